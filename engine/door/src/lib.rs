@@ -1,0 +1,30 @@
+//! The door between the engine and the lab.
+//!
+//! Plain data and nothing else: a [`Plan`] goes in as the first JSON line on standard input, [`Record`]s come
+//! out as JSON Lines on standard output. The JSON Schemas in `schema/` are generated from these types; a test
+//! on either side of the door fails when they drift.
+//!
+//! # Layout
+//! - [`plan`]: what the engine is asked to do.
+//! - [`record`]: what it answers.
+//! - [`histogram`]: the bucket rule of the sparse histograms in the records.
+
+pub mod histogram;
+pub mod plan;
+pub mod record;
+
+pub use plan::Plan;
+pub use record::Record;
+
+/// Version of both schemas. It grows when a reader of the old one would misunderstand the new one.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The JSON Schema of the plan, as committed in `schema/plan.schema.json`.
+pub fn plan_schema() -> schemars::Schema {
+    schemars::schema_for!(Plan)
+}
+
+/// The JSON Schema of one record, as committed in `schema/events.schema.json`.
+pub fn events_schema() -> schemars::Schema {
+    schemars::schema_for!(Record)
+}

@@ -1,0 +1,121 @@
+"""What the lab asks of a server, whoever runs it.
+
+`Server` is the whole interface; one file beside this one implements it for each kind (`local`, later `docker`,
+`remote`, `command`). Everything here speaks of one server of one variant.
+
+::
+
+    Server.restore() -> start() -> [describe(), variables(), status(), address()] -> stop() -> close()
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class ServerProblem(Exception):
+    """Something a user can mend: the thing, the value, the limit and the way out.
+
+    `exit_code` is 2 for configuration, 3 for a server that cannot be reached, 4 for one that failed in a run.
+    """
+
+    def __init__(self, text: str, way_out: str = "", exit_code: int = 2) -> None:
+        super().__init__(text)
+        self.text = text
+        self.way_out = way_out
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Address:
+    """How the load reaches the server: an ordinary account without administrative privileges."""
+
+    host: str
+    port: int
+    unix_socket: str | None
+    user: str
+    database: str
+    # Never in a plan, a log or a repr: handed to the engine through the environment variable named in `target()`.
+    password: str = field(repr=False, default="")
+
+    PASSWORD_VARIABLE = "DBDYNO_PASSWORD"
+
+    def target(self, transport: str = "tcp") -> dict[str, Any]:
+        """The `target` of an engine plan; `transport` is "tcp" or "unix"."""
+        if transport == "unix" and self.unix_socket:
+            endpoint: dict[str, Any] = {"unix": {"path": self.unix_socket}}
+        else:
+            endpoint = {"tcp": {"host": self.host, "port": self.port}}
+        return {
+            "protocol": "mysql",
+            "endpoint": endpoint,
+            "user": self.user,
+            "password": {"env": self.PASSWORD_VARIABLE} if self.password else None,
+            "database": self.database,
+        }
+
+    def environment(self) -> dict[str, str]:
+        """What the engine's environment must hold."""
+        return {self.PASSWORD_VARIABLE: self.password} if self.password else {}
+
+
+@dataclass(frozen=True)
+class Description:
+    """Who the server is: version, identity, configuration. Written into every trial."""
+
+    product: str
+    version: str
+    # datadir, socket, port, pid, start_unix_us for servers we start; uuid, hostname where the server has them.
+    identity: Mapping[str, Any]
+    # What the experiment declared, as text.
+    declared: Mapping[str, str]
+    # Limits that only serve the harness, raised alike in all variants.
+    harness: Mapping[str, str]
+    # SHOW GLOBAL VARIABLES, complete.
+    variables: Mapping[str, str]
+
+
+class Server(ABC):
+    """One server of one variant."""
+
+    variant: str
+
+    @abstractmethod
+    def restore(self) -> None:
+        """Bring the data back to the snapshot (local), or do nothing (preserve). The server is stopped."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start and wait until it answers. Raises ServerProblem with the server's own words."""
+
+    @abstractmethod
+    def stop(self, *, clean: bool) -> None:
+        """Stop it; `clean=False` kills a server whose data will be thrown away. Idempotent."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop it if need be and remove everything it left behind. Idempotent; safe after any failure."""
+
+    @abstractmethod
+    def address(self) -> Address:
+        """How the load reaches it."""
+
+    @abstractmethod
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run an administrative statement on a connection the load does not compete for."""
+
+    @abstractmethod
+    def describe(self) -> Description:
+        """Identity and configuration as the running server gives them."""
+
+    @abstractmethod
+    def status(self) -> Mapping[str, str]:
+        """SHOW GLOBAL STATUS."""
+
+    @abstractmethod
+    def process(self) -> Mapping[str, float]:
+        """Resource use of the server's process since it started: cpu_user_s, cpu_system_s, context_switches,
+        read_bytes, write_bytes, rss_bytes; empty where it cannot be seen."""
