@@ -1,0 +1,192 @@
+"""What an experiment says, as frozen models with every default filled in.
+
+These are plain data: the reader (`reading`) fills them from a TOML file, the store keeps them as JSON, everything
+else only reads them. Names follow the file; times are seconds and say so in their name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from dbdyno.experiment.cpus import parse_cpus
+
+WorkloadName = Literal["oltp_read_write", "oltp_read_only", "oltp_write_only", "oltp_point_select"]
+State = Literal["preserve", "restart", "reset", "restore"]
+
+# The engine's own limits (`limits` in engine/door/src/plan.rs), so that a file is refused before anything starts.
+CONNECTIONS_MAX = 65_535
+WORKERS_MAX = 64
+TABLES_MAX = 100_000
+TABLE_SIZE_MAX = 2**31 - 1
+DURATION_S_MAX = 86_400.0
+RATE_MAX = 1e7
+
+Connections = Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]
+Rate = Annotated[float, Field(gt=0, le=RATE_MAX, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+
+
+def _cpu_list(text: str) -> str:
+    parse_cpus(text)
+    return text
+
+
+CpuList = Annotated[str, AfterValidator(_cpu_list)]
+
+
+class Model(BaseModel):
+    """Frozen, strict about unknown keys, and strict about types: "8" is not 8, and 1 is not true."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Point(Model):
+    """One load level. In a closed loop the connections; in an open loop the rate, with connections as the cap."""
+
+    connections: Connections
+    rate: Rate | None = None
+
+    def at(self) -> dict[str, int | float]:
+        """The level as `verdict.json` and `trial.json` name it: {"connections": n} or {"rate": r}."""
+        return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
+
+
+class Workload(Model):
+    """The transaction that is repeated: sysbench's OLTP family, with sysbench's option names and defaults."""
+
+    name: WorkloadName
+    tables: int = Field(default=1, ge=1, le=TABLES_MAX)
+    table_size: int = Field(default=10_000, ge=1, le=TABLE_SIZE_MAX)
+    range_size: int = Field(default=100, ge=1, le=TABLE_SIZE_MAX)
+    point_selects: Count = 10
+    simple_ranges: Count = 1
+    sum_ranges: Count = 1
+    order_ranges: Count = 1
+    distinct_ranges: Count = 1
+    index_updates: Count = 1
+    non_index_updates: Count = 1
+    delete_inserts: Count = 1
+    range_selects: bool = True
+    auto_inc: bool = True
+    skip_trx: bool = False
+    secondary: bool = False
+    create_secondary: bool = True
+    mysql_storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+
+    def options(self) -> dict[str, Any]:
+        """The `workload.options` of an engine plan."""
+        return self.model_dump(exclude={"name"})
+
+
+class Load(Model):
+    """How many connections, when each event is due, and for how long."""
+
+    connections: tuple[Connections, ...] = Field(min_length=1)
+    rate: tuple[Rate, ...] = ()
+    arrivals: Literal["poisson", "constant"] = "poisson"
+    duration_s: float = Field(gt=0, le=DURATION_S_MAX)
+    # None is "auto": the engine warms up for an allowance, and the judge cuts afterwards.
+    warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
+    transport: Literal["tcp", "unix"] = "tcp"
+
+    @model_validator(mode="after")
+    def _one_cap(self) -> Load:
+        if self.rate and len(self.connections) != 1:
+            raise ValueError("with rates, connections is the cap on busy connections: one number in the list")
+        return self
+
+    @field_validator("connections", "rate")
+    @classmethod
+    def _each_once(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(f'{value:g}' for value in twice)} stands there more than once")
+        return values
+
+    def points(self) -> tuple[Point, ...]:
+        """The load levels in the order of the file."""
+        if self.rate:
+            return tuple(Point(connections=self.connections[0], rate=rate) for rate in self.rate)
+        return tuple(Point(connections=connections) for connections in self.connections)
+
+    def warmup_allowance_s(self) -> float:
+        """How long the engine warms up. For "auto" as long as the measurement, within 5 s and 60 s."""
+        return min(max(self.duration_s, 5.0), 60.0) if self.warmup_s is None else self.warmup_s
+
+
+class Design(Model):
+    """How often and in which order. A block holds every variant at every point once."""
+
+    blocks: int = Field(default=8, ge=1, le=1_000)
+    state: State = "restore"
+    state_per: Literal["group", "trial"] = "group"
+    seed: int = Field(default=1, ge=0, le=2**63 - 1)
+    # Differences inside ±delta are called equivalent; None: the judge's default.
+    delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+
+
+class Client(Model):
+    """Where and how the load generator runs."""
+
+    cpus: CpuList | None = None
+    workers: int = Field(default=1, ge=1, le=WORKERS_MAX)
+    # None: "batch" where client and server share CPUs, else "normal".
+    scheduling: Literal["batch", "normal"] | None = None
+
+
+class ServerSpec(Model):
+    """One server set-up: what it is and how it is configured."""
+
+    kind: Literal["local"] = "local"
+    product: Literal["mariadb"] = "mariadb"
+    cpus: CpuList | None = None
+    variables: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    config: Path | None = None
+    arguments: tuple[str, ...] = ()
+    init_sql: tuple[str, ...] = ()
+    basedir: Path | None = None
+
+
+class Variant(Model):
+    """One set-up under comparison; the first of an experiment is the baseline."""
+
+    name: str = Field(min_length=1, max_length=80)
+    server: ServerSpec = Field(default_factory=ServerSpec)
+
+    @field_validator("name")
+    @classmethod
+    def _printable(cls, name: str) -> str:
+        if not name.isprintable() or name != name.strip():
+            raise ValueError("a name is printable text without blanks at its ends")
+        return name
+
+
+class Experiment(Model):
+    """The question and everything needed to answer it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
+    question: str = ""
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    load: Load
+    design: Design = Field(default_factory=Design)
+    client: Client = Field(default_factory=Client)
+    variants: tuple[Variant, ...] = Field(min_length=1)
+    # Check code -> the reason why its stop may pass.
+    override: dict[str, str] = Field(default_factory=dict)
+
+    def variant(self, name: str) -> Variant:
+        """The variant of that name. Raises KeyError."""
+        return {variant.name: variant for variant in self.variants}[name]
+
+    def workload(self, name: str) -> Workload:
+        """The workload of that name. Raises KeyError."""
+        return {workload.name: workload for workload in self.workloads}[name]
+
+    def shares_cpus(self, variant: Variant) -> bool:
+        """Whether the load generator and that variant's server may run on the same CPU."""
+        if self.client.cpus is None or variant.server.cpus is None:
+            return True
+        return bool(parse_cpus(self.client.cpus) & parse_cpus(variant.server.cpus))
