@@ -1,4 +1,4 @@
-"""CPU sets written the way Linux writes them ("0-3,8"), because taskset, cpusets and /proc all read and print them so."""
+"""CPU sets written the way Linux writes them ("0-3,8"), because taskset, cpusets and /proc read them so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ HIGHEST_CPU = 8191
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """The CPU numbers of a list such as "0", "0-3" or "0,2-5". Raises ValueError with the part that is wrong."""
+    """The CPU numbers of a list such as "0", "0-3" or "0,2-5". Raises ValueError naming the wrong part."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

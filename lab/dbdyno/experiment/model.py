@@ -1,7 +1,7 @@
 """What an experiment says, as frozen models with every default filled in.
 
-These are plain data: the reader (`reading`) fills them from a TOML file, the store keeps them as JSON, everything
-else only reads them. Names follow the file; times are seconds and say so in their name.
+These are plain data: the reader (`reading`) fills them from a TOML file, the store keeps them as JSON,
+everything else only reads them. Names follow the file; times are seconds and say so in their name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dbdyno.experiment.cpus import parse_cpus
 WorkloadName = Literal["oltp_read_write", "oltp_read_only", "oltp_write_only", "oltp_point_select"]
 State = Literal["preserve", "restart", "reset", "restore"]
 
-# The engine's own limits (`limits` in engine/door/src/plan.rs), so that a file is refused before anything starts.
+# The engine's own limits (`limits` in engine/door/src/plan.rs): a file is refused before anything starts.
 CONNECTIONS_MAX = 65_535
 WORKERS_MAX = 64
 TABLES_MAX = 100_000
@@ -44,7 +44,7 @@ class Model(BaseModel):
 
 
 class Point(Model):
-    """One load level. In a closed loop the connections; in an open loop the rate, with connections as the cap."""
+    """One load level: in a closed loop the connections, in an open loop the rate with connections as the cap."""
 
     connections: Connections
     rate: Rate | None = None
@@ -179,11 +179,17 @@ class Experiment(Model):
 
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""
-        return {variant.name: variant for variant in self.variants}[name]
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise KeyError(name)
 
     def workload(self, name: str) -> Workload:
         """The workload of that name. Raises KeyError."""
-        return {workload.name: workload for workload in self.workloads}[name]
+        for workload in self.workloads:
+            if workload.name == name:
+                return workload
+        raise KeyError(name)
 
     def shares_cpus(self, variant: Variant) -> bool:
         """Whether the load generator and that variant's server may run on the same CPU."""

@@ -1,0 +1,144 @@
+"""One pydantic error in the words of the experiment file: key, value, problem, way out."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from dbdyno.experiment.faults import Fault, did_you_mean
+from dbdyno.experiment.model import (
+    Client,
+    Design,
+    Experiment,
+    Load,
+    ServerSpec,
+    Variant,
+    Workload,
+    WorkloadName,
+)
+
+# Sections of the file whose name in the model differs.
+_SECTION = {"workloads": "workload", "variants": "variant"}
+_KEY = {"duration_s": "duration", "warmup_s": "warmup"}
+_MODEL: dict[str, type[BaseModel]] = {
+    "workload": Workload,
+    "load": Load,
+    "design": Design,
+    "client": Client,
+    "variant": Variant,
+    "variant.server": ServerSpec,
+}
+# What each kind of type error asks for.
+_WANTED = {
+    "string_type": "text in quotes",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list in [ ]",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "path_type": "a path in quotes",
+}
+_BOUND = {
+    "greater_than_equal": ("ge", "must be at least {}"),
+    "greater_than": ("gt", "must be above {}"),
+    "less_than_equal": ("le", "must be at most {}"),
+    "less_than": ("lt", "must be below {}"),
+}
+
+
+def is_echo(error: ErrorDetails) -> bool:
+    """Whether `error` only repeats others: a list counts as too short when its entries have faults."""
+    return error["type"] == "too_short" and bool(error["input"])
+
+
+def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
+    """The fault behind `error`; `document` is what was validated and names the entries of lists."""
+    location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
+    key, last = _place(location, document), str(location[-1]) if location else ""
+    value, kind = error["input"], error["type"]
+    context = error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return Fault(key, value, "there is no such key", did_you_mean(last, _known_keys(location)))
+    if kind == "missing":
+        return Fault(key, None, "this is missing", _example(key))
+    if kind == "literal_error":
+        return _choice(key, value, location)
+    if kind in _BOUND:
+        name, text = _BOUND[kind]
+        return Fault(key, value, text.format(f"{context[name]:,}".replace(",", "_")))
+    if kind in ("too_short", "string_too_short"):
+        return Fault(key, value, "this is empty", "Give at least one")
+    if kind == "string_too_long":
+        return Fault(key, value, f"this is longer than {context['max_length']} characters")
+    if kind == "string_pattern_mismatch":
+        return Fault(
+            key, value, "only letters, digits, dots, dashes and underscores, and a letter or digit first"
+        )
+    if kind == "value_error":
+        return Fault(key, None if isinstance(value, dict) else value, str(context["error"]))
+    wanted = "text, a number, true or false" if "variables" in location else _WANTED.get(kind)
+    return Fault(key, value, f"this must be {wanted}" if wanted else error["msg"])
+
+
+def _place(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
+    """("variants", 1, "server", "cpus") -> "variant[pool].server.cpus"."""
+    if location and location[0] in ("name", "question"):
+        return f"experiment.{location[0]}"
+    text = ""
+    for index, part in enumerate(location):
+        if isinstance(part, int):
+            entry = document[str(location[0])][part] if index == 1 and str(location[0]) in _SECTION else None
+            name = entry.get("name") if isinstance(entry, dict) else None
+            text += f"[{name}]" if isinstance(name, str) and location[-1] != "name" else f"[{part + 1}]"
+        else:
+            word = _SECTION.get(part, part) if index == 0 else _KEY.get(part, part)
+            text += f".{word}" if text else word
+    return text
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    words = [part for part in location[:-1] if isinstance(part, str)]
+    if not words:
+        return []
+    section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
+    model = _MODEL.get(section)
+    return [_KEY.get(name, name) for name in model.model_fields] if model else []
+
+
+def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
+    if location[0] == "workloads":
+        names = get_args(WorkloadName)
+        return Fault(key, value, "there is no such workload", f"There are: {', '.join(names)}")
+    model: Any = Experiment
+    for part in location:
+        if isinstance(part, str):
+            annotation = model.model_fields[part].annotation
+            model = next(
+                (inner for inner in (annotation, *get_args(annotation)) if _is_model(inner)), annotation
+            )
+    choices = _choices(model)
+    return Fault(key, value, "there is no such choice", did_you_mean(str(value), choices))
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _choices(annotation: Any) -> list[str]:
+    found: list[str] = []
+    for inner in get_args(annotation):
+        found += [inner] if isinstance(inner, str) else _choices(inner)
+    return found
+
+
+def _example(key: str) -> str:
+    examples = {
+        "experiment.name": 'Add name = "my-experiment" under [experiment]',
+        "load.connections": "Add connections = [10, 20, 40] under [load]",
+        "load.duration": 'Add duration = "30s" under [load]',
+    }
+    return examples.get(key, "Add it")

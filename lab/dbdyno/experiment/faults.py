@@ -1,0 +1,61 @@
+"""What is wrong with an experiment, said so that its author can mend all of it at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+VALUE_LENGTH_MAX = 60
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing to mend."""
+
+    # Where, in the words of the file: "variant[pool].server.cpus". Empty for the file as a whole.
+    key: str
+    # What stands there; None where nothing does.
+    value: Any
+    problem: str
+    way_out: str = ""
+
+    def __str__(self) -> str:
+        shown = "" if self.value is None else f" = {_shorten(self.value)}"
+        place = f"{self.key}{shown}: " if self.key else ""
+        return place + _sentence(self.problem) + (" " + _sentence(self.way_out) if self.way_out else "")
+
+
+class ExperimentFaults(Exception):
+    """Every fault of one experiment file. `faults` is never empty."""
+
+    def __init__(self, source: str, faults: list[Fault]) -> None:
+        assert faults, "an experiment without faults is no error"
+        self.source = source
+        self.faults = faults
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        super().__init__("\n".join([f"{source}: {count}", *(f"  {fault}" for fault in faults)]))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A way out for a word that is not known: the nearest known one, or all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean {near[0]}?"
+    return f"Known here: {', '.join(known)}" if known else ""
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(("?", ".")) else text + "."
+
+
+def _shorten(value: Any) -> str:
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, str):
+        text = f'"{value}"'
+    else:
+        text = repr(value)
+    return text if len(text) <= VALUE_LENGTH_MAX else text[: VALUE_LENGTH_MAX - 3] + "..."

@@ -1,0 +1,85 @@
+"""Overrides by key: what a profile and `--set` change in an experiment before it is checked.
+
+`workload.x` and `variant.x` mean every one of them, `variant[NAME].x` and `workload[NAME].x` one of them.
+Tables are merged key by key; everything else is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dbdyno.experiment.faults import Fault, did_you_mean
+
+LISTED = ("workload", "variant")
+SECTIONS = ("experiment", "load", "design", "client", "override", *LISTED)
+_KEY = re.compile(r"(?P<section>[a-z_]+)(?:\[(?P<name>[^\]]*)\])?\.(?P<rest>.+)")
+
+
+def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys: {"load": {"rate": [1]}} -> {"load.rate": [1]}."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def assignment(text: str) -> tuple[str, Any] | Fault:
+    """One `key=value` of the command line; the value is TOML, and a word that is no TOML is text."""
+    # The first "=" outside a variant's name in brackets.
+    match = re.fullmatch(r"((?:[^=\[]|\[[^\]]*\])+)=(.*)", text, re.DOTALL)
+    if match is None:
+        return Fault(
+            f"--set {text}", None, "there is no = in it", "Write --set key=value, as in load.duration=10s"
+        )
+    key, value = match[1].strip(), match[2].strip()
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key, value
+
+
+def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[Fault]:
+    """Change `document` in place. What cannot be applied comes back as faults."""
+    return [fault for key, value in changes if (fault := _apply_one(document, key, value))]
+
+
+def _apply_one(document: dict[str, Any], key: str, value: Any) -> Fault | None:
+    match = _KEY.fullmatch(key)
+    if match is None:
+        return Fault(key, value, "this is no key of an experiment", "Write section.key, as in load.duration")
+    section, name, rest = match["section"], match["name"], match["rest"]
+    if section not in SECTIONS:
+        return Fault(key, value, f"there is no section {section}", did_you_mean(section, SECTIONS))
+    if section not in LISTED:
+        if name is not None:
+            return Fault(
+                key, value, f"{section} is one table and takes no [{name}]", f"Write {section}.{rest}"
+            )
+        return _put(document.setdefault(section, {}), rest, key, value)
+    entries = [entry for entry in _entries(document, section) if name in (None, entry.get("name"))]
+    if not entries:
+        names = [str(entry.get("name")) for entry in _entries(document, section)]
+        return Fault(key, value, f"there is no {section} named {name}", did_you_mean(str(name), names))
+    faults = [fault for entry in entries if (fault := _put(entry, rest, key, value))]
+    return faults[0] if faults else None
+
+
+def _entries(document: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
+    entries = document.get(section)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _put(table: Any, path: str, key: str, value: Any) -> Fault | None:
+    *parents, last = path.split(".")
+    for parent in parents:
+        table = table.setdefault(parent, {}) if isinstance(table, dict) else None
+    if not isinstance(table, dict):
+        return Fault(key, value, "the key leads into something that is not a table")
+    table[last] = value
+    return None

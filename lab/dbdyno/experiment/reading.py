@@ -1,0 +1,229 @@
+"""From a TOML file to a checked `Experiment`, with every fault at once.
+
+Two steps: first exactly what was written (the file, then the profile, then `--set`), then one resolved model.
+Nothing here starts, connects or measures.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dbdyno.experiment import overrides
+from dbdyno.experiment.durations import parse_duration_s
+from dbdyno.experiment.explain import fault_of, is_echo
+from dbdyno.experiment.faults import ExperimentFaults, Fault, did_you_mean
+from dbdyno.experiment.model import Experiment
+
+SECTIONS = (*overrides.SECTIONS, "profile")
+FILE_BYTES_MAX = 1_000_000
+# Half a second holds five ticks: less cannot be told from its own edges.
+DURATION_S_MIN = 0.5
+
+
+def read(path: Path, profile: str | None = None, assignments: Iterable[str] = ()) -> Experiment:
+    """The experiment in `path` under `profile` with `key=value` assignments on top.
+
+    Raises ExperimentFaults with all that is wrong.
+    """
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        problem = f"the file cannot be read: {error.strerror}"
+        raise ExperimentFaults(
+            str(path), [Fault("", None, problem, "Give the path of an experiment file")]
+        ) from error
+    return read_bytes(source, path, profile, assignments)
+
+
+def read_bytes(
+    source: bytes, path: Path, profile: str | None = None, assignments: Iterable[str] = ()
+) -> Experiment:
+    """As `read`, for a file's content; `path` names it and anchors relative paths."""
+    try:
+        document = _document(source)
+    except (ValueError, RecursionError) as error:
+        raise ExperimentFaults(str(path), [Fault("", None, f"this is no TOML: {error}")]) from error
+    faults = _shape_faults(document)
+    if not faults:
+        faults += _apply_profile(document, profile)
+        faults += _apply_assignments(document, assignments)
+    if not faults:
+        resolved = _resolve(document, path.parent, faults)
+        experiment = _validate(resolved, faults)
+        if experiment is not None:
+            faults += _sense_faults(experiment)
+    if faults or experiment is None:
+        raise ExperimentFaults(str(path), faults)
+    return experiment
+
+
+def _document(source: bytes) -> dict[str, Any]:
+    if len(source) > FILE_BYTES_MAX:
+        raise ValueError(f"it has {len(source)} bytes, and an experiment has at most {FILE_BYTES_MAX}")
+    return tomllib.loads(source.decode())
+
+
+def _shape_faults(document: dict[str, Any]) -> list[Fault]:
+    """Sections that are unknown, missing or of the wrong shape; the rest can only be read without them."""
+    faults = [
+        Fault(key, None, "there is no such section", did_you_mean(key, SECTIONS))
+        for key in document
+        if key not in SECTIONS
+    ]
+    for section in overrides.LISTED:
+        entries = document.get(section)
+        if not entries:
+            faults.append(
+                Fault(section, entries, "an experiment needs at least one", f"Add a [[{section}]] table")
+            )
+        elif not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            faults.append(
+                Fault(section, None, "this is one table and must be a list", f"Write [[{section}]]")
+            )
+    for section in ("experiment", "load"):
+        if section not in document:
+            faults.append(Fault(section, None, "the section is missing", f"Add [{section}]"))
+    for section, table in document.items():
+        if section in SECTIONS and section not in overrides.LISTED and not isinstance(table, dict):
+            faults.append(Fault(section, table, "this must be a table", f"Write [{section}]"))
+    return faults
+
+
+def _apply_profile(document: dict[str, Any], profile: str | None) -> list[Fault]:
+    profiles = document.pop("profile", {})
+    if profile is None:
+        return []
+    if profile not in profiles:
+        known = ", ".join(sorted(profiles)) or "none"
+        return [Fault(f"--profile {profile}", None, f"the file has no such profile; it has: {known}")]
+    if not isinstance(profiles[profile], dict):
+        return [
+            Fault(
+                f"profile.{profile}", profiles[profile], "this must be a table", f"Write [profile.{profile}]"
+            )
+        ]
+    return overrides.apply(document, overrides.flatten(profiles[profile]).items())
+
+
+def _apply_assignments(document: dict[str, Any], assignments: Iterable[str]) -> list[Fault]:
+    parsed = [overrides.assignment(text) for text in assignments]
+    faults = [change for change in parsed if isinstance(change, Fault)]
+    return faults + overrides.apply(document, [change for change in parsed if not isinstance(change, Fault)])
+
+
+def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
+    """The document under the model's names, with durations in seconds and paths made absolute."""
+    resolved: dict[str, Any] = dict(document.get("experiment", {}))
+    for name in set(resolved) - {"name", "question"}:
+        faults.append(
+            Fault(
+                f"experiment.{name}",
+                resolved.pop(name),
+                "there is no such key",
+                did_you_mean(name, ("name", "question")),
+            )
+        )
+    resolved["workloads"] = document["workload"]
+    resolved["variants"] = [_absolute_paths(variant, folder, faults) for variant in document["variant"]]
+    resolved["load"] = _durations(document["load"], faults)
+    for section in ("design", "client", "override"):
+        resolved[section] = document.get(section, {})
+    return resolved
+
+
+def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    load = dict(load)
+    for key in ("duration", "warmup"):
+        if f"{key}_s" in load:
+            faults.append(
+                Fault(
+                    f"load.{key}_s", load.pop(f"{key}_s"), "there is no such key", f"Did you mean load.{key}?"
+                )
+            )
+        if key not in load:
+            continue
+        value = load.pop(key)
+        if key == "warmup" and value == "auto":
+            continue
+        try:
+            load[f"{key}_s"] = parse_duration_s(value)
+        except ValueError as error:
+            faults.append(Fault(f"load.{key}", value, str(error)))
+            load[f"{key}_s"] = 1.0
+    return load
+
+
+def _absolute_paths(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
+    """A configuration file or base directory is meant relative to the experiment's own file."""
+    server = variant.get("server")
+    if not isinstance(server, dict):
+        return variant
+    server = dict(server)
+    for key, exists, kind in (("config", Path.is_file, "file"), ("basedir", Path.is_dir, "directory")):
+        if not isinstance(server.get(key), str):
+            continue
+        absolute = (folder / Path(server[key]).expanduser()).resolve()
+        if not exists(absolute):
+            place = f"variant[{variant.get('name', '?')}].server.{key}"
+            faults.append(
+                Fault(place, server[key], f"there is no such {kind}", f"It was looked for at {absolute}")
+            )
+        server[key] = str(absolute)
+    return {**variant, "server": server}
+
+
+def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | None:
+    try:
+        # Through JSON, whose strict mode takes a list for a tuple and text for a path but not for a number.
+        return Experiment.model_validate_json(json.dumps(resolved, default=str))
+    except ValidationError as error:
+        # One fault per place: a union reports every branch that did not fit.
+        details = [detail for detail in error.errors() if not is_echo(detail)]
+        by_place = {fault.key: fault for fault in (fault_of(detail, resolved) for detail in details)}
+        known = {fault.key for fault in faults}
+        faults += [fault for key, fault in by_place.items() if key not in known]
+        return None
+
+
+def _sense_faults(experiment: Experiment) -> list[Fault]:
+    """What each part allows and the whole does not."""
+    faults = _repeated("variant", [variant.name for variant in experiment.variants])
+    faults += _repeated("workload", [workload.name for workload in experiment.workloads])
+    if experiment.design.state in ("preserve", "reset"):
+        faults.append(
+            Fault(
+                "design.state",
+                experiment.design.state,
+                "a server of kind local cannot do this",
+                'Write "restore", or "restart" to keep the data from group to group',
+            )
+        )
+    for code, reason in experiment.override.items():
+        if not reason.strip():
+            faults.append(
+                Fault(
+                    f"override.{code}",
+                    reason,
+                    "an override needs its reason",
+                    f'Write {code} = "why this may pass"',
+                )
+            )
+    if experiment.load.duration_s < DURATION_S_MIN:
+        faults.append(
+            Fault("load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms")
+        )
+    return faults
+
+
+def _repeated(section: str, names: list[str]) -> list[Fault]:
+    return [
+        Fault(f"{section}[{name}]", None, f"{names.count(name)} of them have this name", "Give each its own")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
