@@ -1,0 +1,140 @@
+"""Paired differences: the estimate of their centre, its interval, and the test that belongs to both.
+
+Every comparison of dbdyno ends here: one difference per block, because the block is the unit of replication.
+Estimate, interval and p-value are three readings of the same sorted list, the Walsh averages
+``(d_i + d_j) / 2`` for ``i <= j``, so they can never contradict each other:
+
+- the estimate is their median (Hodges & Lehmann 1963, Ann. Math. Stat. 34:598);
+- the interval runs from the k-th smallest to the k-th largest (Hollander, Wolfe & Chicken 2014, section 3.3);
+- the two-sided p-value is the smallest alpha whose interval leaves zero outside.
+
+The signed-rank statistic of Wilcoxon (1945) is the number of positive Walsh averages (Tukey 1949). Up to
+`EXACT_MAX` differences its null distribution is counted exactly; above it the normal approximation is used,
+with continuity correction and the variance lessened by ties. An average of exactly zero counts against
+whichever side is tested: with ties the exact test is conservative, never liberal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+# Largest number of differences whose null distribution is counted exactly.
+EXACT_MAX = 25
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A closed interval at a stated level."""
+
+    low: float
+    high: float
+    # Probability that the method misses the truth; the interval has confidence 1 - alpha.
+    alpha: float
+
+    def excludes(self, value: float) -> bool:
+        """Whether `value` lies strictly outside."""
+        return value < self.low or value > self.high
+
+
+def log_ratios(baseline: Sequence[float], variant: Sequence[float]) -> NDArray[np.float64]:
+    """Natural logarithms of variant / baseline, block by block.
+
+    Raises ValueError when the lengths differ or a value is not positive: a ratio to zero is no effect size.
+    """
+    if len(baseline) != len(variant):
+        raise ValueError(
+            f"{len(baseline)} baseline values against {len(variant)} variant values; pairs are needed"
+        )
+    below, above = np.asarray(baseline, dtype=np.float64), np.asarray(variant, dtype=np.float64)
+    if not (
+        np.all(below > 0) and np.all(above > 0) and np.all(np.isfinite(below)) and np.all(np.isfinite(above))
+    ):
+        raise ValueError("a log ratio needs finite values above 0")
+    # The difference of two logarithms changes only its sign when the arms are exchanged; the logarithm of the
+    # quotient may differ in the last bit.
+    return np.asarray(np.log(above) - np.log(below))
+
+
+def percent(log_ratio: float) -> float:
+    """A log ratio as a change in percent: (variant / baseline - 1) * 100."""
+    return math.expm1(log_ratio) * 100.0
+
+
+def walsh_averages(differences: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """The n (n + 1) / 2 pairwise means, each value with itself included, in ascending order."""
+    values = np.asarray(differences, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values)):
+        raise ValueError("at least one finite difference is needed")
+    rows, columns = np.triu_indices(values.size)
+    return np.sort((values[rows] + values[columns]) / 2.0)
+
+
+def hodges_lehmann(differences: Sequence[float] | NDArray[np.float64]) -> float:
+    """Median of the Walsh averages: the estimated centre of symmetric differences."""
+    return float(np.median(walsh_averages(differences)))
+
+
+@lru_cache(maxsize=EXACT_MAX + 1)
+def null_counts(n: int) -> tuple[int, ...]:
+    """How many of the 2^n sign patterns give each value 0 .. n (n + 1) / 2 of the signed-rank statistic.
+
+    Rank r is added or not: the counts are the coefficients of the product of (1 + x^r), multiplied out one
+    rank at a time. Exact integers.
+    """
+    counts = [1]
+    for rank in range(1, n + 1):
+        longer = counts + [0] * rank
+        for value, count in enumerate(counts):
+            longer[value + rank] += count
+        counts = longer
+    return tuple(counts)
+
+
+def _tie_term(differences: NDArray[np.float64]) -> float:
+    """What ties among the absolute differences take off the variance: sum of (t^3 - t) / 48."""
+    _, sizes = np.unique(np.abs(differences), return_counts=True)
+    return float(np.sum(sizes.astype(np.float64) ** 3 - sizes)) / 48.0
+
+
+def _lower_tail(n: int, value: int, tie_term: float) -> float:
+    """P(statistic <= value) under the null hypothesis."""
+    if value < 0:
+        return 0.0
+    if n <= EXACT_MAX:
+        return sum(null_counts(n)[: value + 1]) / float(2**n)
+    variance = n * (n + 1) * (2 * n + 1) / 24.0 - tie_term
+    return float(ndtr((value + 0.5 - n * (n + 1) / 4.0) / math.sqrt(variance)))
+
+
+def p_value(differences: Sequence[float] | NDArray[np.float64]) -> float:
+    """Two-sided p-value of "the centre of the differences is zero"."""
+    values = np.asarray(differences, dtype=np.float64)
+    averages = walsh_averages(values)
+    against = min(int(np.count_nonzero(averages <= 0)), int(np.count_nonzero(averages >= 0)))
+    return min(1.0, 2.0 * _lower_tail(values.size, against, _tie_term(values)))
+
+
+def interval(differences: Sequence[float] | NDArray[np.float64], alpha: float) -> Interval | None:
+    """The signed-rank interval for the centre at confidence 1 - alpha; None when so few cannot reach it.
+
+    It leaves zero outside exactly when ``p_value(differences) <= alpha``.
+    """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
+    values = np.asarray(differences, dtype=np.float64)
+    averages, tie_term = walsh_averages(values), _tie_term(values)
+    # k is the number of averages cut off with the end point included: the largest with P(T <= k - 1) <= alpha
+    # / 2.
+    k = 0
+    while k < averages.size // 2 and 2.0 * _lower_tail(values.size, k, tie_term) <= alpha:
+        k += 1
+    if k == 0:
+        return None
+    return Interval(low=float(averages[k - 1]), high=float(averages[-k]), alpha=alpha)

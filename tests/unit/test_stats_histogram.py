@@ -1,0 +1,72 @@
+"""Histograms and percentiles against the raw values they were made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dbdyno.stats.histogram import HIGHEST_US, bucket_lower_us, bucket_width_us, merge, percentile
+
+
+def counted(values: np.ndarray) -> list[list[int]]:
+    counts: dict[int, int] = {}
+    for value in values:
+        lower = bucket_lower_us(int(value))
+        counts[lower] = counts.get(lower, 0) + 1
+    return [[lower, count] for lower, count in sorted(counts.items())]
+
+
+@pytest.mark.parametrize(
+    ("value", "lower", "width"),
+    [
+        (0, 0, 1),
+        (1, 1, 1),
+        (2047, 2047, 1),
+        (2048, 2048, 2),
+        (2049, 2048, 2),
+        (4095, 4094, 2),
+        (4097, 4096, 4),
+        (1_000_000, 999_936, 512),
+        (HIGHEST_US, 3_598_712_832, 2_097_152),
+    ],
+)
+def test_bucket_rule(value: int, lower: int, width: int) -> None:
+    assert bucket_width_us(value) == width
+    assert bucket_lower_us(value) == lower
+    assert lower <= value < lower + width
+    assert lower % width == 0
+
+
+def test_values_above_the_highest_share_its_bucket() -> None:
+    assert bucket_lower_us(HIGHEST_US * 5) == bucket_lower_us(HIGHEST_US)
+
+
+def test_merge_adds_equal_buckets_and_sorts() -> None:
+    merged = merge([[[5, 2], [7, 1]], [], [[1, 1], [5, 3]]])
+    assert list(merged.items()) == [(1, 1), (5, 5), (7, 1)]
+
+
+@pytest.mark.parametrize("percent", [0, 1, 50, 90, 95, 99, 99.9, 100])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_percentiles_agree_with_the_raw_values(percent: float, seed: int) -> None:
+    values = np.floor(np.random.default_rng(seed).lognormal(9.0, 1.2, 20_011))
+    halves = merge([counted(values[:7000]), counted(values[7000:])])
+    raw = float(np.percentile(values, percent, method="inverted_cdf"))
+    found = percentile(halves, percent, float(values.min()), float(values.max()))
+    assert found is not None
+    assert abs(found - raw) <= max(0.5, bucket_width_us(int(raw)) / 2)
+
+
+def test_percentile_is_held_within_what_was_seen() -> None:
+    assert percentile({4096: 1}, 50, 4096.2, 4096.9) == 4096.9
+    assert percentile({100: 10}, 95, 100.7, 100.9) == 100.7
+    assert percentile({}, 95, 0.0, 0.0) is None
+
+
+def test_ranks_by_hand() -> None:
+    histogram = dict.fromkeys(range(1, 101), 1)
+    assert percentile(histogram, 95, 0, 1000) == 95.5
+    assert percentile(histogram, 95.1, 0, 1000) == 96.5
+    assert percentile(histogram, 0, 0, 1000) == 1.5
+    with pytest.raises(ValueError, match="between 0 and 100"):
+        percentile(histogram, 101, 0, 1000)
