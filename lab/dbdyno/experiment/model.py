@@ -44,7 +44,7 @@ class Model(BaseModel):
 
 
 class Point(Model):
-    """One load level: in a closed loop the connections, in an open loop the rate with connections as the cap."""
+    """One load level: connections in a closed loop; in an open loop the rate, with connections as the cap."""
 
     connections: Connections
     rate: Rate | None = None

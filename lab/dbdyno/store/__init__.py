@@ -1,0 +1,7 @@
+"""The store: one run is one folder of plain files, written as results come and readable without dbdyno."""
+
+from dbdyno.store.files import StoreProblem
+from dbdyno.store.run import Run
+from dbdyno.store.trial import StoredTrial
+
+__all__ = ["Run", "StoreProblem", "StoredTrial"]

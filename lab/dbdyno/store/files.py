@@ -1,0 +1,118 @@
+"""Files that are either whole or not there: temporary name, sync, rename.
+
+A run that is killed at any instant leaves files that can be trusted. What the operating system refuses (no
+space, no permission) becomes one sentence that names the place.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dbdyno.problem import ExitCode, Problem
+
+# The disk is full, the quota is used up, the file size limit (ulimit -f) is reached.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+COPY_BYTES = 1 << 20
+
+
+class StoreProblem(Problem):
+    """The store cannot be written or read."""
+
+
+@contextmanager
+def plainly(path: Path) -> Iterator[None]:
+    """Turn an OSError about `path` into a StoreProblem."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            raise StoreProblem(
+                f"no space left for {path} ({os.strerror(error.errno)})",
+                "What was finished before is kept. Make room, then repeat the command with --resume",
+                ExitCode.NOT_COMPARABLE,
+            ) from error
+        raise StoreProblem(
+            f"{path}: {error.strerror or error}",
+            "Choose another place with --results DIR, or mend its permissions",
+        ) from error
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a whole file, or leave what was there. Raises StoreProblem."""
+    temporary = path.with_name(f".{path.name}.partial")
+    with plainly(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                _sync(file.fileno())
+            temporary.replace(path)
+            _sync_folder(path.parent)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON. NaN and infinity are refused: JSON has none. Raises StoreProblem."""
+    write(path, (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in `path`. Raises StoreProblem where it is missing or broken."""
+    with plainly(path):
+        content = path.read_bytes()
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise StoreProblem(
+            f"{path} is no JSON: {error}", "The file was changed by hand; restore it"
+        ) from error
+
+
+def compress(path: Path) -> None:
+    """Replace `path` by `path`.gz. The same content gives the same bytes. Raises StoreProblem."""
+    target = path.with_name(path.name + ".gz")
+    temporary = target.with_name(f".{target.name}.partial")
+    with plainly(target):
+        try:
+            with path.open("rb") as source, temporary.open("wb") as file:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                    shutil.copyfileobj(source, packed, COPY_BYTES)
+                file.flush()
+                _sync(file.fileno())
+            temporary.replace(target)
+            path.unlink()
+            _sync_folder(path.parent)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def make_folder(path: Path) -> None:
+    """Make `path` and its parents. Raises StoreProblem."""
+    with plainly(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def _sync(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    """Make a rename last. A folder that cannot be synced (some network file systems) is no reason to fail."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

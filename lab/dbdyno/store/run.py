@@ -1,0 +1,237 @@
+"""A run: the folder of one execution of one experiment.
+
+It can be judged and shown again at any time from its files alone, and continued when it was interrupted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.store import files
+from dbdyno.store.files import StoreProblem
+from dbdyno.store.trial import StoredTrial, TrialWriter
+
+
+class Run:
+    """One run's folder. Make one with `create`, `open` or `resume`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    @classmethod
+    def create(
+        cls,
+        results_dir: Path,
+        experiment: Experiment,
+        source: bytes,
+        profile: str | None = None,
+        environment: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """A new folder `results_dir`/<experiment>/<UTC time>-<id>, held by us. Raises StoreProblem."""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        run = cls(results_dir / experiment.name / f"{stamp}-{secrets.token_hex(2)}")
+        files.make_folder(run.path / "trials")
+        run.hold()
+        files.write(run.path / "experiment.toml", source)
+        files.write_json(run.path / "environment.json", dict(environment or {}))
+        files.write_json(run.path / "schedule.json", _schedule_json(experiment))
+        files.write_json(run.path / "checks.json", [])
+        # Last: a folder with experiment.json is a run.
+        files.write_json(run.path / "experiment.json", _experiment_json(experiment, profile))
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """The run in `path`. Raises StoreProblem where there is none."""
+        if not (path / "experiment.json").is_file():
+            raise StoreProblem(f"{path} is no run: it has no experiment.json", _runs_near(path))
+        return cls(path)
+
+    @classmethod
+    def resume(cls, results_dir: Path, experiment: Experiment) -> Run:
+        """The newest run of that experiment, held by this process.
+
+        Raises StoreProblem where there is none, where it is of another experiment (another profile, another
+        `--set`, a changed file), where all its trials are done, or where another process holds it.
+        """
+        folder = results_dir / experiment.name
+        stored = sorted(path.parent for path in folder.glob("*/experiment.json"))
+        if not stored:
+            raise StoreProblem(
+                f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
+            )
+        run = cls(stored[-1])
+        if run.hash != experiment_hash(experiment):
+            raise StoreProblem(
+                f"{run.path} is a run of another experiment: {_difference(run.experiment(), experiment)}",
+                "Give the same file, --profile and --set as then, or leave out --resume to start anew",
+            )
+        run.hold()
+        return run
+
+    def hold(self) -> None:
+        """Keep every other process from writing this run, until this one ends. Raises StoreProblem."""
+        with files.plainly(self.path):
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise StoreProblem(
+                f"{self.path} is being written by another dbdyno", "Wait until it has ended"
+            ) from error
+        self._lock = descriptor
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the resolved experiment."""
+        return str(self._experiment_json()["hash"])
+
+    @property
+    def profile(self) -> str | None:
+        """The profile it was run under."""
+        profile = self._experiment_json()["profile"]
+        return None if profile is None else str(profile)
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The client's host, versions of lab and engine, the command line."""
+        value: dict[str, Any] = files.read_json(self.path / "environment.json")
+        return value
+
+    def experiment(self) -> Experiment:
+        """The experiment with every default filled in."""
+        return Experiment.model_validate_json(json.dumps(self._experiment_json()["experiment"]))
+
+    def schedule(self) -> list[dict[str, Any]]:
+        """Every planned trial in order: index, block, group, variant, workload, at."""
+        value: list[dict[str, Any]] = files.read_json(self.path / "schedule.json")
+        return value
+
+    def trials(self) -> list[StoredTrial]:
+        """The trials that have ended, in planned order."""
+        stored = [StoredTrial(path.parent) for path in (self.path / "trials").glob("*/trial.json")]
+        return sorted(stored, key=lambda trial: trial.index)
+
+    def begin(self, trial: Trial, plan: Mapping[str, Any]) -> TrialWriter:
+        """Begin a trial's folder; an earlier attempt's is replaced. Raises StoreProblem."""
+        return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan)
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What the checks have found so far: code, level, text, evidence, override, subject."""
+        value: list[dict[str, Any]] = files.read_json(self.path / "checks.json")
+        return value
+
+    def add_findings(self, findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Add findings, each told once however often it is found; gives back those that are new."""
+        known = self.findings()
+        told = {_identity(finding) for finding in known}
+        new: list[dict[str, Any]] = []
+        for finding in findings:
+            if _identity(finding) not in told:
+                told.add(_identity(finding))
+                new.append(dict(finding))
+        if new:
+            files.write_json(self.path / "checks.json", known + new)
+        return new
+
+    def verdict(self) -> dict[str, Any] | None:
+        """verdict.json, or None where the run was not judged."""
+        path = self.path / "verdict.json"
+        if not path.exists():
+            return None
+        value: dict[str, Any] = files.read_json(path)
+        return value
+
+    def write_verdict(self, verdict: Mapping[str, Any]) -> None:
+        """Write verdict.json. Raises StoreProblem."""
+        files.write_json(self.path / "verdict.json", verdict)
+
+    def _experiment_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = files.read_json(self.path / "experiment.json")
+        return value
+
+
+def experiment_hash(experiment: Experiment) -> str:
+    """SHA-256 over everything that decides what is measured, configuration files by their content."""
+    digest = hashlib.sha256(_canonical(experiment.model_dump(mode="json")))
+    for variant in experiment.variants:
+        if variant.server.config is not None:
+            with files.plainly(variant.server.config):
+                digest.update(hashlib.sha256(variant.server.config.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _experiment_json(experiment: Experiment, profile: str | None) -> dict[str, Any]:
+    return {
+        "hash": experiment_hash(experiment),
+        "profile": profile,
+        "experiment": experiment.model_dump(mode="json"),
+    }
+
+
+def _schedule_json(experiment: Experiment) -> list[dict[str, Any]]:
+    return [
+        {
+            "index": trial.index,
+            "block": trial.block,
+            "group": trial.group,
+            "variant": trial.variant,
+            "workload": trial.workload,
+            "at": trial.point.at(),
+        }
+        for trial in schedule(experiment)
+    ]
+
+
+def _identity(finding: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(finding["code"]), str(finding.get("subject", "")), str(finding["text"])
+
+
+def _runs_near(path: Path) -> str:
+    """A way out for a path that is no run: the newest run around it."""
+    folder = path if path.is_dir() else path.parent
+    runs = sorted(
+        (
+            found.parent
+            for pattern in ("*/experiment.json", "*/*/experiment.json")
+            for found in folder.glob(pattern)
+        ),
+        key=lambda run: run.name,
+    )
+    return f"The newest run there is {runs[-1]}" if runs else "Give the folder that dbdyno compare printed"
+
+
+def _difference(stored: Experiment, given: Experiment) -> str:
+    """The first keys in which two experiments differ, in words."""
+    differing = list(_differing(stored.model_dump(mode="json"), given.model_dump(mode="json"), ""))
+    if not differing:
+        return "a configuration file has changed"
+    shown = ", ".join(f"{key} was {was!r} and is {now!r}" for key, was, now in differing[:3])
+    return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
+
+
+def _differing(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]:
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*was, *now]):
+            yield from _differing(was.get(key), now.get(key), f"{place}.{key}" if place else key)
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
+            yield from _differing(before, after, f"{place}[{index}]")
+    elif was != now:
+        yield place, was, now

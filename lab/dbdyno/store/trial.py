@@ -1,0 +1,147 @@
+"""One trial's folder: what was asked, what came back, and which server answered.
+
+::
+
+    trials/0007/trial.json       written last: a folder without it is a trial that was interrupted
+                plan.json
+                events.jsonl.gz  (events.jsonl while it runs)
+                server.json
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from dbdyno.experiment.schedule import Trial
+from dbdyno.store import files
+from dbdyno.store.files import StoreProblem
+
+Status = Literal["done", "failed"]
+
+
+class StoredTrial:
+    """A trial that has ended, read from its folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.meta: dict[str, Any] = files.read_json(path / "trial.json")
+
+    @property
+    def index(self) -> int:
+        """Its place in the schedule, from 0."""
+        return int(self.meta["index"])
+
+    @property
+    def done(self) -> bool:
+        """Whether it ran to its planned end."""
+        return bool(self.meta["status"] == "done")
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the engine was asked."""
+        return self._json("plan.json")
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """Which server answered: identity, configuration, status counters, resource use."""
+        return self._json("server.json")
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The engine's records in order, each {"type", "data"}; none where it never wrote one.
+
+        A last line that was cut off (the engine died while writing) is left out. Raises StoreProblem for any
+        other line that is no JSON.
+        """
+        lines = self._lines()
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                if not line.endswith(b"\n"):
+                    return
+                raise StoreProblem(f"{self.path}, line {number} of the events is no JSON: {error}") from error
+            yield record
+
+    def _json(self, name: str) -> dict[str, Any]:
+        if not (self.path / name).exists():
+            return {}
+        value: dict[str, Any] = files.read_json(self.path / name)
+        return value
+
+    def _lines(self) -> Iterator[bytes]:
+        packed, plain = self.path / "events.jsonl.gz", self.path / "events.jsonl"
+        with files.plainly(packed):
+            if packed.exists():
+                with gzip.open(packed) as file:
+                    yield from file
+            elif plain.exists():
+                with plain.open("rb") as file:
+                    yield from file
+
+
+class TrialWriter:
+    """Writes one trial's folder while the trial runs. Without `finish` it stays an interrupted trial."""
+
+    def __init__(self, path: Path, trial: Trial, plan: Mapping[str, Any]) -> None:
+        """Begin anew in `path`: what an interrupted or failed attempt left there is removed."""
+        self._path = path
+        self._meta: dict[str, Any] = {
+            "index": trial.index,
+            "block": trial.block,
+            "group": trial.group,
+            "variant": trial.variant,
+            "workload": trial.workload,
+            "at": trial.point.at(),
+        }
+        with files.plainly(path):
+            # trial.json first: without it the folder no longer counts as a trial that has ended.
+            with suppress(FileNotFoundError):
+                (path / "trial.json").unlink()
+            if path.exists():
+                shutil.rmtree(path)
+            path.mkdir(parents=True)
+            files.write_json(path / "plan.json", plan)
+            self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
+
+    def event(self, line: bytes) -> None:
+        """Append one line of the engine's stream, as it came. Raises StoreProblem."""
+        with files.plainly(self._path / "events.jsonl"):
+            view = memoryview(line)
+            while view:
+                view = view[self._events.write(view) :]
+
+    def server(self, record: Mapping[str, Any]) -> None:
+        """Write server.json. Raises StoreProblem."""
+        files.write_json(self._path / "server.json", record)
+
+    def finish(self, status: Status, **facts: Any) -> StoredTrial:
+        """Close the trial; `facts` go into trial.json beside its place in the schedule. Raises StoreProblem."""
+        self.close()
+        files.compress(self._path / "events.jsonl")
+        files.write_json(self._path / "trial.json", {**self._meta, "status": status, **facts})
+        return StoredTrial(self._path)
+
+    def close(self) -> None:
+        """Close the stream. Idempotent."""
+        if not self._events.closed:
+            with files.plainly(self._path / "events.jsonl"):
+                os.fsync(self._events.fileno())
+                self._events.close()
+
+    def __enter__(self) -> TrialWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
+        # An error on its way out (a full disk, say) is the one to hear about, not the one of closing.
+        if kind is None:
+            self.close()
+            return
+        with suppress(StoreProblem):
+            self.close()
