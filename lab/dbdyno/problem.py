@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 — the user's problem, and no error of ours.
     """One sentence about what is wrong and one about the way out.
 
     `exit_code` is 2 for configuration, 3 for a server that cannot be reached, 4 for what failed in a run.
@@ -29,6 +29,3 @@ class Problem(Exception):
         self.text = text
         self.way_out = way_out
         self.exit_code = int(exit_code)
-
-    def __str__(self) -> str:
-        return f"{self.text}\n{self.way_out}" if self.way_out else self.text

@@ -27,7 +27,7 @@ class Fault:
         return place + _sentence(self.problem) + (" " + _sentence(self.way_out) if self.way_out else "")
 
 
-class ExperimentFaults(Exception):
+class ExperimentFaults(Exception):  # noqa: N818 — one exception, many faults.
     """Every fault of one experiment file. `faults` is never empty."""
 
     def __init__(self, source: str, faults: list[Fault]) -> None:

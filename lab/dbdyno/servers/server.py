@@ -15,18 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dbdyno.problem import Problem
 
-class ServerProblem(Exception):
-    """Something a user can mend: the thing, the value, the limit and the way out.
 
-    `exit_code` is 2 for configuration, 3 for a server that cannot be reached, 4 for one that failed in a run.
-    """
-
-    def __init__(self, text: str, way_out: str = "", exit_code: int = 2) -> None:
-        super().__init__(text)
-        self.text = text
-        self.way_out = way_out
-        self.exit_code = exit_code
+class ServerProblem(Problem):
+    """Something about a server that a user can mend."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class TrialWriter:
         files.write_json(self._path / "server.json", record)
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
-        """Close the trial; `facts` go into trial.json beside its place in the schedule. Raises StoreProblem."""
+        """End the trial; `facts` go into trial.json beside its place in the schedule. Raises StoreProblem."""
         self.close()
         files.compress(self._path / "events.jsonl")
         files.write_json(self._path / "trial.json", {**self._meta, "status": status, **facts})
