@@ -1,0 +1,1 @@
+"""Conducting an experiment: engine processes, trials, groups, whole comparisons. Prints nothing."""

@@ -1,0 +1,47 @@
+"""CPU sets of this machine: what there is, and being on some of it for a while."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.model import Experiment
+from dbdyno.problem import Problem
+
+
+@contextmanager
+def on_cpus(cpus: str | None) -> Iterator[None]:
+    """Hold the calling thread, and every process it starts meanwhile, to a CPU set; None changes nothing.
+
+    The lab reads the engine's records while a trial runs. On the client's CPUs its little work is part of the
+    client's, and never takes time from the server.
+    """
+    if cpus is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, parse_cpus(cpus))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def require_cpus(experiment: Experiment) -> None:
+    """Raises Problem naming every CPU set of the experiment that this machine cannot give."""
+    allowed = frozenset(os.sched_getaffinity(0))
+    asked = {"client.cpus": experiment.client.cpus}
+    asked |= {f"variant[{variant.name}].server.cpus": variant.server.cpus for variant in experiment.variants}
+    wrong = [
+        f'{key} = "{cpus}": there is no CPU {format_cpus(parse_cpus(cpus) - allowed)} for dbdyno here'
+        for key, cpus in asked.items()
+        if cpus is not None and not parse_cpus(cpus) <= allowed
+    ]
+    if wrong:
+        raise Problem(
+            "\n".join(wrong),
+            f"dbdyno may use the CPUs {format_cpus(allowed)}. Choose among them in the file, or with "
+            f"--set client.cpus=\"'{min(allowed)}'\" --set variant.server.cpus=\"'{min(allowed)}'\"",
+        )

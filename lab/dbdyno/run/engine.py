@@ -1,0 +1,282 @@
+"""The engine as a process: find it, hand it a plan, read its records, end it whatever happens.
+
+::
+
+    plan, then start --> stdin   dbdyno-engine run   stdout --> records, one JSON object a line
+                                                     stderr --> words for people, kept for the error message
+
+The engine runs in a process group of its own: Ctrl-C reaches dbdyno alone, which asks the engine to stop, and
+the engine still reports. Its standard input stays open as long as dbdyno lives; at its end a run stops.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run.affinity import on_cpus
+
+BINARY = "dbdyno-engine"
+Command = Literal["prepare", "run", "cleanup"]
+Record = Mapping[str, Any]
+
+READ_BYTES = 1 << 16
+# The last words of standard error that are kept.
+WORDS_MAX = 20_000
+# A record of one line; an interval with a million distinct latencies has some 20 MB.
+LINE_BYTES_MAX = 64 << 20
+# Opening and preparing thousands of connections may take minutes; the end of a run does not.
+CONNECT_S_MAX = 300.0
+# Between two records of loading lies at most one index over one table.
+LOADING_SILENCE_S_MAX = 3600.0
+# What an engine that was asked to stop may take.
+STOP_S_MAX = 5.0
+
+
+class EngineProblem(Problem):
+    """The engine is missing, broke its contract, or did not end."""
+
+
+@dataclass(frozen=True)
+class EngineResult:
+    """How an engine run ended."""
+
+    # As the engine gave it: 0 done, 2 plan, 3 not reachable, 4 aborted, 130 interrupted; negative: a signal.
+    exit_code: int
+    # The data of the first and the last record, where they came.
+    hello: Record | None
+    end: Record | None
+    # What it wrote on standard error.
+    words: str
+
+    @property
+    def done(self) -> bool:
+        """Whether it did all it was asked."""
+        return self.exit_code == 0 and self.end is not None
+
+    def failure(self) -> str:
+        """Why it is not done, in words; empty when it is."""
+        if self.done:
+            return ""
+        told = self.end.get("failure") if self.end else None
+        if told:
+            return f"{told['text']}. {told['hint']}" if told.get("hint") else str(told["text"])
+        if self.words.strip():
+            return self.words.strip()
+        if self.exit_code < 0:
+            return f"the engine was ended by {signal.Signals(-self.exit_code).name}"
+        if self.end is None:
+            return f"the engine ended with exit code {self.exit_code} and without its last record"
+        return f"the engine ended early: {self.end.get('reason')}"
+
+
+def find_engine() -> Path:
+    """The engine's binary: beside the Python that runs, then on PATH. Raises EngineProblem listing both."""
+    beside = Path(sys.executable).with_name(BINARY)
+    if os.access(beside, os.X_OK):
+        return beside
+    found = shutil.which(BINARY)
+    if found is not None:
+        return Path(found)
+    raise EngineProblem(
+        f"the load engine {BINARY} was not found: not at {beside} and not in PATH, "
+        f"which is {os.environ.get('PATH', '')}",
+        "Run make build in the clone, or pip install dbdyno, which brings it",
+    )
+
+
+class Engine:
+    """Runs `dbdyno-engine`."""
+
+    def __init__(self, binary: Path | None = None) -> None:
+        """`binary` None: find it. Raises EngineProblem where there is none."""
+        self.binary = binary or find_engine()
+
+    def version(self) -> str:
+        """What `dbdyno-engine --version` says. Raises EngineProblem where it cannot be started."""
+        try:
+            answer = subprocess.run(
+                [self.binary, "--version"], capture_output=True, text=True, timeout=10, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EngineProblem(
+                f"the load engine {self.binary} does not start: {error}", "Run make build again"
+            ) from error
+        return answer.stdout.strip().removeprefix(BINARY).strip()
+
+    def run(
+        self,
+        command: Command,
+        plan: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+        on_record: Callable[[Record], None] = lambda _record: None,
+        cpus: str | None = None,
+        *,
+        on_line: Callable[[bytes], None] = lambda _line: None,
+        on_ready: Callable[[], None] = lambda: None,
+    ) -> EngineResult:
+        """Run one command under a plan until it ends.
+
+        `on_record` gets each record, `on_line` its line as it came. Where the plan's start is on command,
+        `on_ready` runs once every connection is open, and then the clock starts. `environment` is added to
+        ours and holds the password, which is in no plan and no argv. Raises EngineProblem when it breaks
+        its contract; KeyboardInterrupt goes through after the engine has stopped.
+        """
+        limits = _time_limits(command, plan)
+        reader = _Reader("start" in plan, on_record, on_line, on_ready, limits)
+        with on_cpus(cpus):
+            try:
+                process = subprocess.Popen(
+                    [self.binary, command],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env={**os.environ, **(environment or {})},
+                    process_group=0,
+                )
+            except OSError as error:
+                raise EngineProblem(
+                    f"the load engine {self.binary} does not start: {error}", "Run make build again"
+                ) from error
+            with process:
+                try:
+                    reader.send(process, plan)
+                    reader.read(process, limits.total_s)
+                except KeyboardInterrupt:
+                    _stop(process, reader)
+                    raise
+                finally:
+                    _kill(process)
+        return EngineResult(process.returncode, reader.hello, reader.end, reader.words)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How long an engine may take, in seconds: altogether, and between two records."""
+
+    total_s: float | None
+    silence_s: float
+
+
+def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
+    if command != "run":
+        return _Limits(None, LOADING_SILENCE_S_MAX)
+    phases = plan["phases"]
+    planned_s = (phases.get("warmup_us", 0) + phases["measure_us"] + phases.get("drain_us", 10_000_000)) / 1e6
+    return _Limits(planned_s + CONNECT_S_MAX + 60.0, planned_s + CONNECT_S_MAX)
+
+
+class _Reader:
+    """Reads one engine's two streams and keeps its first and last record."""
+
+    def __init__(
+        self,
+        waits_for_start: bool,
+        on_record: Callable[[Record], None],
+        on_line: Callable[[bytes], None],
+        on_ready: Callable[[], None],
+        limits: _Limits,
+    ) -> None:
+        self._waits_for_start = waits_for_start
+        self._on_record, self._on_line, self._on_ready = on_record, on_line, on_ready
+        self._limits = limits
+        self._rest = b""
+        self.hello: Record | None = None
+        self.end: Record | None = None
+        self.words = ""
+
+    def read(self, process: subprocess.Popen[bytes], within_s: float | None) -> None:
+        """Read to the end of both streams. Raises EngineProblem when that takes too long."""
+        assert process.stdout is not None, "standard output is a pipe"
+        assert process.stderr is not None, "standard error is a pipe"
+        deadline = None if within_s is None else time.monotonic() + within_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            selector.register(process.stderr, selectors.EVENT_READ)
+            while selector.get_map():
+                left_s = self._limits.silence_s
+                if deadline is not None:
+                    left_s = min(left_s, deadline - time.monotonic())
+                ready = selector.select(max(left_s, 0.0))
+                if not ready:
+                    raise EngineProblem(
+                        f"the engine gave no sign of life within {within_s or self._limits.silence_s:.0f} s",
+                        "It was ended. Its last words may say why: "
+                        + (self.words.strip() or "there are none"),
+                        ExitCode.NOT_COMPARABLE,
+                    )
+                for key, _ in ready:
+                    content = os.read(key.fd, READ_BYTES)
+                    if not content:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is process.stderr:
+                        self.words = (self.words + content.decode(errors="replace"))[-WORDS_MAX:]
+                    else:
+                        self._take(process, content)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_S_MAX)
+
+    def _take(self, process: subprocess.Popen[bytes], content: bytes) -> None:
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        if len(self._rest) > LINE_BYTES_MAX:
+            raise EngineProblem(
+                f"the engine wrote a line of more than {LINE_BYTES_MAX} bytes",
+                exit_code=ExitCode.NOT_COMPARABLE,
+            )
+        for line in lines:
+            self._on_line(line + b"\n")
+            self._record(process, line)
+
+    def _record(self, process: subprocess.Popen[bytes], line: bytes) -> None:
+        try:
+            record = json.loads(line)
+            kind, data = record["type"], record["data"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise EngineProblem(
+                f"the engine wrote a line that is no record: {line[:200]!r}",
+                exit_code=ExitCode.NOT_COMPARABLE,
+            ) from error
+        if kind == "hello":
+            self.hello = data
+        elif kind == "end":
+            self.end = data
+        self._on_record(record)
+        if kind == "ready" and self._waits_for_start:
+            self._on_ready()
+            self.send(process, {"type": "start", "data": {"at_unix_us": time.time_ns() // 1000}})
+
+    @staticmethod
+    def send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
+        """One line to the engine. An engine that has ended already says why on its own streams."""
+        assert process.stdin is not None, "standard input is a pipe"
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
+            process.stdin.flush()
+
+
+def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
+    """Ask the engine to stop and hear its last words. A second Ctrl-C ends the wait."""
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    with suppress(Problem, KeyboardInterrupt):
+        reader.read(process, STOP_S_MAX)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """No engine outlives the call, however it ends."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.wait()

@@ -1,0 +1,81 @@
+"""The plan an engine is given: one specification loads, runs and cleans up, so that the three cannot differ.
+
+The shape is the schema's (schema/plan.schema.json). What is left out here has its default there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from dbdyno.experiment.model import Experiment, Point, Variant, Workload
+from dbdyno.experiment.schedule import Trial, engine_seed
+
+SCHEMA_VERSION = 1
+US = 1_000_000
+# The lab reads the server's counters between "ready" and the start; a busy machine may take a while for that.
+START_TIMEOUT_US = 120 * US
+LOADING_STREAMS_MAX = 4
+
+
+def plan(
+    experiment: Experiment,
+    workload: Workload,
+    target: Mapping[str, Any],
+    *,
+    point: Point | None = None,
+    seed: int | None = None,
+    scheduling: str = "normal",
+) -> dict[str, Any]:
+    """A plan valid against schema/plan.schema.json.
+
+    `target` is `Address.target()`. Without a point the plan is one for `prepare` or `cleanup`, which read
+    tables, rows and seed alone; with one it is for `run`, and the engine waits for the command to start.
+    """
+    load = experiment.load
+    chosen = point or load.points()[0]
+    asked: dict[str, Any] = {
+        "schema": SCHEMA_VERSION,
+        "target": dict(target),
+        "workload": {"name": workload.name, "options": workload.options()},
+        "load": {"connections": chosen.connections, "shape": _shape(experiment, chosen)},
+        "phases": {
+            "warmup_us": round(load.warmup_allowance_s() * US),
+            "measure_us": round(load.duration_s * US),
+        },
+        "seed": experiment.design.seed if seed is None else seed,
+        "client": {"workers": experiment.client.workers, "scheduling": scheduling},
+        "loading": {"streams": min(LOADING_STREAMS_MAX, os.cpu_count() or 1)},
+    }
+    if point is not None:
+        asked["start"] = {"on-command": {"start_timeout_us": START_TIMEOUT_US}}
+    return asked
+
+
+def trial_plan(experiment: Experiment, trial: Trial, target: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan of one trial of the schedule."""
+    return plan(
+        experiment,
+        experiment.workload(trial.workload),
+        target,
+        point=trial.point,
+        seed=engine_seed(experiment, trial),
+        scheduling=scheduling(experiment, experiment.variant(trial.variant)),
+    )
+
+
+def scheduling(experiment: Experiment, variant: Variant) -> str:
+    """The scheduling class of the load generator's threads.
+
+    "batch" only where it shares CPUs with the server and only in a closed loop: an arrival that waits for its
+    turn would be late. Decided over all variants, since both arms must be loaded in the same way.
+    """
+    if experiment.client.scheduling is not None:
+        return experiment.client.scheduling
+    shared = any(experiment.shares_cpus(any_variant) for any_variant in (*experiment.variants, variant))
+    return "batch" if shared and not experiment.load.rate else "normal"
+
+
+def _shape(experiment: Experiment, point: Point) -> str | dict[str, Any]:
+    return "closed" if point.rate is None else {experiment.load.arrivals: {"rate_per_s": point.rate}}

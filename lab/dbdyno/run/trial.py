@@ -1,0 +1,102 @@
+"""One trial: plan, engine run, the server's counters around it, all written into the trial's folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
+from dbdyno.run.engine import Engine, EngineProblem, EngineResult, Record
+from dbdyno.run.plan import trial_plan
+from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.store import Run, StoredTrial
+from dbdyno.store.trial import TrialWriter
+
+
+@dataclass
+class Counters:
+    """What a server and its process had done by an instant; empty where it could not be read."""
+
+    status: Mapping[str, str] = field(default_factory=dict)
+    process: Mapping[str, float] = field(default_factory=dict)
+
+    def read(self, server: Server) -> None:
+        """Read them now. Raises ServerProblem when the server does not answer."""
+        self.status, self.process = server.status(), server.process()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trial that has been written, and what the caller may want to know about it."""
+
+    stored: StoredTrial
+    hello: Record | None
+    end: Record | None
+
+    def events_per_s(self) -> float | None:
+        """Events per second of the measured phase, for people who watch; the judge computes its own."""
+        measured = self.end["phases"].get("measure") if self.end else None
+        if not measured or measured["end_us"] <= measured["start_us"]:
+            return None
+        return float(measured["events"]) * 1e6 / float(measured["end_us"] - measured["start_us"])
+
+
+def run_trial(
+    run: Run, experiment: Experiment, trial: Trial, server: Server, description: Description, engine: Engine
+) -> Outcome:
+    """Run one trial and write it down, also when it fails.
+
+    The server is asked twice only: between "every connection is open" and the start of the clock, and after the
+    end. While the load runs nobody else speaks to it. Raises StoreProblem; whatever else fails is the trial's
+    own failure and stands in its trial.json.
+    """
+    address = server.address()
+    plan = trial_plan(experiment, trial, address.target(experiment.load.transport))
+    before, after = Counters(), Counters()
+    started_unix_us = time.time_ns() // 1000
+    result: EngineResult | None = None
+    with run.begin(trial, plan) as writer:
+        try:
+            result = engine.run(
+                "run",
+                plan,
+                address.environment(),
+                cpus=experiment.client.cpus,
+                on_line=writer.event,
+                on_ready=lambda: before.read(server),
+            )
+            reason = result.failure()
+            after.read(server)
+        except (EngineProblem, ServerProblem) as problem:
+            # What the engine said first is nearer to the cause than a server that no longer answers.
+            reason = (result.failure() if result else "") or problem.text
+        writer.server(server_record(description, before, after))
+        stored = writer.finish(
+            "failed" if reason else "done",
+            reason=reason or None,
+            exit_code=result.exit_code if result else None,
+            started_unix_us=started_unix_us,
+            ended_unix_us=time.time_ns() // 1000,
+        )
+    return Outcome(stored, result.hello if result else None, result.end if result else None)
+
+
+def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:
+    """Write a trial down as failed without running it, because nothing can answer it. Raises StoreProblem."""
+    plan = trial_plan(experiment, trial, server.address().target(experiment.load.transport))
+    writer: TrialWriter
+    with run.begin(trial, plan) as writer:
+        return writer.finish("failed", reason=reason, exit_code=None)
+
+
+def server_record(description: Description, before: Counters, after: Counters) -> dict[str, Any]:
+    """The content of server.json."""
+    return {
+        **asdict(description),
+        "status_before": dict(before.status),
+        "status_after": dict(after.status),
+        "process": {"before": dict(before.process), "after": dict(after.process)},
+    }
