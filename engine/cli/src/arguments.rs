@@ -1,0 +1,39 @@
+//! The command line.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Measures one run of a database workload, precisely.
+///
+/// The plan is the first line on standard input, in JSON (see `dbdyno-engine schema plan`). Records are written
+/// to standard output as JSON Lines (see `dbdyno-engine schema events`).
+///
+/// Exit codes: 0 done, 2 the plan is wrong, 3 the server cannot be reached, 4 aborted, 130 interrupted.
+#[derive(Parser)]
+#[command(name = "dbdyno-engine", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Makes and fills the plan's tables.
+    Prepare,
+    /// Puts the server under the plan's load and measures.
+    Run,
+    /// Drops the plan's tables, as far as dbdyno made them.
+    Cleanup,
+    /// Prints a JSON Schema.
+    Schema {
+        /// Which.
+        name: SchemaName,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// What goes in.
+    Plan,
+    /// What comes out.
+    Events,
+}

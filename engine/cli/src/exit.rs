@@ -1,0 +1,21 @@
+//! Exit codes, the same as the lab's.
+
+use dbdyno_door::record::EndReason;
+
+/// The plan cannot be used.
+pub(crate) const USAGE: u8 = 2;
+const UNREACHABLE: u8 = 3;
+const ABORTED: u8 = 4;
+const INTERRUPTED: u8 = 130;
+
+pub(crate) fn code(reason: EndReason) -> u8 {
+    match reason {
+        EndReason::TimeLimit | EndReason::Done => 0,
+        EndReason::ConnectFailed => UNREACHABLE,
+        EndReason::ServerError
+        | EndReason::ConnectionLost
+        | EndReason::DataConflict
+        | EndReason::Abandoned => ABORTED,
+        EndReason::Interrupted => INTERRUPTED,
+    }
+}

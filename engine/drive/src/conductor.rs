@@ -1,0 +1,324 @@
+//! The conductor: starts the workers, adds up what they measured, and writes the records.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dbdyno_door::plan::{Endpoint, Plan, Start, Target};
+use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Warning};
+use dbdyno_door::{Record, SCHEMA_VERSION};
+use dbdyno_pace::Nanos;
+use dbdyno_pace::timeline::Timeline;
+use dbdyno_wire::Connector;
+use dbdyno_wire::mysql::{Address, MysqlConnector};
+use dbdyno_wire::null::NullConnector;
+use dbdyno_workload::Oltp;
+use tokio::sync::watch;
+
+use crate::clock::{Clock, unix_us};
+use crate::control::{Inbox, Message};
+use crate::machine;
+use crate::merge::{Complete, Merge};
+use crate::worker::{Signal, Worker};
+use crate::{Ended, Sink};
+
+/// How far ahead a stop is set, so that no worker has closed a span after it.
+const STOP_AHEAD: Duration = Duration::from_millis(50);
+/// How far ahead a start at once is set, so that every worker is there.
+const START_AHEAD: Duration = Duration::from_millis(5);
+
+/// Runs a plan to its end and writes every record of it. `password` is the target's, already read.
+///
+/// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
+pub fn run(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    match &plan.target {
+        Target::Mysql { .. } => conduct(plan, mysql_connector(&plan.target, password), inbox, sink),
+        Target::Null { answer_us } => {
+            let answer = Duration::from_micros(*answer_us);
+            let rows = plan.workload.options.table_size;
+            conduct(plan, NullConnector { answer, rows }, inbox, sink)
+        }
+    }
+}
+
+/// The connector of a MySQL target.
+///
+/// # Panics
+/// For another target: the caller has looked.
+pub(crate) fn mysql_connector(target: &Target, password: &str) -> MysqlConnector {
+    let Target::Mysql {
+        endpoint,
+        user,
+        database,
+        connect_timeout_us,
+        ..
+    } = target
+    else {
+        panic!("not a MySQL target: {target:?}");
+    };
+    MysqlConnector {
+        address: match endpoint {
+            Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
+            Endpoint::Unix { path } => Address::Unix(path.into()),
+        },
+        user: user.clone(),
+        password: password.to_owned(),
+        database: database.clone(),
+        timeout: Duration::from_micros(*connect_timeout_us),
+    }
+}
+
+pub(crate) fn hello(plan: &Plan, oltp: &Oltp) -> Record {
+    Record::Hello(Box::new(Hello {
+        schema: SCHEMA_VERSION,
+        engine: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        unix_us: unix_us(),
+        plan: plan.clone(),
+        statements: oltp.describe(),
+    }))
+}
+
+fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    let oltp = Oltp::new(plan.workload.name, &plan.workload.options);
+    let (signal, listener) = watch::channel(Signal::Wait);
+    let stop_at = Arc::new(AtomicU64::new(Nanos::MAX));
+    let shared = Arc::new(plan.clone());
+    let began = Instant::now();
+    let spawn = |number| {
+        let worker = Worker {
+            plan: Arc::clone(&shared),
+            oltp: oltp.clone(),
+            connector: connector.clone(),
+            index: plan.segment.index * plan.client.workers + number,
+            count: plan.segment.count * plan.client.workers,
+            signal: listener.clone(),
+            stop_at: Arc::clone(&stop_at),
+            messages: inbox.sender.clone(),
+        };
+        std::thread::spawn(move || worker.run())
+    };
+    let mut conductor = Conductor {
+        plan,
+        timeline: Timeline::new(&plan.phases, &plan.report),
+        merge: Merge::new(plan.client.workers, &oltp, plan.report.tick_us > 0),
+        inbox: &inbox,
+        sink,
+        signal,
+        stop_at: Arc::clone(&stop_at),
+        clock: None,
+        ended: None,
+        working: plan.client.workers,
+        listening: true,
+    };
+    conductor.write(hello(plan, &oltp));
+    let threads: Vec<JoinHandle<()>> = (0..plan.client.workers).map(spawn).collect();
+    let cpu_before = match conductor.wait_until_ready(began) {
+        Some(start) => conductor.play(start),
+        None => conductor.quit(),
+    };
+    for thread in threads {
+        thread.join().expect("a worker does not panic");
+    }
+    conductor.write_end(cpu_before)
+}
+
+struct Conductor<'a> {
+    plan: &'a Plan,
+    timeline: Timeline,
+    merge: Merge,
+    inbox: &'a Inbox,
+    sink: &'a mut dyn Sink,
+    signal: watch::Sender<Signal>,
+    stop_at: Arc<AtomicU64>,
+    /// Present once the start is known.
+    clock: Option<Clock>,
+    /// Why the run ends early; the first reason stands.
+    ended: Option<Ended>,
+    /// Workers that have not finished.
+    working: u32,
+    listening: bool,
+}
+
+impl Conductor<'_> {
+    /// Collects the workers' reports and waits for the order to start. `None` when it does not come to that.
+    fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
+        let mut waiting = self.plan.client.workers;
+        let mut ready = Ready {
+            connections: 0,
+            connect_us: 0,
+            server_version: String::new(),
+            prepared_statements: 0,
+        };
+        let mut ordered = matches!(self.plan.start, Start::AtOnce).then(Instant::now);
+        let mut deadline = None;
+        while waiting > 0 || ordered.is_none() {
+            match self.next_message(deadline)? {
+                Message::Ready(worker) => {
+                    waiting -= 1;
+                    ready.connections += worker.connections;
+                    ready.prepared_statements += worker.prepared_statements;
+                    ready.server_version = worker.server_version;
+                    if waiting == 0 {
+                        ready.connect_us = began.elapsed().as_micros() as u64;
+                        self.write(Record::Ready(ready.clone()));
+                        deadline = self.start_deadline();
+                    }
+                }
+                Message::Start(at) => ordered = Some(at),
+                message => self.handle(message),
+            }
+            if self.ended.is_some() {
+                return None;
+            }
+        }
+        ordered.map(|at| at.max(Instant::now() + START_AHEAD))
+    }
+
+    fn start_deadline(&self) -> Option<Instant> {
+        match self.plan.start {
+            Start::AtOnce => None,
+            Start::OnCommand { start_timeout_us } => {
+                Some(Instant::now() + Duration::from_micros(start_timeout_us))
+            }
+        }
+    }
+
+    /// The next message; `None` when no order to start came in time.
+    fn next_message(&mut self, deadline: Option<Instant>) -> Option<Message> {
+        let wait = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+        match self.inbox.messages.recv_timeout(wait) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the inbox holds a sender"),
+            Err(RecvTimeoutError::Timeout) => {
+                self.ended = Some(Ended {
+                    reason: EndReason::Abandoned,
+                    failure: Some(Failure {
+                        code: None,
+                        text: "no order to start came in time".into(),
+                        hint: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
+                    }),
+                });
+                None
+            }
+        }
+    }
+
+    /// Starts the clock and follows the run to its end. Returns the CPU time the process had used at the start.
+    fn play(&mut self, start: Instant) -> Duration {
+        let clock = Clock::starting_at(start);
+        self.clock = Some(clock);
+        self.signal.send_replace(Signal::Go(start));
+        let start_unix_us = unix_us() + start.saturating_duration_since(Instant::now()).as_micros() as u64;
+        let cpu_before = machine::process_cpu();
+        self.write_phase(0, start_unix_us);
+        while self.working > 0 {
+            let message = self.inbox.messages.recv().expect("the inbox holds a sender");
+            let Message::Closed {
+                bound,
+                closed,
+                generator,
+            } = message
+            else {
+                self.handle(message);
+                continue;
+            };
+            let Some(Complete { records, phase_end }) = self.merge.add(bound, *closed, generator) else {
+                continue;
+            };
+            for record in records {
+                self.write(record);
+            }
+            if let Some(at) = phase_end {
+                self.write_phase(at, start_unix_us);
+            }
+        }
+        cpu_before
+    }
+
+    /// Sends the workers home before the start.
+    fn quit(&mut self) -> Duration {
+        self.signal.send_replace(Signal::Quit);
+        while self.working > 0 {
+            let message = self.inbox.messages.recv().expect("the inbox holds a sender");
+            self.handle(message);
+        }
+        machine::process_cpu()
+    }
+
+    /// Everything that is handled alike before and after the start.
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Stop(reason) => self.end_early(Ended {
+                reason,
+                failure: None,
+            }),
+            Message::Failed(reason, failure) => self.end_early(Ended {
+                reason,
+                failure: Some(failure),
+            }),
+            Message::Warning(warning) => self.write(Record::Warning(warning)),
+            Message::Finished => self.working -= 1,
+            Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
+        }
+    }
+
+    fn end_early(&mut self, ended: Ended) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.ended = Some(ended);
+        if let Some(clock) = self.clock {
+            let at = (clock.now() + STOP_AHEAD.as_nanos() as Nanos).min(self.timeline.end());
+            self.timeline.truncate(at);
+            self.stop_at.store(at, Ordering::Release);
+        }
+    }
+
+    fn write_phase(&mut self, at: Nanos, start_unix_us: u64) {
+        if let Some(phase) = self.timeline.phase_at(at) {
+            let at_us = at / 1000;
+            self.write(Record::Phase(Phase {
+                name: phase.name,
+                at_us,
+                at_unix_us: start_unix_us + at_us,
+            }));
+        }
+    }
+
+    fn write(&mut self, record: Record) {
+        if self.listening && !self.sink.record(&record) {
+            self.listening = false;
+            self.end_early(Ended {
+                reason: EndReason::Abandoned,
+                failure: None,
+            });
+        }
+    }
+
+    fn write_end(&mut self, cpu_before: Duration) -> Ended {
+        if self.clock.is_some() && self.merge.is_saturated() {
+            self.write(Record::Warning(Warning {
+                code: "generator-saturated".into(),
+                text: "the generator used more than 80 % of a core per worker in most of the measurement"
+                    .into(),
+                hint: "give the client more workers or another machine; the server may be faster than shown"
+                    .into(),
+            }));
+        }
+        let ended = self.ended.clone().unwrap_or(Ended {
+            reason: EndReason::TimeLimit,
+            failure: None,
+        });
+        self.write(Record::End(Box::new(End {
+            reason: ended.reason,
+            failure: ended.failure.clone(),
+            phases: self.merge.totals(),
+            memory_peak_bytes: machine::memory_peak_bytes(),
+            cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
+        })));
+        ended
+    }
+}

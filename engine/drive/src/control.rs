@@ -1,0 +1,66 @@
+//! How the outside talks to a run: one inbox for orders and for what the workers send.
+
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
+
+use dbdyno_door::record::{EndReason, Failure, Generator, Warning};
+use dbdyno_gauge::Closed;
+use dbdyno_pace::Nanos;
+
+/// What arrives in the inbox.
+pub(crate) enum Message {
+    /// From outside: start the clock at that instant.
+    Start(Instant),
+    /// From outside: stop.
+    Stop(EndReason),
+    /// A worker has opened all its connections.
+    Ready(WorkerReady),
+    /// A worker has closed a span.
+    Closed {
+        bound: Nanos,
+        closed: Box<Closed>,
+        generator: Option<Generator>,
+    },
+    /// Something makes the measurement worth less.
+    Warning(Warning),
+    /// A worker cannot go on.
+    Failed(EndReason, Failure),
+    /// A worker has ended.
+    Finished,
+}
+
+/// What a worker found when it connected.
+pub(crate) struct WorkerReady {
+    pub(crate) connections: u32,
+    pub(crate) server_version: String,
+    pub(crate) prepared_statements: u64,
+}
+
+/// Gives orders to a run, from any thread.
+#[derive(Clone)]
+pub struct Control(pub(crate) Sender<Message>);
+
+impl Control {
+    /// Starts the clock of a run that waits for it at a wall time, microseconds since 1970; past means now.
+    pub fn start(&self, at_unix_us: u64) {
+        // A run that has ended hears nothing, and needs not.
+        let _ = self.0.send(Message::Start(crate::clock::instant_of(at_unix_us)));
+    }
+
+    /// Ends a run early; it still reports.
+    pub fn stop(&self, reason: EndReason) {
+        let _ = self.0.send(Message::Stop(reason));
+    }
+}
+
+/// The receiving end, for exactly one run.
+pub struct Inbox {
+    pub(crate) messages: Receiver<Message>,
+    pub(crate) sender: Sender<Message>,
+}
+
+/// A connected pair.
+pub fn channel() -> (Control, Inbox) {
+    let (sender, messages) = std::sync::mpsc::channel();
+    (Control(sender.clone()), Inbox { messages, sender })
+}

@@ -1,0 +1,57 @@
+//! The loop: workers, phases, intervals, retries, stop; and the loader.
+//!
+//! ```text
+//!  cli ──Control──▶ inbox ◀──messages── worker thread (one event loop)
+//!                     │                    ├── user task ── connection
+//!                  conductor               ├── user task ── connection
+//!                     │                    └── timekeeper
+//!                     ▼
+//!                    Sink
+//! ```
+//! The conductor runs on the caller's thread: it starts the workers, adds up the spans they close, and hands the
+//! records to a sink. It knows no SQL and measures nothing itself.
+//!
+//! # Layout
+//! - [`run()`], `conductor`, `merge`: the caller's side.
+//! - `worker`, `desk`, `user`: one worker thread.
+//! - `clock`, `timer`, `machine`: time and the operating system.
+//! - [`prepare`], [`cleanup`]: the loader.
+//! - `failure`: errors with a way out.
+
+// With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
+#![allow(clippy::disallowed_methods)]
+
+mod clock;
+mod conductor;
+mod control;
+mod desk;
+mod failure;
+mod loader;
+mod machine;
+mod merge;
+mod timer;
+mod user;
+mod worker;
+
+pub use clock::unix_us;
+pub use conductor::run;
+pub use control::{Control, Inbox, channel};
+pub use loader::{cleanup, prepare};
+
+use dbdyno_door::Record;
+use dbdyno_door::record::{EndReason, Failure};
+
+/// Where records go.
+pub trait Sink {
+    /// Takes one record. Returns false when nobody listens any more; the run then stops.
+    fn record(&mut self, record: &Record) -> bool;
+}
+
+/// How a command ended; the same as in the last record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Why.
+    pub reason: EndReason,
+    /// The error, where there was one.
+    pub failure: Option<Failure>,
+}

@@ -1,0 +1,54 @@
+//! What the operating system tells about, and does for, the worker threads.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Puts the calling thread into SCHED_BATCH: it no longer preempts the server at every reply.
+///
+/// # Errors
+/// The system's refusal, in its own words.
+#[allow(unsafe_code)] // rustix has no sched_setscheduler.
+pub(crate) fn schedule_batch() -> std::io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the pointer is valid for the call, and 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> Duration {
+    cpu(ClockId::ThreadCPUTime)
+}
+
+/// CPU time of the whole process.
+pub(crate) fn process_cpu() -> Duration {
+    cpu(ClockId::ProcessCPUTime)
+}
+
+fn cpu(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Time the calling thread was runnable and waited for a CPU; zero where the kernel keeps no account.
+pub(crate) fn thread_run_queue_wait() -> Duration {
+    // Fields: time on CPU, time waiting, slices (kernel documentation, scheduler/sched-stats).
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let wait_ns = schedstat
+        .split_ascii_whitespace()
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .unwrap_or(0);
+    Duration::from_nanos(wait_ns)
+}
+
+/// Peak resident memory of the process (VmHWM), in bytes; 0 where the kernel does not tell.
+pub(crate) fn memory_peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib: Option<u64> = line.and_then(|line| line.split_ascii_whitespace().nth(1)?.parse().ok());
+    kib.unwrap_or(0) * 1024
+}

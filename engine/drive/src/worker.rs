@@ -1,0 +1,247 @@
+//! One worker: a thread with an event loop, its connections and its users.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use dbdyno_door::plan::{Plan, Scheduling};
+use dbdyno_door::record::{EndReason, Failure, Warning};
+use dbdyno_draw::Rng;
+use dbdyno_gauge::Gauge;
+use dbdyno_pace::arrivals::arrivals;
+use dbdyno_pace::timeline::Timeline;
+use dbdyno_wire::{Connection, Connector, WireError};
+use dbdyno_workload::Oltp;
+use tokio::sync::watch;
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::clock::Clock;
+use crate::control::{Message, WorkerReady};
+use crate::desk::{Desk, StopAt};
+use crate::failure;
+use crate::machine;
+use crate::timer::Timer;
+use crate::user::{Script, User, Way};
+
+/// Connections a worker opens at the same time. More would overrun the server's listen queue.
+const OPENING_MAX: usize = 64;
+
+/// Error "this command is not supported in the prepared statement protocol yet".
+const ER_UNSUPPORTED_PS: u16 = 1295;
+
+/// What the conductor tells the workers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Signal {
+    /// Connect and wait.
+    Wait,
+    /// The clock starts at that instant.
+    Go(Instant),
+    /// Give up before the start.
+    Quit,
+}
+
+/// One worker's part of a run.
+pub(crate) struct Worker<C> {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) oltp: Oltp,
+    pub(crate) connector: C,
+    /// Number of this worker and how many there are, over the whole fleet.
+    pub(crate) index: u32,
+    pub(crate) count: u32,
+    pub(crate) signal: watch::Receiver<Signal>,
+    pub(crate) stop_at: Arc<StopAt>,
+    pub(crate) messages: Sender<Message>,
+}
+
+impl<C: Connector> Worker<C> {
+    /// Runs the worker on the calling thread, to its end.
+    pub(crate) fn run(self) {
+        let messages = self.messages.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let result = runtime.and_then(|runtime| LocalSet::new().block_on(&runtime, self.work()));
+        if let Err(error) = result {
+            let text = format!("a worker could not start: {error}");
+            let hint = "raise the limit on open files (ulimit -n)".to_owned();
+            let failure = Failure {
+                code: None,
+                text,
+                hint: Some(hint),
+            };
+            // Without a conductor nobody waits for either message.
+            let _ = messages.send(Message::Failed(EndReason::ConnectFailed, failure));
+        }
+        let _ = messages.send(Message::Finished);
+    }
+
+    async fn work(mut self) -> io::Result<()> {
+        self.set_scheduling();
+        let mut signal = self.signal.clone();
+        let opened = tokio::select! {
+            opened = self.open_all() => opened,
+            _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
+        };
+        let (connections, ways) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let (reason, failure) = failure::connecting(&error);
+                let _ = self.messages.send(Message::Failed(reason, failure));
+                return Ok(());
+            }
+        };
+        self.report_ready(&connections, &ways);
+        match signal
+            .wait_for(|signal| !matches!(signal, Signal::Wait))
+            .await
+            .map(|signal| *signal)
+        {
+            Ok(Signal::Go(start)) => self.play(connections, ways, start).await,
+            _ => Ok(()),
+        }
+    }
+
+    fn set_scheduling(&self) {
+        if self.plan.client.scheduling != Scheduling::Batch {
+            return;
+        }
+        if let Err(error) = machine::schedule_batch() {
+            let _ = self.messages.send(Message::Warning(Warning {
+                code: "batch-refused".into(),
+                text: format!("the system refuses SCHED_BATCH: {error}"),
+                hint: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
+            }));
+        }
+    }
+
+    fn report_ready(&self, connections: &[C::Connection], ways: &[Way]) {
+        let prepared = ways.iter().filter(|way| matches!(way, Way::Prepared(_))).count();
+        let _ = self.messages.send(Message::Ready(WorkerReady {
+            connections: connections.len() as u32,
+            server_version: connections
+                .first()
+                .map(|c| c.server_version().to_owned())
+                .unwrap_or_default(),
+            prepared_statements: (prepared * connections.len()) as u64,
+        }));
+    }
+
+    /// Opens this worker's connections and prepares every statement on each.
+    async fn open_all(&mut self) -> Result<(Vec<C::Connection>, Vec<Way>), WireError> {
+        let segment = self.plan.segment;
+        let mine = share(self.plan.load.connections, segment.index, segment.count);
+        let workers = self.plan.client.workers;
+        let wanted = share(mine, self.index - segment.index * workers, workers) as usize;
+        let statements: Rc<Vec<String>> = Rc::new(self.oltp.statements().map(|(_, sql)| sql).collect());
+        let mut opening = JoinSet::new();
+        let mut open = Vec::with_capacity(wanted);
+        let mut ways = Vec::new();
+        let mut started = 0;
+        while open.len() < wanted {
+            while started < wanted && opening.len() < OPENING_MAX {
+                opening.spawn_local(open_one(self.connector.clone(), Rc::clone(&statements)));
+                started += 1;
+            }
+            let joined = opening.join_next().await.expect("connections are being opened");
+            let (connection, its_ways) = joined.expect("opening a connection does not panic")?;
+            open.push(connection);
+            ways = its_ways;
+        }
+        Ok((open, ways))
+    }
+
+    async fn play(self, connections: Vec<C::Connection>, ways: Vec<Way>, start: Instant) -> io::Result<()> {
+        let plan = &self.plan;
+        let mut timer = Timer::new()?;
+        timer.until(start).await?;
+        let clock = Clock::starting_at(start);
+        let due = arrivals(&plan.load.shape, self.index.into(), self.count.into(), plan.seed);
+        let gauge = Gauge::new(
+            Timeline::new(&plan.phases, &plan.report),
+            self.oltp.shares().len(),
+            due.is_some(),
+        );
+        // Tasks of a LocalSet must be 'static, and the conductor keeps its own handle of the same counter.
+        let desk = Rc::new(Desk::new(
+            clock,
+            gauge,
+            due,
+            Arc::clone(&self.stop_at),
+            self.messages.clone(),
+        ));
+        let script = Rc::new(Script {
+            oltp: self.oltp,
+            ways,
+            retry_codes: plan.retry.codes.clone(),
+        });
+
+        let mut users = JoinSet::new();
+        for (number, connection) in connections.into_iter().enumerate() {
+            let user = number as u64 * u64::from(self.count) + u64::from(self.index);
+            let event = script
+                .oltp
+                .events(Rng::new(plan.seed, &[u64::from_be_bytes(*b"virtuser"), user]));
+            users.spawn_local(
+                User {
+                    connection,
+                    desk: Rc::clone(&desk),
+                    script: Rc::clone(&script),
+                    event,
+                }
+                .play(),
+            );
+        }
+        let mut at = 0;
+        while let Some(next) = desk.keep_time(at) {
+            timer.until(clock.instant(next)).await?;
+            at = next;
+        }
+        desk.dismiss();
+        let drain = Duration::from_micros(plan.phases.drain_us);
+        let _ = tokio::time::timeout(drain, async { while users.join_next().await.is_some() {} }).await;
+        Ok(())
+    }
+}
+
+/// Opens one connection and prepares the statements on it.
+async fn open_one<C: Connector>(
+    connector: C,
+    statements: Rc<Vec<String>>,
+) -> Result<(C::Connection, Vec<Way>), WireError> {
+    let mut connection = connector.connect().await?;
+    let mut ways = Vec::with_capacity(statements.len());
+    let mut prepared = 0;
+    for sql in statements.iter() {
+        match connection.prepare(sql).await {
+            Ok(()) => {
+                ways.push(Way::Prepared(prepared));
+                prepared += 1;
+            }
+            Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => {
+                ways.push(Way::Text(sql.clone().into_bytes()))
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((connection, ways))
+}
+
+/// The part of `total` for number `index` of `count`; the parts add up to the total.
+fn share(total: u32, index: u32, count: u32) -> u32 {
+    total / count + u32::from(index < total % count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_add_up() {
+        for (total, count) in [(10, 3), (3, 10), (1, 1), (64, 7)] {
+            assert_eq!(
+                (0..count).map(|index| share(total, index, count)).sum::<u32>(),
+                total
+            );
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Spans that a gauge has closed, and how those of several workers are added up.
+//!
+//! Every worker closes the same spans at the same bounds, because the bounds follow from the plan. Adding up is
+//! therefore a sum per field, in any order.
+
+use std::collections::BTreeMap;
+
+use dbdyno_door::record::{Accounting, Counts, PhaseName};
+use dbdyno_pace::Nanos;
+
+use crate::histogram::Taken;
+
+/// What one worker counted up to a bound.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Closed {
+    /// Events since the bound before this one.
+    pub tick_events: u64,
+    /// Present where an interval ends.
+    pub interval: Option<Span>,
+    /// Present where a window of statement statistics ends.
+    pub window: Option<Window>,
+    /// Present where a phase ends.
+    pub accounting: Option<Accounting>,
+}
+
+/// What was counted in an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// The phase it lies in.
+    pub phase: PhaseName,
+    /// First instant.
+    pub start: Nanos,
+    /// First instant after it.
+    pub end: Nanos,
+    /// Counters.
+    pub counts: Counts,
+    /// From due to end.
+    pub latency: Taken,
+    /// From start to end; empty in a closed loop.
+    pub service: Taken,
+}
+
+/// Statement statistics over a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// The phase it lies in.
+    pub phase: PhaseName,
+    /// First instant.
+    pub start: Nanos,
+    /// First instant after it.
+    pub end: Nanos,
+    /// By statement kind, in the workload's order.
+    pub kinds: Vec<KindTaken>,
+}
+
+/// Statistics of one statement kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KindTaken {
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Rows promised.
+    pub rows_expected: u64,
+    /// Statements that broke the promise.
+    pub off_contract: u64,
+    /// Latency; its count is the number of statements.
+    pub latency: Taken,
+}
+
+impl Closed {
+    /// Adds what another worker counted in the same span.
+    pub fn merge(&mut self, other: Closed) {
+        self.tick_events += other.tick_events;
+        match (&mut self.interval, other.interval) {
+            (Some(mine), Some(theirs)) => mine.merge(&theirs),
+            (mine @ None, theirs) => *mine = theirs,
+            (Some(_), None) => {}
+        }
+        match (&mut self.window, other.window) {
+            (Some(mine), Some(theirs)) => mine.merge(&theirs),
+            (mine @ None, theirs) => *mine = theirs,
+            (Some(_), None) => {}
+        }
+        match (&mut self.accounting, other.accounting) {
+            (Some(mine), Some(theirs)) => add_accounting(mine, &theirs),
+            (mine @ None, theirs) => *mine = theirs,
+            (Some(_), None) => {}
+        }
+    }
+}
+
+impl Span {
+    fn merge(&mut self, other: &Span) {
+        debug_assert_eq!((self.start, self.end), (other.start, other.end));
+        add_counts(&mut self.counts, &other.counts);
+        self.latency.merge(&other.latency);
+        self.service.merge(&other.service);
+    }
+}
+
+impl Window {
+    fn merge(&mut self, other: &Window) {
+        debug_assert_eq!((self.start, self.end), (other.start, other.end));
+        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.rows += theirs.rows;
+            mine.rows_expected += theirs.rows_expected;
+            mine.off_contract += theirs.off_contract;
+            mine.latency.merge(&theirs.latency);
+        }
+    }
+}
+
+/// Adds `other` to `counts`, field by field.
+pub fn add_counts(counts: &mut Counts, other: &Counts) {
+    // Taken apart by name, so that a new field cannot be forgotten here.
+    let Counts {
+        events,
+        reads,
+        writes,
+        other: rest,
+        rows,
+        bytes,
+        errors,
+        retries,
+        reconnects,
+        late,
+        dropped,
+        off_contract,
+    } = other;
+    counts.events += events;
+    counts.reads += reads;
+    counts.writes += writes;
+    counts.other += rest;
+    counts.rows += rows;
+    counts.bytes += bytes;
+    add_errors(&mut counts.errors, errors);
+    counts.retries += retries;
+    counts.reconnects += reconnects;
+    counts.late += late;
+    counts.dropped += dropped;
+    counts.off_contract += off_contract;
+}
+
+fn add_errors(errors: &mut BTreeMap<String, u64>, other: &BTreeMap<String, u64>) {
+    for (code, count) in other {
+        *errors.entry(code.clone()).or_default() += count;
+    }
+}
+
+fn add_accounting(accounting: &mut Accounting, other: &Accounting) {
+    let Accounting {
+        due,
+        done,
+        failed,
+        dropped,
+        unfinished,
+    } = other;
+    accounting.due += due;
+    accounting.done += done;
+    accounting.failed += failed;
+    accounting.dropped += dropped;
+    accounting.unfinished += unfinished;
+}
+
+/// Totals of a phase, built from its intervals.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Counters.
+    pub counts: Counts,
+    /// From due to end.
+    pub latency: Taken,
+}
+
+impl Totals {
+    /// Adds one interval.
+    pub fn add(&mut self, span: &Span) {
+        add_counts(&mut self.counts, &span.counts);
+        self.latency.merge(&span.latency);
+    }
+}

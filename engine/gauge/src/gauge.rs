@@ -1,0 +1,420 @@
+//! What a worker counts into.
+
+use dbdyno_door::record::{Accounting, Counts};
+use dbdyno_pace::timeline::{Bound, Timeline};
+use dbdyno_pace::{LATE, Nanos};
+
+use crate::closed::{Closed, KindTaken, Span, Window};
+use crate::histogram::Histogram;
+
+/// One event that ended well.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// When it was due; in a closed loop the instant it started.
+    pub due: Nanos,
+    /// When it started.
+    pub start: Nanos,
+    /// When its last statement was answered.
+    pub end: Nanos,
+}
+
+/// One statement that ended well.
+#[derive(Clone, Copy, Debug)]
+pub struct Statement {
+    /// Position of its kind in the workload's list.
+    pub kind: usize,
+    /// When it was sent.
+    pub start: Nanos,
+    /// When its last byte had come.
+    pub end: Nanos,
+    /// Whether it returned a result set.
+    pub returns_rows: bool,
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Rows that the workload promises; `None` where it promises nothing.
+    pub rows_expected: Option<u64>,
+    /// Bytes received.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct KindGauge {
+    rows: u64,
+    rows_expected: u64,
+    off_contract: u64,
+    latency: Histogram,
+}
+
+/// Counters and histograms of one worker.
+///
+/// Closed spans are pushed to `closed`, in the order of their bounds; the worker sends them on.
+#[derive(Debug)]
+pub struct Gauge {
+    timeline: Timeline,
+    /// End of the span that is open; `None` when the run is over and nothing is counted any more.
+    bound: Option<Bound>,
+    tick_start: Nanos,
+    span_start: Nanos,
+    window_start: Nanos,
+    tick_events: u64,
+    counts: Counts,
+    latency: Histogram,
+    /// Kept only in an open loop; in a closed loop it is the latency.
+    service: Option<Histogram>,
+    kinds: Vec<KindGauge>,
+    accounting: Accounting,
+    closed: Vec<(Nanos, Closed)>,
+}
+
+impl Gauge {
+    /// A gauge for `kinds` statement kinds over `timeline`.
+    pub fn new(timeline: Timeline, kinds: usize, open_loop: bool) -> Self {
+        Self {
+            bound: timeline.bound_after(0),
+            timeline,
+            tick_start: 0,
+            span_start: 0,
+            window_start: 0,
+            tick_events: 0,
+            counts: Counts::default(),
+            latency: Histogram::default(),
+            service: open_loop.then(Histogram::default),
+            kinds: vec![KindGauge::default(); kinds],
+            accounting: Accounting::default(),
+            closed: Vec::new(),
+        }
+    }
+
+    /// Whether the run is over at the time of the last call.
+    pub fn is_over(&self) -> bool {
+        self.bound.is_none()
+    }
+
+    /// When the open span ends; `None` when the run is over.
+    pub fn next_bound(&self) -> Option<Nanos> {
+        self.bound.map(|bound| bound.at)
+    }
+
+    /// An event became due.
+    pub fn due(&mut self, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.accounting.due += 1;
+        }
+    }
+
+    /// An event ended well.
+    pub fn event(&mut self, event: Event) {
+        self.advance(event.end);
+        if self.bound.is_none() {
+            return;
+        }
+        self.counts.events += 1;
+        self.tick_events += 1;
+        self.accounting.done += 1;
+        self.latency.record_ns(event.end - event.due);
+        if let Some(service) = &mut self.service {
+            service.record_ns(event.end - event.start);
+        }
+        if event.start - event.due > LATE {
+            self.counts.late += 1;
+        }
+    }
+
+    /// A statement ended well.
+    pub fn statement(&mut self, statement: Statement) {
+        self.advance(statement.end);
+        if self.bound.is_none() {
+            return;
+        }
+        match (statement.returns_rows, statement.rows) {
+            (true, rows) => {
+                self.counts.reads += 1;
+                self.counts.rows += rows;
+            }
+            // As sysbench counts: a change that found no row is no write.
+            (false, 0) => self.counts.other += 1,
+            (false, _) => self.counts.writes += 1,
+        }
+        self.counts.bytes += statement.bytes;
+        let kind = &mut self.kinds[statement.kind];
+        kind.latency.record_ns(statement.end - statement.start);
+        kind.rows += statement.rows;
+        if let Some(expected) = statement.rows_expected {
+            kind.rows_expected += expected;
+            if statement.rows != expected {
+                kind.off_contract += 1;
+                self.counts.off_contract += 1;
+            }
+        }
+    }
+
+    /// A statement was sent outside the contract: ROLLBACK.
+    pub fn other_statement(&mut self, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.counts.other += 1;
+        }
+    }
+
+    /// The server answered with an error. `retried` tells whether the event starts anew.
+    pub fn error(&mut self, now: Nanos, code: &str, retried: bool) {
+        self.advance(now);
+        if self.bound.is_none() {
+            return;
+        }
+        *self.counts.errors.entry(code.to_owned()).or_default() += 1;
+        if retried {
+            self.counts.retries += 1;
+        } else {
+            self.accounting.failed += 1;
+        }
+    }
+
+    /// Closes every span that ended at or before `now`.
+    #[inline]
+    pub fn advance(&mut self, now: Nanos) {
+        while let Some(bound) = self.bound.filter(|bound| bound.at <= now) {
+            self.close(bound);
+            self.bound = self.timeline.bound_after(bound.at);
+        }
+    }
+
+    /// Ends the run at `at`, earlier than planned. Does nothing to spans that are closed already.
+    pub fn stop_at(&mut self, at: Nanos) {
+        self.timeline.truncate(at);
+        // The end of the last closed tick lies inside the tick that is open.
+        self.bound = self
+            .bound
+            .and_then(|_| self.timeline.bound_after(self.tick_start));
+    }
+
+    /// Spans closed since the last call, each with the bound at which it ended.
+    pub fn take_closed(&mut self) -> Vec<(Nanos, Closed)> {
+        std::mem::take(&mut self.closed)
+    }
+
+    fn close(&mut self, bound: Bound) {
+        let closed = Closed {
+            tick_events: std::mem::take(&mut self.tick_events),
+            interval: bound.interval.then(|| self.close_interval(bound)),
+            window: bound.window.then(|| self.close_window(bound)),
+            accounting: bound.phase_end.then(|| self.close_accounting()),
+        };
+        self.tick_start = bound.at;
+        self.closed.push((bound.at, closed));
+    }
+
+    fn close_interval(&mut self, bound: Bound) -> Span {
+        Span {
+            phase: bound.phase,
+            start: std::mem::replace(&mut self.span_start, bound.at),
+            end: bound.at,
+            counts: std::mem::take(&mut self.counts),
+            latency: self.latency.take(),
+            service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
+        }
+    }
+
+    fn close_window(&mut self, bound: Bound) -> Window {
+        let take = |kind: &mut KindGauge| KindTaken {
+            rows: std::mem::take(&mut kind.rows),
+            rows_expected: std::mem::take(&mut kind.rows_expected),
+            off_contract: std::mem::take(&mut kind.off_contract),
+            latency: kind.latency.take(),
+        };
+        Window {
+            phase: bound.phase,
+            start: std::mem::replace(&mut self.window_start, bound.at),
+            end: bound.at,
+            kinds: self.kinds.iter_mut().map(take).collect(),
+        }
+    }
+
+    /// What is neither done nor given up is unfinished, and due again in the next phase.
+    fn close_accounting(&mut self) -> Accounting {
+        let mut accounting = std::mem::take(&mut self.accounting);
+        let ended = accounting.done + accounting.failed + accounting.dropped;
+        assert!(
+            ended <= accounting.due,
+            "more events ended than were due: {accounting:?}"
+        );
+        accounting.unfinished = accounting.due - ended;
+        self.accounting.due = accounting.unfinished;
+        accounting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_door::plan::{Phases, Report};
+    use dbdyno_door::record::PhaseName;
+
+    use super::*;
+    use crate::closed::Totals;
+
+    const MS: Nanos = 1_000_000;
+
+    /// 100 ms of warm-up and 300 ms of measurement in intervals of 100 ms.
+    fn gauge(open_loop: bool) -> Gauge {
+        let phases = Phases {
+            warmup_us: 100_000,
+            measure_us: 300_000,
+            drain_us: 0,
+        };
+        let report = Report {
+            interval_us: 100_000,
+            tick_us: 50_000,
+            statements_us: 200_000,
+        };
+        Gauge::new(Timeline::new(&phases, &report), 1, open_loop)
+    }
+
+    fn event(due: Nanos, end: Nanos) -> Event {
+        Event { due, start: due, end }
+    }
+
+    #[test]
+    fn an_event_is_counted_where_it_ends() {
+        let mut gauge = gauge(false);
+        gauge.due(90 * MS);
+        gauge.event(event(90 * MS, 100 * MS));
+        gauge.advance(400 * MS);
+        let spans: Vec<_> = gauge
+            .take_closed()
+            .into_iter()
+            .filter_map(|(_, closed)| closed.interval)
+            .collect();
+        let seen: Vec<_> = spans
+            .iter()
+            .map(|span| (span.phase, span.start / MS, span.counts.events))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (PhaseName::Warmup, 0, 0),
+                (PhaseName::Measure, 100, 1),
+                (PhaseName::Measure, 200, 0),
+                (PhaseName::Measure, 300, 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn due_is_done_plus_unfinished_in_every_phase() {
+        let mut gauge = gauge(true);
+        for due in [10, 20, 30, 90] {
+            gauge.due(due * MS);
+        }
+        gauge.event(event(10 * MS, 15 * MS));
+        gauge.due(150 * MS);
+        gauge.event(event(20 * MS, 160 * MS));
+        gauge.advance(400 * MS);
+        let accounting: Vec<_> = gauge
+            .take_closed()
+            .into_iter()
+            .filter_map(|(_, closed)| closed.accounting)
+            .collect();
+        assert_eq!(
+            accounting[0],
+            Accounting {
+                due: 4,
+                done: 1,
+                unfinished: 3,
+                ..Default::default()
+            }
+        );
+        assert_eq!(
+            accounting[1],
+            Accounting {
+                due: 4,
+                done: 1,
+                unfinished: 3,
+                ..Default::default()
+            }
+        );
+    }
+
+    #[test]
+    fn nothing_is_counted_after_the_end() {
+        let mut gauge = gauge(false);
+        gauge.due(399 * MS);
+        gauge.event(event(399 * MS, 401 * MS));
+        assert!(gauge.is_over());
+        let done: u64 = gauge
+            .take_closed()
+            .iter()
+            .map(|(_, closed)| closed.tick_events)
+            .sum();
+        assert_eq!(done, 0);
+    }
+
+    #[test]
+    fn latency_counts_from_due_and_service_from_start() {
+        let mut gauge = gauge(true);
+        gauge.due(100 * MS);
+        gauge.event(Event {
+            due: 100 * MS,
+            start: 140 * MS,
+            end: 150 * MS,
+        });
+        gauge.advance(400 * MS);
+        let mut totals = Totals::default();
+        let spans: Vec<_> = gauge
+            .take_closed()
+            .into_iter()
+            .filter_map(|(_, closed)| closed.interval)
+            .collect();
+        spans.iter().for_each(|span| totals.add(span));
+        assert_eq!(totals.latency.max_us, Some(50_000.0));
+        assert_eq!(totals.counts.late, 1);
+        assert_eq!(spans[1].service.max_us, Some(10_000.0));
+    }
+
+    #[test]
+    fn a_broken_contract_is_counted() {
+        let mut gauge = gauge(false);
+        let statement = |rows, rows_expected| Statement {
+            kind: 0,
+            start: 0,
+            end: MS,
+            returns_rows: true,
+            rows,
+            rows_expected,
+            bytes: 10,
+        };
+        for statement in [statement(1, Some(1)), statement(0, Some(1)), statement(7, None)] {
+            gauge.statement(statement);
+        }
+        gauge.advance(100 * MS);
+        let closed = gauge.take_closed();
+        let window = closed[1].1.window.as_ref().unwrap();
+        assert_eq!(
+            (
+                window.kinds[0].rows,
+                window.kinds[0].rows_expected,
+                window.kinds[0].off_contract
+            ),
+            (8, 2, 1)
+        );
+        assert_eq!(closed[1].1.interval.as_ref().unwrap().counts.reads, 3);
+    }
+
+    #[test]
+    fn an_early_stop_closes_a_short_interval() {
+        let mut gauge = gauge(false);
+        gauge.due(110 * MS);
+        gauge.event(event(110 * MS, 120 * MS));
+        gauge.stop_at(130 * MS);
+        gauge.advance(130 * MS);
+        assert!(gauge.is_over());
+        let last = gauge.take_closed().pop().unwrap();
+        assert_eq!(last.0, 130 * MS);
+        let span = last.1.interval.unwrap();
+        assert_eq!(
+            (span.start / MS, span.end / MS, span.counts.events),
+            (100, 130, 1)
+        );
+        assert_eq!(last.1.accounting.unwrap().done, 1);
+    }
+}

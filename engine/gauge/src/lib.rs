@@ -1,0 +1,18 @@
+//! How much: counters and latency histograms of one worker.
+//!
+//! A [`Gauge`] belongs to one worker thread and is never shared, so the hot path takes no lock. It is handed the
+//! time with every call and closes a span by that time, not by a timer: an event that ends at `t` is always
+//! counted in the interval that holds `t`, however late the thread wakes up.
+//!
+//! # Layout
+//! - [`Gauge`]: what a worker counts into.
+//! - [`closed`]: the spans it hands over, and how those of several workers are added up.
+//! - [`histogram`]: recording, taking, merging, percentiles.
+
+pub mod closed;
+pub mod histogram;
+
+mod gauge;
+
+pub use closed::Closed;
+pub use gauge::{Event, Gauge, Statement};

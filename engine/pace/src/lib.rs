@@ -1,0 +1,17 @@
+//! When: load shapes and the timeline of a run.
+//!
+//! Pure arithmetic on nanoseconds since the start of the run. Nothing here reads a clock, so a day of load is
+//! tested in a millisecond.
+//!
+//! # Layout
+//! - [`arrivals`]: the due times of an open loop, one file per shape.
+//! - [`timeline`]: phases, and the bounds of ticks, intervals and statement windows.
+
+pub mod arrivals;
+pub mod timeline;
+
+/// Nanoseconds since the start of the run.
+pub type Nanos = u64;
+
+/// An event that starts more than this after it was due is late.
+pub const LATE: Nanos = 1_000_000;

@@ -1,0 +1,122 @@
+//! With whom: the protocols of the databases, as far as a load generator needs them.
+//!
+//! Every protocol is split in two: messages are functions over bytes without sockets ([`mysql::message`],
+//! [`mysql::skim`]), and one thin socket layer ([`socket`]) moves the bytes. Result sets are skimmed, not read:
+//! rows and bytes are counted, and nothing is stored unless [`Connection::rows`] asks for it.
+
+// The sockets and the clock of a time limit live here (ARCHITECTURE.md, rule 2).
+#![allow(clippy::disallowed_methods)]
+
+pub mod mysql;
+pub mod null;
+mod socket;
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// One parameter of a prepared statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// An integer.
+    Int(i64),
+    /// A string.
+    Text(Vec<u8>),
+}
+
+/// What a statement did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether it returned a result set, even an empty one.
+    pub returns_rows: bool,
+    /// Rows returned, or rows changed where there is no result set.
+    pub rows: u64,
+    /// Bytes received for it.
+    pub bytes: u64,
+}
+
+/// A row of text columns, as [`Connection::rows`] returns it; `None` is NULL.
+pub type TextRow = Vec<Option<String>>;
+
+/// Why a statement or a connection failed.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum WireError {
+    /// The server's own answer.
+    #[error("the server answered with error {code} ({state}): {message}")]
+    Server {
+        /// The server's error number.
+        code: u16,
+        /// SQLSTATE; `HY000` where the server gives none.
+        state: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The address does not answer, or the connection broke.
+    #[error("{0}")]
+    Lost(String),
+    /// The server sent what the protocol does not allow, or asked for what we never give.
+    #[error("protocol error: {0}")]
+    Protocol(String),
+    /// The login needs a method that this version does not have.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl WireError {
+    /// The server's error number, where it gave one.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            WireError::Server { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// A way to open connections; cheap to copy between threads.
+pub trait Connector: Clone + Send + 'static {
+    /// What it opens.
+    type Connection: Connection;
+
+    /// Opens a connection and logs in.
+    fn connect(&self) -> impl Future<Output = Result<Self::Connection, WireError>>;
+}
+
+/// One session with a server. At most one statement is under way at a time.
+pub trait Connection: 'static {
+    /// Version in the server's greeting.
+    fn server_version(&self) -> &str;
+
+    /// Prepares a statement; it is known by its position, counted from 0 in the order of the calls.
+    fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<(), WireError>>;
+
+    /// Runs prepared statement number `statement` and skims its result.
+    fn execute(
+        &mut self,
+        statement: usize,
+        values: &[Value],
+    ) -> impl Future<Output = Result<Outcome, WireError>>;
+
+    /// Runs a statement given as text and skims its result.
+    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Outcome, WireError>>;
+
+    /// Runs a statement given as text and keeps its rows. For set-up, never under measurement.
+    fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Vec<TextRow>, WireError>>;
+
+    /// Says goodbye.
+    fn close(self) -> impl Future<Output = ()>;
+}
+
+/// Runs `attempt` for at most `limit`; `what` names it in the error.
+async fn within<T>(
+    limit: Duration,
+    what: &str,
+    attempt: impl Future<Output = Result<T, WireError>>,
+) -> Result<T, WireError> {
+    match tokio::time::timeout(limit, attempt).await {
+        Ok(result) => result,
+        Err(_) => Err(WireError::Lost(format!(
+            "{what}: no answer within {:.1} s",
+            limit.as_secs_f64()
+        ))),
+    }
+}

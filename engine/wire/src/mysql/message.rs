@@ -1,0 +1,132 @@
+//! What the client sends: every message is a function that appends one packet to a buffer.
+//!
+//! Source: the client/server protocol chapters of the MariaDB Knowledge Base and of the MySQL internals manual.
+
+use crate::Value;
+
+const COM_QUIT: u8 = 0x01;
+const COM_QUERY: u8 = 0x03;
+const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_EXECUTE: u8 = 0x17;
+
+const TYPE_LONGLONG: u8 = 0x08;
+const TYPE_VAR_STRING: u8 = 0xfd;
+
+/// Largest payload of one packet. Longer messages are not sent by anything here.
+pub const PAYLOAD_MAX: usize = 0xff_ffff - 1;
+
+/// Appends a packet with sequence number `sequence` whose payload `body` writes. The length is patched in after.
+pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    let header = out.len();
+    out.extend_from_slice(&[0, 0, 0, sequence]);
+    body(out);
+    let length = out.len() - header - 4;
+    assert!(
+        length <= PAYLOAD_MAX,
+        "a packet of {length} bytes; the largest is {PAYLOAD_MAX}"
+    );
+    out[header..header + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+}
+
+/// Ends the session.
+pub fn quit(out: &mut Vec<u8>) {
+    packet(out, 0, |out| out.push(COM_QUIT));
+}
+
+/// Runs a statement given as text.
+pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
+    packet(out, 0, |out| {
+        out.push(COM_QUERY);
+        out.extend_from_slice(sql);
+    });
+}
+
+/// Prepares a statement.
+pub fn prepare(out: &mut Vec<u8>, sql: &str) {
+    packet(out, 0, |out| {
+        out.push(COM_STMT_PREPARE);
+        out.extend_from_slice(sql.as_bytes());
+    });
+}
+
+/// Runs a prepared statement. The server remembers the parameter types from one execution to the next, so
+/// `send_types` is needed the first time only.
+pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_types: bool) {
+    packet(out, 0, |out| {
+        out.push(COM_STMT_EXECUTE);
+        out.extend_from_slice(&statement_id.to_le_bytes());
+        out.push(0); // No cursor.
+        out.extend_from_slice(&1u32.to_le_bytes()); // Iterations, always 1.
+        if values.is_empty() {
+            return;
+        }
+        out.resize(out.len() + values.len().div_ceil(8), 0); // No NULL among the values.
+        out.push(send_types.into());
+        if send_types {
+            for value in values {
+                let code = match value {
+                    Value::Int(_) => TYPE_LONGLONG,
+                    Value::Text(_) => TYPE_VAR_STRING,
+                };
+                out.extend_from_slice(&[code, 0]);
+            }
+        }
+        for value in values {
+            match value {
+                Value::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
+                Value::Text(text) => {
+                    length(out, text.len() as u64);
+                    out.extend_from_slice(text);
+                }
+            }
+        }
+    });
+}
+
+/// Appends a length-encoded integer.
+fn length(out: &mut Vec<u8>, value: u64) {
+    match value {
+        0..=250 => out.push(value as u8),
+        251..=0xffff => {
+            out.push(0xfc);
+            out.extend_from_slice(&(value as u16).to_le_bytes());
+        }
+        0x1_0000..=0xff_ffff => {
+            out.push(0xfd);
+            out.extend_from_slice(&value.to_le_bytes()[..3]);
+        }
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_is_a_command_byte_and_the_text() {
+        let mut out = Vec::new();
+        query(&mut out, b"DO 1");
+        assert_eq!(out, b"\x05\x00\x00\x00\x03DO 1");
+    }
+
+    #[test]
+    fn execute_sends_types_only_when_asked() {
+        let values = [Value::Int(7), Value::Text(b"ab".to_vec())];
+        let mut first = Vec::new();
+        execute(&mut first, 3, &values, true);
+        let head = b"\x17\x03\x00\x00\x00\x00\x01\x00\x00\x00\x00";
+        assert_eq!(&first[4..15], head);
+        assert_eq!(
+            &first[15..],
+            b"\x01\x08\x00\xfd\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02ab"
+        );
+        let mut second = Vec::new();
+        execute(&mut second, 3, &values, false);
+        assert_eq!(&second[15..], b"\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02ab");
+        assert_eq!(second[0] as usize, second.len() - 4);
+    }
+}

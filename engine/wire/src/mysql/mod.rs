@@ -1,0 +1,186 @@
+//! The MySQL protocol: MySQL and MariaDB.
+//!
+//! # Layout
+//! - [`message`]: what the client sends.
+//! - [`skim`]: what the server answers.
+//! - `login`: greeting and authentication, on top of `mysql_common`.
+//! - this file: a session that puts them together.
+
+pub mod message;
+pub mod skim;
+
+mod login;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use self::skim::{Answer, Expect, Skim, text_row};
+use crate::socket::Socket;
+use crate::{Connection, Connector, Outcome, TextRow, Value, WireError, within};
+
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub enum Address {
+    /// Host and port.
+    Tcp(String, u16),
+    /// Path of a unix socket.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Opens sessions with one server.
+#[derive(Clone)]
+pub struct MysqlConnector {
+    /// Where the server listens.
+    pub address: Address,
+    /// Account name.
+    pub user: String,
+    /// Password; empty for none.
+    pub password: String,
+    /// Schema to use.
+    pub database: String,
+    /// Time allowed to open and log in.
+    pub timeout: Duration,
+}
+
+impl Connector for MysqlConnector {
+    type Connection = MysqlConnection;
+
+    async fn connect(&self) -> Result<MysqlConnection, WireError> {
+        within(self.timeout, &format!("{}", self.address), self.open()).await
+    }
+}
+
+impl MysqlConnector {
+    async fn open(&self) -> Result<MysqlConnection, WireError> {
+        let socket = match &self.address {
+            Address::Tcp(host, port) => Socket::tcp(host, *port).await,
+            Address::Unix(path) => Socket::unix(path).await,
+        };
+        let mut socket = socket.map_err(|error| WireError::Lost(format!("{}: {error}", self.address)))?;
+        let session = login::log_in(&mut socket, &self.user, &self.password, &self.database).await?;
+        Ok(MysqlConnection {
+            socket,
+            server_version: session.server_version,
+            deprecate_eof: session.deprecate_eof,
+            out: Vec::new(),
+            statements: Vec::new(),
+        })
+    }
+}
+
+/// One session with a MySQL or MariaDB server.
+#[derive(Debug)]
+pub struct MysqlConnection {
+    socket: Socket,
+    server_version: String,
+    deprecate_eof: bool,
+    /// The message being sent; kept to save the allocation.
+    out: Vec<u8>,
+    statements: Vec<Statement>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Statement {
+    id: u32,
+    types_sent: bool,
+}
+
+impl MysqlConnection {
+    /// Sends what is in `out` and skims the answer with `skim`.
+    async fn exchange(&mut self, skim: &mut Skim) -> Result<Answer, WireError> {
+        self.socket.send(&self.out).await.map_err(lost)?;
+        self.socket
+            .receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire))
+            .await
+            .map_err(Trouble::into_wire)
+    }
+
+    async fn ask(&mut self, expect: Expect) -> Result<Answer, WireError> {
+        let mut skim = Skim::new(expect, self.deprecate_eof);
+        self.exchange(&mut skim).await
+    }
+}
+
+impl Connection for MysqlConnection {
+    fn server_version(&self) -> &str {
+        &self.server_version
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<(), WireError> {
+        self.out.clear();
+        message::prepare(&mut self.out, sql);
+        let id = self.ask(Expect::Prepared).await?.statement_id;
+        self.statements.push(Statement {
+            id,
+            types_sent: false,
+        });
+        Ok(())
+    }
+
+    async fn execute(&mut self, statement: usize, values: &[Value]) -> Result<Outcome, WireError> {
+        self.out.clear();
+        let prepared = &mut self.statements[statement];
+        message::execute(&mut self.out, prepared.id, values, !prepared.types_sent);
+        prepared.types_sent = true;
+        Ok(self.ask(Expect::Result).await?.outcome)
+    }
+
+    async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
+        self.out.clear();
+        message::query(&mut self.out, sql);
+        Ok(self.ask(Expect::Result).await?.outcome)
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
+        self.out.clear();
+        message::query(&mut self.out, sql.as_bytes());
+        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).keep_rows();
+        self.exchange(&mut skim).await?;
+        skim.into_rows().iter().map(|row| text_row(row)).collect()
+    }
+
+    async fn close(mut self) {
+        self.out.clear();
+        message::quit(&mut self.out);
+        // The session ends either way; a server that is gone has nothing to hear.
+        let _ = self.socket.send(&self.out).await;
+    }
+}
+
+/// Either side of a failed exchange, until it is known whose fault it was.
+enum Trouble {
+    Io(io::Error),
+    Wire(WireError),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Trouble::Io(error)
+    }
+}
+
+impl Trouble {
+    fn into_wire(self) -> WireError {
+        match self {
+            Trouble::Io(error) => lost(error),
+            Trouble::Wire(error) => error,
+        }
+    }
+}
+
+fn lost(error: io::Error) -> WireError {
+    WireError::Lost(match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
+        _ => format!("the connection broke: {error}"),
+    })
+}

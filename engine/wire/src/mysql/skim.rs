@@ -1,0 +1,535 @@
+//! What the server answers, skimmed: packet headers are walked, rows and bytes counted, nothing stored.
+//!
+//! A [`Skim`] is fed the bytes of one answer in pieces of any size and tells when the answer is complete. It
+//! keeps a packet's bytes only where they lie across two pieces and matter: OK, error and count packets. Rows and
+//! column definitions are passed over by their length.
+//!
+//! ```text
+//! Head ──OK / error──────────────────────────────────────────▶ done
+//!  │ prepare OK ─▶ Definitions ─▶ done
+//!  └ column count ─▶ Definitions ─▶ Rows ──end / error──▶ done, or Head when more results follow
+//! ```
+//! A hostile server can send any bytes: every count has a bound, and no length is trusted with an allocation.
+
+use crate::{Outcome, WireError};
+
+/// Most bytes of one kept packet; a longer one is cut. An error message has at most 512 bytes.
+const KEEP_MAX: usize = 4096;
+/// Most columns a table can have (4096) and room for parameters (65535 at most).
+const DEFINITIONS_MAX: u64 = 65_535;
+/// Most bytes `rows` keeps of all packets together.
+const KEPT_ROWS_MAX: usize = 16 << 20;
+
+const STATUS_MORE_RESULTS: u16 = 0x0008;
+
+/// What kind of answer is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// The answer to a query or an execution.
+    Result,
+    /// The answer to a prepare.
+    Prepared,
+}
+
+/// A complete answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Rows and bytes.
+    pub outcome: Outcome,
+    /// Id of the prepared statement.
+    pub statement_id: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The first packet of a result.
+    Head,
+    /// `left` definitions and, unless the end markers are deprecated, an end marker after each of the groups.
+    Definitions { left: u64, ends: u8 },
+    /// Rows up to an end marker.
+    Rows,
+    /// `left` packets that end the answer to a prepare.
+    PreparedRest { left: u64 },
+}
+
+/// A reader of one answer.
+#[derive(Debug)]
+pub struct Skim {
+    expect: Expect,
+    /// CLIENT_DEPRECATE_EOF: no end marker after definitions, and rows end with an OK packet.
+    deprecate_eof: bool,
+    state: State,
+    header: [u8; 4],
+    header_length: u8,
+    /// Payload bytes of the current packet that have not come yet.
+    left: usize,
+    /// Length of the current packet's payload.
+    length: usize,
+    /// The packet before this one was full, so this one continues it.
+    continues: bool,
+    kept: Vec<u8>,
+    answer: Answer,
+    /// Row packets, where they are asked for.
+    rows: Option<Vec<Vec<u8>>>,
+    rows_bytes: usize,
+}
+
+impl Skim {
+    /// A reader for one answer.
+    pub fn new(expect: Expect, deprecate_eof: bool) -> Self {
+        Self {
+            expect,
+            deprecate_eof,
+            state: State::Head,
+            header: [0; 4],
+            header_length: 0,
+            left: 0,
+            length: 0,
+            continues: false,
+            kept: Vec::new(),
+            answer: Answer::default(),
+            rows: None,
+            rows_bytes: 0,
+        }
+    }
+
+    /// Keeps the payload of every row.
+    pub fn keep_rows(mut self) -> Self {
+        self.rows = Some(Vec::new());
+        self
+    }
+
+    /// The rows kept.
+    pub fn into_rows(self) -> Vec<Vec<u8>> {
+        self.rows.unwrap_or_default()
+    }
+
+    /// Takes the next bytes. Returns the answer when it is complete.
+    ///
+    /// # Errors
+    /// The server's own error, or [`WireError::Protocol`].
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answer>, WireError> {
+        self.answer.outcome.bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            if self.header_length < 4 {
+                bytes = self.read_header(bytes);
+                if self.header_length < 4 {
+                    return Ok(None);
+                }
+                if self.length > 0 && bytes.is_empty() {
+                    return Ok(None);
+                }
+            }
+            let (piece, rest) = bytes.split_at(self.left.min(bytes.len()));
+            self.left -= piece.len();
+            bytes = rest;
+            if self.take_piece(piece)? {
+                if !bytes.is_empty() {
+                    return Err(WireError::Protocol("bytes after the end of an answer".into()));
+                }
+                return Ok(Some(std::mem::take(&mut self.answer)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read_header<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let have = usize::from(self.header_length);
+        let count = bytes.len().min(4 - have);
+        self.header[have..have + count].copy_from_slice(&bytes[..count]);
+        self.header_length += count as u8;
+        if self.header_length == 4 {
+            let [a, b, c, _] = self.header;
+            self.length = u32::from_le_bytes([a, b, c, 0]) as usize;
+            self.left = self.length;
+            self.kept.clear();
+        }
+        &bytes[count..]
+    }
+
+    /// Handles a piece of the current packet. Returns true at the end of the answer.
+    fn take_piece(&mut self, piece: &[u8]) -> Result<bool, WireError> {
+        let complete = self.left == 0;
+        if complete && self.kept.is_empty() {
+            self.header_length = 0;
+            return self.packet(piece);
+        }
+        let room = if self.rows.is_some() {
+            KEPT_ROWS_MAX
+        } else {
+            KEEP_MAX
+        };
+        let count = piece.len().min(room.saturating_sub(self.kept.len()));
+        // Of a row only the first byte is looked at.
+        let count = if self.keeps_whole() {
+            count
+        } else {
+            count.min(1usize.saturating_sub(self.kept.len()))
+        };
+        self.kept.extend_from_slice(&piece[..count]);
+        if !complete {
+            return Ok(false);
+        }
+        self.header_length = 0;
+        let kept = std::mem::take(&mut self.kept);
+        let done = self.packet(&kept);
+        self.kept = kept;
+        self.kept.clear();
+        done
+    }
+
+    /// Whether the bytes of the current packet matter beyond the first.
+    fn keeps_whole(&self) -> bool {
+        match self.state {
+            State::Head => true,
+            State::Rows => self.rows.is_some() || self.length < KEEP_MAX,
+            State::Definitions { .. } | State::PreparedRest { .. } => false,
+        }
+    }
+
+    /// Handles a complete packet; `payload` may be cut to its first byte where only that matters.
+    fn packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+        let continued = std::mem::replace(&mut self.continues, self.length == 0xff_ffff);
+        if continued {
+            return Ok(false); // The rest of a row that is longer than a packet.
+        }
+        match self.state {
+            State::Head => self.head(payload),
+            State::Definitions { left, ends } => {
+                self.state = match (left, ends) {
+                    (0, _) | (1, 0) => State::Rows,
+                    _ => State::Definitions { left: left - 1, ends },
+                };
+                Ok(false)
+            }
+            State::Rows => self.row_or_end(payload),
+            State::PreparedRest { left: 0 | 1 } => Ok(true),
+            State::PreparedRest { left } => {
+                self.state = State::PreparedRest { left: left - 1 };
+                Ok(false)
+            }
+        }
+    }
+
+    fn head(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+        match payload.first() {
+            None => Err(WireError::Protocol("an empty packet".into())),
+            Some(0xff) => Err(server_error(payload)),
+            Some(0x00) if self.expect == Expect::Prepared => self.prepared(payload),
+            Some(0x00) => self.ok(payload),
+            Some(0xfb) => Err(WireError::Protocol(
+                "the server asked for a local file; dbdyno never sends files a server names".into(),
+            )),
+            Some(_) => {
+                let columns = Cursor(&payload[..]).length()?;
+                if columns == 0 || columns > DEFINITIONS_MAX {
+                    return Err(WireError::Protocol(format!("a result of {columns} columns")));
+                }
+                self.answer.outcome.returns_rows = true;
+                let ends = u8::from(!self.deprecate_eof);
+                self.state = State::Definitions { left: columns, ends };
+                Ok(false)
+            }
+        }
+    }
+
+    /// OK packet: 0x00, affected rows, last insert id, status flags, warnings.
+    fn ok(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+        let mut cursor = Cursor(&payload[1..]);
+        let affected = cursor.length()?;
+        cursor.length()?;
+        let status = cursor.u16()?;
+        if !self.answer.outcome.returns_rows {
+            self.answer.outcome.rows = affected;
+        }
+        Ok(self.end_of_result(status))
+    }
+
+    /// Prepare OK: 0x00, statement id, columns, parameters.
+    fn prepared(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+        let mut cursor = Cursor(&payload[1..]);
+        self.answer.statement_id = cursor.u32()?;
+        let (columns, parameters) = (u64::from(cursor.u16()?), u64::from(cursor.u16()?));
+        let packets = |definitions| {
+            if definitions == 0 || self.deprecate_eof {
+                definitions
+            } else {
+                definitions + 1
+            }
+        };
+        let left = packets(columns) + packets(parameters);
+        self.state = State::PreparedRest { left };
+        Ok(left == 0)
+    }
+
+    fn row_or_end(&mut self, payload: &[u8]) -> Result<bool, WireError> {
+        match payload.first() {
+            Some(0xff) => Err(server_error(payload)),
+            Some(0xfe) if self.deprecate_eof && self.length < 0xff_ffff => self.ok(payload),
+            Some(0xfe) if !self.deprecate_eof && self.length < 9 => {
+                let mut cursor = Cursor(&payload[1..]);
+                cursor.u16()?;
+                let status = cursor.u16()?;
+                Ok(self.end_of_result(status))
+            }
+            _ => {
+                self.answer.outcome.rows += 1;
+                self.keep_row(payload)?;
+                Ok(false)
+            }
+        }
+    }
+
+    fn keep_row(&mut self, payload: &[u8]) -> Result<(), WireError> {
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        self.rows_bytes += payload.len();
+        if self.rows_bytes > KEPT_ROWS_MAX || payload.len() != self.length {
+            return Err(WireError::Protocol(format!(
+                "a result of more than {KEPT_ROWS_MAX} bytes"
+            )));
+        }
+        rows.push(payload.to_vec());
+        Ok(())
+    }
+
+    fn end_of_result(&mut self, status: u16) -> bool {
+        self.state = State::Head;
+        status & STATUS_MORE_RESULTS == 0
+    }
+}
+
+/// Error packet: 0xff, code, `#` and SQLSTATE, message.
+pub fn server_error(payload: &[u8]) -> WireError {
+    let mut cursor = Cursor(payload.get(1..).unwrap_or_default());
+    let Ok(code) = cursor.u16() else {
+        return WireError::Protocol("an error packet that is cut short".into());
+    };
+    let (state, message) = match cursor.0 {
+        [b'#', rest @ ..] if rest.len() >= 5 => rest.split_at(5),
+        rest => (b"HY000".as_slice(), rest),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    WireError::Server {
+        code,
+        state: text(state),
+        message: text(message),
+    }
+}
+
+/// Splits a kept row of the text protocol into its columns.
+///
+/// # Errors
+/// [`WireError::Protocol`] when the row is cut short.
+pub fn text_row(payload: &[u8]) -> Result<Vec<Option<String>>, WireError> {
+    let mut cursor = Cursor(payload);
+    let mut columns = Vec::new();
+    while !cursor.0.is_empty() {
+        if cursor.0[0] == 0xfb {
+            cursor.0 = &cursor.0[1..];
+            columns.push(None);
+            continue;
+        }
+        let length = cursor.length()?;
+        let bytes = cursor.bytes(usize::try_from(length).unwrap_or(usize::MAX))?;
+        columns.push(Some(String::from_utf8_lossy(bytes).into_owned()));
+    }
+    Ok(columns)
+}
+
+/// Little-endian reads that end in a protocol error, never in a panic.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+        let (head, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or_else(|| WireError::Protocol("a packet that is cut short".into()))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn number(&mut self, count: usize) -> Result<u64, WireError> {
+        Ok(self
+            .bytes(count)?
+            .iter()
+            .rev()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    fn u16(&mut self) -> Result<u16, WireError> {
+        Ok(self.number(2)? as u16)
+    }
+
+    fn u32(&mut self) -> Result<u32, WireError> {
+        Ok(self.number(4)? as u32)
+    }
+
+    /// A length-encoded integer.
+    fn length(&mut self) -> Result<u64, WireError> {
+        match self.number(1)? {
+            0xfc => self.number(2),
+            0xfd => self.number(3),
+            0xfe => self.number(8),
+            first @ 0..=0xfa => Ok(first),
+            first => Err(WireError::Protocol(format!(
+                "0x{first:02x} where a length is due"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mysql::message::packet;
+
+    const EOF: &[u8] = b"\xfe\x00\x00\x02\x00";
+    const OK_END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
+
+    fn packets(payloads: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (sequence, payload) in payloads.iter().enumerate() {
+            packet(&mut out, sequence as u8 + 1, |out| out.extend_from_slice(payload));
+        }
+        out
+    }
+
+    /// Feeds `bytes` in pieces of every size; the answer must not depend on it.
+    fn skim(expect: Expect, deprecate_eof: bool, bytes: &[u8]) -> Result<Answer, WireError> {
+        let mut answers: Vec<_> = (1..=bytes.len())
+            .map(|size| {
+                let mut skim = Skim::new(expect, deprecate_eof);
+                let mut answer = None;
+                for piece in bytes.chunks(size) {
+                    assert!(answer.is_none(), "an answer before its end");
+                    answer = skim.feed(piece)?;
+                }
+                Ok(answer.expect("no answer at the end"))
+            })
+            .collect();
+        let first = answers.pop().expect("bytes");
+        assert!(answers.iter().all(|answer| *answer == first), "{answers:?}");
+        first
+    }
+
+    fn outcome(returns_rows: bool, rows: u64, bytes: usize) -> Outcome {
+        Outcome {
+            returns_rows,
+            rows,
+            bytes: bytes as u64,
+        }
+    }
+
+    #[test]
+    fn ok_tells_changed_rows() {
+        let bytes = packets(&[b"\x00\xfc\x2c\x01\x00\x02\x00\x00\x00"]);
+        assert_eq!(
+            skim(Expect::Result, true, &bytes).unwrap().outcome,
+            outcome(false, 300, bytes.len())
+        );
+    }
+
+    #[test]
+    fn rows_are_counted_with_and_without_end_markers() {
+        let bytes = packets(&[b"\x01", b"def...", b"\x00\x00\x03abc", b"\x00\x00\x03abd", OK_END]);
+        assert_eq!(
+            skim(Expect::Result, true, &bytes).unwrap().outcome,
+            outcome(true, 2, bytes.len())
+        );
+        let bytes = packets(&[b"\x02", b"def...", b"def...", EOF, b"\x00\x00\x03abc", EOF]);
+        assert_eq!(
+            skim(Expect::Result, false, &bytes).unwrap().outcome,
+            outcome(true, 1, bytes.len())
+        );
+        let bytes = packets(&[b"\x01", b"def...", EOF, EOF]);
+        assert_eq!(
+            skim(Expect::Result, false, &bytes).unwrap().outcome,
+            outcome(true, 0, bytes.len())
+        );
+    }
+
+    #[test]
+    fn a_second_result_follows_where_the_server_says_so() {
+        let more = b"\xfe\x00\x00\x0a\x00\x00\x00";
+        let bytes = packets(&[b"\x01", b"def", b"\x01a", more, b"\x00\x00\x00\x02\x00\x00\x00"]);
+        assert_eq!(
+            skim(Expect::Result, true, &bytes).unwrap().outcome,
+            outcome(true, 1, bytes.len())
+        );
+    }
+
+    #[test]
+    fn prepare_waits_for_all_definitions() {
+        let head = b"\x00\x07\x00\x00\x00\x01\x00\x02\x00\x00\x00\x00";
+        for (deprecate_eof, rest) in [(true, 3), (false, 5)] {
+            let mut payloads: Vec<&[u8]> = vec![head];
+            payloads.extend(std::iter::repeat_n(b"def".as_slice(), rest));
+            assert_eq!(
+                skim(Expect::Prepared, deprecate_eof, &packets(&payloads))
+                    .unwrap()
+                    .statement_id,
+                7
+            );
+        }
+    }
+
+    #[test]
+    fn errors_are_the_servers_words() {
+        let error = WireError::Server {
+            code: 1213,
+            state: "40001".into(),
+            message: "Deadlock found".into(),
+        };
+        let payload = b"\xff\xbd\x04#40001Deadlock found";
+        assert_eq!(
+            skim(Expect::Result, true, &packets(&[payload])),
+            Err(error.clone())
+        );
+        assert_eq!(
+            skim(
+                Expect::Result,
+                true,
+                &packets(&[b"\x01", b"def", b"\x01a", payload])
+            ),
+            Err(error)
+        );
+    }
+
+    #[test]
+    fn a_row_longer_than_a_packet_is_one_row() {
+        let mut bytes = packets(&[b"\x01", b"def"]);
+        bytes.extend_from_slice(&[0xff, 0xff, 0xff, 3]);
+        bytes.resize(bytes.len() + 0xff_ffff, 0x00);
+        bytes.extend_from_slice(&packets(&[b"\xfe tail", OK_END]));
+        let mut skim = Skim::new(Expect::Result, true);
+        assert_eq!(skim.feed(&bytes).unwrap().unwrap().outcome.rows, 1);
+    }
+
+    #[test]
+    fn hostile_answers_are_errors() {
+        let bad: [&[u8]; 5] = [
+            b"\xfbetc/passwd",
+            b"",
+            b"\x00",
+            b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"\xff",
+        ];
+        for payload in bad {
+            let result = skim(Expect::Result, true, &packets(&[payload]));
+            assert!(
+                matches!(result, Err(WireError::Protocol(_))),
+                "{payload:?}: {result:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn text_rows_are_split_into_columns() {
+        assert_eq!(
+            text_row(b"\x02ab\xfb\x00").unwrap(),
+            [Some("ab".into()), None, Some(String::new())]
+        );
+        assert!(text_row(b"\x05ab").is_err());
+    }
+}

@@ -1,0 +1,16 @@
+//! What: the OLTP family as data and arithmetic.
+//!
+//! A workload is a list of statement kinds, a way to draw the next transaction, and the schema it runs over.
+//! Nothing here waits for anything: [`oltp::Event`] is asked for one call after the other, and who asks sends it.
+//!
+//! # Layout
+//! - [`kind`]: the statement kinds and their SQL.
+//! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
+//! - [`schema`]: the tables, and the rows as INSERT statements.
+
+pub mod kind;
+pub mod oltp;
+pub mod schema;
+
+pub use kind::Kind;
+pub use oltp::{Call, Event, Oltp};

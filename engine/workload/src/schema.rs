@@ -1,0 +1,178 @@
+//! The tables, and their rows as INSERT statements.
+//!
+//! The schema is sysbench's. What dbdyno made carries a mark in the table's comment: while it is being loaded
+//! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped.
+
+use std::fmt::Write;
+
+use dbdyno_door::plan::OltpOptions;
+use dbdyno_draw::key::Keys;
+use dbdyno_draw::row::row;
+
+/// Every mark begins with this.
+pub const MARK: &str = "dbdyno";
+/// The mark of a table that is not complete.
+pub const LOADING: &str = "dbdyno loading";
+
+/// Bytes of one INSERT statement; sysbench's size.
+const INSERT_BYTES: usize = 512 * 1024;
+
+/// The tables of one workload with one seed.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    options: OltpOptions,
+    seed: u64,
+}
+
+impl Schema {
+    /// The tables that `options` describe, with rows from `seed`.
+    pub fn new(options: &OltpOptions, seed: u64) -> Self {
+        Self {
+            options: options.clone(),
+            seed,
+        }
+    }
+
+    /// Number of tables.
+    pub fn tables(&self) -> u32 {
+        self.options.tables
+    }
+
+    /// Rows of each table.
+    pub fn rows(&self) -> u32 {
+        self.options.table_size
+    }
+
+    /// Name of table number `table`, from 1.
+    pub fn name(&self, table: u32) -> String {
+        format!("sbtest{table}")
+    }
+
+    /// The mark of a complete table: everything its content and shape depend on.
+    pub fn mark(&self) -> String {
+        let OltpOptions {
+            table_size,
+            auto_inc,
+            secondary,
+            create_secondary,
+            mysql_storage_engine: engine,
+            ..
+        } = &self.options;
+        format!(
+            "{MARK} v1 seed={} rows={table_size} auto_inc={auto_inc} secondary={secondary} k_index={create_secondary} engine={engine}",
+            self.seed
+        )
+    }
+
+    /// CREATE TABLE, marked as being loaded.
+    pub fn create(&self, table: u32) -> String {
+        let id = if self.options.auto_inc {
+            "INTEGER NOT NULL AUTO_INCREMENT"
+        } else {
+            "INTEGER NOT NULL"
+        };
+        let key = if self.options.secondary {
+            "KEY xid (id)"
+        } else {
+            "PRIMARY KEY (id)"
+        };
+        format!(
+            "CREATE TABLE {name}(id {id}, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+             pad CHAR(60) DEFAULT '' NOT NULL, {key}) ENGINE = {engine} COMMENT = '{LOADING}'",
+            name = self.name(table),
+            engine = self.options.mysql_storage_engine,
+        )
+    }
+
+    /// CREATE INDEX on k, where the options ask for it.
+    pub fn create_index(&self, table: u32) -> Option<String> {
+        let name = self.name(table);
+        self.options
+            .create_secondary
+            .then(|| format!("CREATE INDEX k_{table} ON {name}(k)"))
+    }
+
+    /// Declares a table complete.
+    pub fn set_mark(&self, table: u32) -> String {
+        format!("ALTER TABLE {} COMMENT = '{}'", self.name(table), self.mark())
+    }
+
+    /// Drops a table that is there.
+    pub fn drop_table(&self, table: u32) -> String {
+        format!("DROP TABLE {}", self.name(table))
+    }
+
+    /// Refreshes the optimiser's statistics.
+    pub fn analyze(&self, table: u32) -> String {
+        format!("ANALYZE TABLE {}", self.name(table))
+    }
+
+    /// Name and comment of the tables with these names that are there.
+    pub fn existing(&self) -> String {
+        "SELECT table_name, table_comment FROM information_schema.tables \
+         WHERE table_schema = DATABASE() AND table_name LIKE 'sbtest%'"
+            .into()
+    }
+
+    /// Writes an INSERT of rows from `first` on, at most up to `last`, into `sql`. Returns the first id that did
+    /// not fit.
+    pub fn insert(&self, table: u32, first: u32, last: u32, sql: &mut Vec<u8>) -> u32 {
+        let keys = Keys::Uniform { rows: self.rows() };
+        let mut text = String::with_capacity(INSERT_BYTES);
+        let _ = write!(text, "INSERT INTO {} (id, k, c, pad) VALUES", self.name(table));
+        let mut next = first;
+        while next <= last && text.len() < INSERT_BYTES - 256 {
+            let row = row(self.seed, table, next, keys);
+            let comma = if next == first { "" } else { "," };
+            let [c, pad] =
+                [row.c.as_slice(), row.pad.as_slice()].map(|bytes| str::from_utf8(bytes).expect("digits"));
+            let _ = write!(text, "{comma}({next},{},'{c}','{pad}')", row.k);
+            next += 1;
+        }
+        sql.clear();
+        sql.extend_from_slice(text.as_bytes());
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inserts_cover_every_row_once() {
+        let schema = Schema::new(
+            &OltpOptions {
+                table_size: 6000,
+                ..Default::default()
+            },
+            1,
+        );
+        let (mut next, mut rows, mut statements) = (1, 0, 0);
+        let mut sql = Vec::new();
+        while next <= 6000 {
+            next = schema.insert(1, next, 6000, &mut sql);
+            assert!(sql.len() <= INSERT_BYTES);
+            rows += sql.iter().filter(|&&byte| byte == b'(').count() - 1;
+            statements += 1;
+        }
+        assert_eq!((rows, statements), (6000, 3));
+    }
+
+    #[test]
+    fn the_mark_names_what_the_content_depends_on() {
+        let mark = |size, seed| {
+            Schema::new(
+                &OltpOptions {
+                    table_size: size,
+                    ..Default::default()
+                },
+                seed,
+            )
+            .mark()
+        };
+        assert_ne!(mark(10, 1), mark(11, 1));
+        assert_ne!(mark(10, 1), mark(10, 2));
+        assert!(mark(10, 1).starts_with(MARK));
+    }
+}
