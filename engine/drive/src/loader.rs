@@ -156,10 +156,11 @@ impl Job<'_> {
 
     /// Fills the pieces, as many at a time as there are streams.
     async fn in_streams(&self, pieces: Vec<Piece>) -> Outcome {
+        let wanted = pieces.len() as u32;
         let pieces = Rc::new(RefCell::new(VecDeque::from(pieces)));
         let (progress, mut loaded) = tokio::sync::mpsc::unbounded_channel();
         let mut streams = JoinSet::new();
-        for _ in 0..self.streams.min(pieces.borrow().len() as u32) {
+        for _ in 0..self.streams.min(wanted) {
             let stream = fill(
                 self.connect().await?,
                 Rc::clone(&self.schema),
@@ -182,10 +183,11 @@ impl Job<'_> {
 
     /// Makes the index, marks the table complete and refreshes its statistics; tables in parallel.
     async fn finish_tables(&self, tables: Vec<u32>) -> Outcome {
+        let wanted = tables.len() as u32;
         let tables = Rc::new(RefCell::new(VecDeque::from(tables)));
         let (progress, mut finished) = tokio::sync::mpsc::unbounded_channel();
         let mut streams = JoinSet::new();
-        for _ in 0..self.streams.min(tables.borrow().len() as u32) {
+        for _ in 0..self.streams.min(wanted) {
             let stream = finish(
                 self.connect().await?,
                 Rc::clone(&self.schema),

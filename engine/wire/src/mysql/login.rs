@@ -60,7 +60,8 @@ pub(super) async fn log_in(
     send(socket, sequence.wrapping_add(1), |out| response.serialize(out)).await?;
     finish(socket, password).await?;
     Ok(Session {
-        server_version: greeting.server_version_str().into_owned(),
+        // MariaDB up to 10.11 puts "5.5.5-" in front, for replicas that read the first digit only.
+        server_version: greeting.server_version_str().trim_start_matches("5.5.5-").to_owned(),
         deprecate_eof: capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
     })
 }

@@ -221,7 +221,7 @@ impl Skim {
                 "the server asked for a local file; dbdyno never sends files a server names".into(),
             )),
             Some(_) => {
-                let columns = Cursor(&payload[..]).length()?;
+                let columns = Cursor(payload).length()?;
                 if columns == 0 || columns > DEFINITIONS_MAX {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
