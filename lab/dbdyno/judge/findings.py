@@ -1,0 +1,242 @@
+"""What the judge itself finds in the records, in the same form as the findings of the checks.
+
+Codes are those of the catalogue: D01, D03, D04 for what went on during the trials, R01, R03, R04, R07 for
+what is left afterwards. One finding tells of all trials of a variant, not one per trial.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dbdyno.judge.measured import Figures, Measured
+
+# R01: share of a variant's trials that may seem unsettled by chance. Drift counts where it exceeds the zone
+# of equivalence: less cannot change a word.
+UNSETTLED_SHARE = 0.25
+# R01: share of the planned window that must be left.
+SHORT_WINDOW = 0.95
+# D01: share of a CPU each thread of the generator used.
+GENERATOR_CPU = 0.80
+# D03: errors per 1,000 transactions, and how far two arms may differ.
+ERRORS_PER_1000 = 1.0
+ERRORS_RATIO = 2.0
+ERRORS_NOTEWORTHY = 0.1
+# D04: share of statements off contract that is no longer an accident.
+OFF_CONTRACT = 0.01
+
+Finding = dict[str, Any]
+ByVariant = Mapping[str, Sequence[Measured]]
+
+
+def finding(code: str, level: str, text: str, subject: str = "", **evidence: Any) -> Finding:
+    """A finding in stored form; `override` is filled in by the caller who knows the experiment."""
+    return {
+        "code": code,
+        "level": level,
+        "text": text,
+        "evidence": evidence,
+        "subject": subject,
+        "override": None,
+    }
+
+
+def completeness(trials: Sequence[Measured], blocks: int) -> Iterator[Finding]:
+    """R04: planned trials without figures. A point that no block holds for a variant is a stop."""
+    lost = [trial for trial in trials if trial.failure is not None]
+    if not lost:
+        return
+    told = Counter(str(trial.failure) for trial in lost)
+    reasons = "; ".join(
+        f"{count} x {reason}" if count > 1 else reason for reason, count in told.most_common(3)
+    )
+    yield finding(
+        "R04",
+        "warn",
+        f"{len(lost)} of {len(trials)} planned trials have no result and are left out, with their blocks "
+        f"({reasons}). "
+        "Repeat the command with --resume to run them again",
+        trials=[trial.place.index for trial in lost],
+        reasons=dict(told),
+    )
+    places = Counter((t.place.variant, t.place.workload, t.place.level) for t in lost)
+    for (variant, workload, (unit, value)), count in places.items():
+        if count == blocks:
+            yield finding(
+                "R04",
+                "stop",
+                f"{variant} has no result at all at {value:g} {_unit(unit)} of {workload}",
+                variant,
+                workload=workload,
+                at={unit: value},
+            )
+
+
+def arithmetic(faults: Mapping[int, Sequence[str]], trials: Sequence[Measured]) -> Iterator[Finding]:
+    """R03: trials whose own numbers contradict each other, by variant. `faults` is by trial index."""
+    by_variant: dict[str, list[int]] = defaultdict(list)
+    for trial in trials:
+        if faults.get(trial.place.index):
+            by_variant[trial.place.variant].append(trial.place.index)
+    for variant, indices in by_variant.items():
+        first = indices[0]
+        yield finding(
+            "R03",
+            "stop",
+            f"the numbers of {_count(len(indices), 'trial')} of {variant} contradict themselves; "
+            f"in trial {first}: {'; '.join(faults[first])}",
+            variant,
+            trials={str(index): list(faults[index]) for index in indices},
+        )
+
+
+def steadiness(by_variant: ByVariant, planned_us: int, delta_percent: float) -> Iterator[Finding]:
+    """R01: windows that still drift, or that the warm-up has eaten into."""
+    for variant, trials in by_variant.items():
+        windows = [(t.place.index, t.window) for t in trials if t.window is not None]
+        moving = {
+            index: window.drift_percent
+            for index, window in windows
+            if not window.settled and abs(window.drift_percent) > delta_percent
+        }
+        if len(moving) > UNSETTLED_SHARE * len(windows):
+            worst = max(moving.values(), key=abs)
+            yield finding(
+                "R01",
+                "warn",
+                f"{_count(len(moving), 'trial')} of {variant} had not settled: throughput still changed "
+                f"by up to {worst:+.1f} % from the first to the second half of the measurement. Give a "
+                "longer warmup or duration",
+                variant,
+                drift_percent={str(index): drift for index, drift in moving.items()},
+            )
+        shortest_us = SHORT_WINDOW * planned_us
+        short = {index: w.length_us / 1e6 for index, w in windows if w.length_us < shortest_us}
+        if short:
+            yield finding(
+                "R01",
+                "warn",
+                f"the warm-up of {_count(len(short), 'trial')} of {variant} reached into the measurement: "
+                f"{min(short.values()):.1f} s of {planned_us / 1e6:.1f} s are left. Give a longer warmup "
+                f"or duration",
+                variant,
+                window_s={str(index): length for index, length in short.items()},
+            )
+
+
+def generator(by_variant: ByVariant) -> Iterator[Finding]:
+    """D01: the load generator was the limit."""
+    for variant, trials in by_variant.items():
+        busy = {t.place.index: t.figures.generator_cpu for t in trials if t.figures}
+        busy = {index: cpu for index, cpu in busy.items() if cpu > GENERATOR_CPU}
+        if busy:
+            yield finding(
+                "D01",
+                "warn",
+                f"in {_count(len(busy), 'trial')} of {variant} the load generator used up to "
+                f"{max(busy.values()) * 100:.0f} % of a CPU per worker (limit {GENERATOR_CPU * 100:.0f} "
+                f"%): the server may "
+                "be faster than measured. Give it more CPUs and workers ([client] cpus, workers)",
+                variant,
+                cpu={str(index): cpu for index, cpu in busy.items()},
+            )
+
+
+def engine_warnings(warnings: Mapping[int, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:
+    """D01: what the engine itself warned of, each of its codes once. `warnings` is by trial index."""
+    by_code: dict[str, list[tuple[int, Mapping[str, Any]]]] = defaultdict(list)
+    for index, told in warnings.items():
+        for warning in told:
+            by_code[str(warning["code"])].append((index, warning))
+    for code, entries in by_code.items():
+        trials = sorted({index for index, _ in entries})
+        first = entries[0][1]
+        yield finding(
+            "D01",
+            "warn",
+            f"the engine warned in {_count(len(trials), 'trial')} ({code}): {first['text']}. {first['hint']}",
+            warning=code,
+            trials=trials,
+        )
+
+
+def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
+    """D03: errors per 1,000 transactions of one workload, retried ones included."""
+    rates: dict[str, float] = {}
+    codes: dict[str, dict[str, int]] = {}
+    for variant, trials in by_variant.items():
+        found = _figures(trials)
+        events = sum(figures.events for figures in found)
+        by_code: Counter[str] = Counter()
+        for figures in found:
+            by_code.update(figures.errors)
+        if events:
+            rates[variant] = sum(by_code.values()) / events * 1000.0
+            codes[variant] = dict(by_code)
+    most, least = max(rates.values(), default=0.0), min(rates.values(), default=0.0)
+    if most == 0.0:
+        return
+    apart = most > ERRORS_NOTEWORTHY and most > ERRORS_RATIO * least and len(rates) > 1
+    level = "warn" if most > ERRORS_PER_1000 or apart else "note"
+    told = ", ".join(f"{variant} {rate:.2f}" for variant, rate in rates.items())
+    seen = sorted({code for by_code in codes.values() for code in by_code})
+    yield finding(
+        "D03",
+        level,
+        f"errors per 1,000 transactions of {workload}: {told} (server error {', '.join(seen)}; retried "
+        f"where it can be)",
+        workload=workload,
+        per_1000=rates,
+        by_code=codes,
+    )
+
+
+def contract(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
+    """D04: statements that returned or changed another number of rows than the workload promises."""
+    for variant, trials in by_variant.items():
+        found = _figures(trials)
+        off = sum(figures.off_contract for figures in found)
+        statements = sum(figures.statements for figures in found)
+        if off:
+            share = off / statements
+            yield finding(
+                "D04",
+                "stop" if share > OFF_CONTRACT else "warn",
+                f"{off} of {statements} statements of {workload} on {variant} touched another number of "
+                f"rows than "
+                "the workload promises: the data are not what was loaded",
+                variant,
+                workload=workload,
+                off_contract=off,
+                statements=statements,
+            )
+
+
+def overload(by_variant: ByVariant) -> Iterator[Finding]:
+    """R07: transactions that were due in an open loop and never started, so that latency is a lower bound."""
+    for variant, trials in by_variant.items():
+        dropped = {t.place.index: t.figures.dropped for t in trials if t.figures and t.figures.dropped}
+        if dropped:
+            yield finding(
+                "R07",
+                "warn",
+                f"{variant} could not keep up in {_count(len(dropped), 'trial')}: {sum(dropped.values())} "
+                f"transactions that "
+                "were due never started, so the latency there is a lower bound. Offer a lower rate or "
+                "allow more connections",
+                variant,
+                dropped={str(index): count for index, count in dropped.items()},
+            )
+
+
+def _figures(trials: Sequence[Measured]) -> list[Figures]:
+    return [trial.figures for trial in trials if trial.figures is not None]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _unit(unit: str) -> str:
+    return "connections" if unit == "connections" else "transactions per second"

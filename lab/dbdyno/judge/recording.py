@@ -1,0 +1,83 @@
+"""One trial's stream of records, read once: what the engine said, and whether it said all of it.
+
+A trial counts only when its stream is complete. Anything less has no numbers at all (check R04): half a
+result that is printed like a whole one is how the figures of a previous run end up in somebody's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.store import StoredTrial
+
+# The end of a run that took its planned time.
+COMPLETE = "time-limit"
+
+
+@dataclass
+class Recording:
+    """The records of one trial, sorted by type. Times are microseconds since the start of the run."""
+
+    hello: Mapping[str, Any] = field(default_factory=dict)
+    # End of the span, and transactions that ended in it.
+    ticks: list[tuple[int, int]] = field(default_factory=list)
+    intervals: list[Mapping[str, Any]] = field(default_factory=list)
+    warnings: list[Mapping[str, Any]] = field(default_factory=list)
+    end: Mapping[str, Any] | None = None
+
+    @property
+    def measure(self) -> Mapping[str, Any]:
+        """Totals of the measuring phase, as `end` gives them. Raises KeyError where there are none."""
+        if self.end is None:
+            raise KeyError("end")
+        totals: Mapping[str, Any] = self.end["phases"]["measure"]
+        return totals
+
+    @property
+    def closed_loop(self) -> bool:
+        """Whether each connection starts its next event when the last one has ended."""
+        return bool(self.hello["plan"]["load"]["shape"] == "closed")
+
+
+def read(records: Iterable[Mapping[str, Any]]) -> Recording:
+    """Sort a stream of ``{"type", "data"}`` records. Types that are not needed here are passed over."""
+    recording = Recording()
+    for record in records:
+        kind, data = record["type"], record["data"]
+        if kind == "hello":
+            recording.hello = data
+        elif kind == "tick":
+            recording.ticks.append((int(data["at_us"]), int(data["events"])))
+        elif kind == "interval":
+            recording.intervals.append(data)
+        elif kind == "warning":
+            recording.warnings.append(data)
+        elif kind == "end":
+            recording.end = data
+    return recording
+
+
+def failure(trial: StoredTrial, recording: Recording) -> str | None:
+    """Why the trial has no numbers, in words; None when it is complete."""
+    if recording.end is None:
+        return _told(trial) or "the engine's records break off"
+    if recording.end["reason"] != COMPLETE:
+        problem = recording.end.get("failure")
+        return f"{recording.end['reason']}: {problem['text']}" if problem else str(recording.end["reason"])
+    if not trial.done:
+        return _told(trial) or f"its status is {trial.meta['status']!r}"
+    if "measure" not in recording.end["phases"]:
+        return "the measurement never began"
+    if recording.measure["events"] == 0:
+        return "no transaction ended in the measurement"
+    return None
+
+
+def _told(trial: StoredTrial) -> str | None:
+    """What the lab wrote down when it gave the trial up."""
+    reason = trial.meta.get("reason") or trial.meta.get("failure")
+    if isinstance(reason, Mapping):
+        reason = reason.get("text")
+    return str(reason) if reason else None

@@ -1,0 +1,254 @@
+"""Writes run folders as `compare` leaves them, with streams whose every figure is known.
+
+The layout of a run's folder is a contract (ARCHITECTURE.md), so the judge and the report are tested on
+folders that are made here through the store's own writer. The streams obey the engine's identities exactly: a
+closed loop of N connections at X transactions per second has latencies that add up to N times the elapsed
+time.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.stats.histogram import bucket_lower_us
+from dbdyno.store import Run
+
+SECOND = 1_000_000
+TICK = 100_000
+# oltp_read_write: BEGIN, 10 point selects, 4 ranges, 2 updates, delete, insert, COMMIT.
+READS, WRITES, OTHER = 14, 4, 2
+STATEMENTS = READS + WRITES + OTHER
+
+# What a trial does: transactions in each 100 ms tick, from its place in the schedule.
+Speed = Callable[[Trial, int], int]
+# Changes a finished stream before it is stored.
+Spoil = Callable[[Trial, list[dict[str, Any]]], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Speeds of the two variants, in transactions per tick."""
+
+    a: Callable[[Trial], int] = lambda _trial: 100
+    b: Callable[[Trial], int] = lambda _trial: 90
+
+    def __call__(self, trial: Trial, _tick: int) -> int:
+        return self.a(trial) if trial.variant == "a" else self.b(trial)
+
+
+@dataclass
+class Making:
+    """How a run folder is made; see `make`."""
+
+    blocks: int = 8
+    connections: tuple[int, ...] = (10, 20, 40)
+    rates: tuple[float, ...] = ()
+    names: tuple[str, ...] = ("a", "b")
+    duration_s: float = 4.0
+    warmup_s: float | None = 2.0
+    delta_percent: float | None = None
+    override: dict[str, str] = field(default_factory=dict)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    speed: Speed = field(default_factory=Arms)
+    spoil: Spoil = lambda _trial, records: records
+    # Trials that never ran, and trials the lab gave up.
+    absent: Callable[[Trial], bool] = lambda _trial: False
+    failed: Callable[[Trial], str | None] = lambda _trial: None
+    variables: dict[str, dict[str, str]] = field(default_factory=dict)
+    question: str = "Is b as fast as a?"
+
+
+def experiment(making: Making) -> Experiment:
+    """The experiment of a made run."""
+    return Experiment(
+        name="made",
+        question=making.question,
+        workloads=(Workload(name="oltp_read_write"),),
+        load=Load(
+            connections=making.connections,
+            rate=making.rates,
+            duration_s=making.duration_s,
+            warmup_s=making.warmup_s,
+        ),
+        design=Design(blocks=making.blocks, delta_percent=making.delta_percent),
+        variants=tuple(
+            Variant(name=name, server=ServerSpec(cpus="0", variables={"thread_handling": f"as-{i}"}))
+            for i, name in enumerate(making.names)
+        ),
+        override=making.override,
+    )
+
+
+def make(folder: Path, making: Making | None = None) -> Run:
+    """A finished run below `folder`."""
+    making = making or Making()
+    plan = experiment(making)
+    run = Run.create(
+        folder,
+        plan,
+        b'[experiment]\nname = "made"\n',
+        environment={"host": "laboratory", "lab": "0.1.0", "engine": "0.1.0", "argv": ["dbdyno", "compare"]},
+    )
+    run.add_findings(making.findings)
+    for trial in schedule(plan):
+        if not making.absent(trial):
+            _store(run, trial, plan, making)
+    return run
+
+
+def _store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
+    records = list(stream(trial, plan, making.speed))
+    asked = records[0]["data"]["plan"]
+    with run.begin(trial, asked) as writer:
+        for record in making.spoil(trial, copy.deepcopy(records)):
+            writer.event(json.dumps(record).encode() + b"\n")
+        writer.server(_server(trial, plan, making))
+        reason = making.failed(trial)
+        if reason is None:
+            writer.finish("done")
+        else:
+            writer.finish("failed", reason=reason)
+
+
+def stream(trial: Trial, plan: Experiment, speed: Speed) -> Iterator[dict[str, Any]]:
+    """The records of one complete trial."""
+    warmup, measure = round(plan.load.warmup_allowance_s() * 10), round(plan.load.duration_s * 10)
+    connections = trial.point.connections
+    yield _record("hello", **_hello(trial, plan, warmup * TICK, measure * TICK))
+    yield _record(
+        "ready", connections=connections, connect_us=900, server_version="11", prepared_statements=1
+    )
+    seq, at, phases = 0, 0, {}
+    for name, ticks in (("warmup", warmup), ("measure", measure)):
+        if ticks == 0:
+            continue
+        yield _record("phase", name=name, at_us=at * TICK, at_unix_us=1_700_000_000_000_000 + at * TICK)
+        parts = []
+        for first in range(at, at + ticks, 10):
+            events = [speed(trial, tick) for tick in range(first, min(first + 10, at + ticks))]
+            for offset, count in enumerate(events):
+                yield _record("tick", at_us=(first + offset + 1) * TICK, events=count)
+            span = (first * TICK, (first + len(events)) * TICK)
+            parts.append(_counts(span, sum(events), connections, open_loop=bool(plan.load.rate)))
+            yield _record("interval", seq=seq, phase=name, **parts[-1], service_us=[], generator=_generator())
+            seq += 1
+        phases[name] = _totals(parts)
+        at += ticks
+    yield _record(
+        "end", reason="time-limit", failure=None, phases=phases, memory_peak_bytes=7_000_000, cpu_us=9
+    )
+
+
+def _record(kind: str, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data}
+
+
+def _hello(trial: Trial, plan: Experiment, warmup_us: int, measure_us: int) -> dict[str, Any]:
+    rate = trial.point.rate
+    kinds = [("begin", 1), ("point_select", 10), ("range", 4), ("change", 4), ("commit", 1)]
+    return {
+        "schema": 1,
+        "engine": "0.1.0",
+        "pid": 4711,
+        "unix_us": 1_700_000_000_000_000,
+        "plan": {
+            "schema": 1,
+            "workload": {"name": trial.workload, "options": plan.workload(trial.workload).options()},
+            "load": {
+                "connections": trial.point.connections,
+                "shape": "closed" if rate is None else {"poisson": {"rate_per_s": rate}},
+            },
+            "phases": {"warmup_us": warmup_us, "measure_us": measure_us, "drain_us": SECOND},
+            "client": {"workers": 1, "scheduling": "normal"},
+        },
+        "statements": [
+            {"kind": kind, "sql": "…", "per_event": per_event, "prepared": True} for kind, per_event in kinds
+        ],
+    }
+
+
+def _generator() -> dict[str, Any]:
+    return {"cpu": 0.4, "lag_us_max": 90, "run_queue_wait_us": 10}
+
+
+def _counts(span: tuple[int, int], events: int, connections: int, *, open_loop: bool) -> dict[str, Any]:
+    """An interval in which every event took equally long; in a closed loop as Little's law wants it."""
+    mean_us = 1e9 / events / 10 if open_loop else connections * (span[1] - span[0]) / max(events, 1)
+    return {
+        "start_us": span[0],
+        "end_us": span[1],
+        "events": events,
+        "reads": events * READS,
+        "writes": events * WRITES,
+        "other": events * OTHER,
+        "rows": events * 410,
+        "bytes": events * 50_000,
+        "errors": {},
+        "retries": 0,
+        "reconnects": 0,
+        "late": 0,
+        "dropped": 0,
+        "off_contract": 0,
+        "latency_us": [[bucket_lower_us(int(mean_us)), events]] if events else [],
+        "latency_sum_us": mean_us * events,
+        "latency_min_us": mean_us if events else None,
+        "latency_max_us": mean_us if events else None,
+    }
+
+
+def _totals(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    histogram: dict[int, int] = {}
+    for part in parts:
+        for lower, count in part["latency_us"]:
+            histogram[lower] = histogram.get(lower, 0) + count
+    sums = {key: sum(part[key] for part in parts) for key in parts[0] if isinstance(parts[0][key], int)}
+    seen = [part for part in parts if part["events"]]
+    return {
+        **sums,
+        "start_us": parts[0]["start_us"],
+        "end_us": parts[-1]["end_us"],
+        "errors": {},
+        "accounting": {
+            "due": sums["events"],
+            "done": sums["events"],
+            "failed": 0,
+            "dropped": 0,
+            "unfinished": 0,
+        },
+        "latency_us": [[lower, count] for lower, count in sorted(histogram.items())],
+        "latency_sum_us": sum(part["latency_sum_us"] for part in parts),
+        "latency_min_us": min((part["latency_min_us"] for part in seen), default=None),
+        "latency_max_us": max((part["latency_max_us"] for part in seen), default=None),
+    }
+
+
+def _server(trial: Trial, plan: Experiment, making: Making) -> Mapping[str, Any]:
+    declared = {key: str(value) for key, value in plan.variant(trial.variant).server.variables.items()}
+    own = {
+        "datadir": f"/private/{trial.variant}",
+        "port": str(3306 + len(trial.variant)),
+        "version": "11.4.2",
+    }
+    return {
+        "product": "mariadb",
+        "version": "11.4.2-MariaDB",
+        "identity": {"datadir": own["datadir"], "pid": 1000 + trial.group},
+        "declared": declared,
+        "harness": {"max_connections": "1000"},
+        "variables": {
+            **own,
+            "sort_buffer_size": "2097152",
+            **declared,
+            **making.variables.get(trial.variant, {}),
+        },
+        "status_before": {"Com_select": "0"},
+        "status_after": {"Com_select": "1000"},
+        "process": {"cpu_user_s": 1.5},
+    }
