@@ -1,7 +1,7 @@
 """What the lab asks of a server, whoever runs it.
 
-`Server` is the whole interface; one file beside this one implements it for each kind (`local`, later `docker`,
-`remote`, `command`). Everything here speaks of one server of one variant.
+`Server` is the whole interface; one file beside this one implements it for each kind (`local`, later
+`docker`, `remote`, `command`). Everything here speaks of one server of one variant.
 
 ::
 
@@ -31,10 +31,11 @@ class Address:
     unix_socket: str | None
     user: str
     database: str
-    # Never in a plan, a log or a repr: handed to the engine through the environment variable named in `target()`.
+    # Never in a plan, a log or a repr: handed to the engine through the environment variable named in
+    # `target()`.
     password: str = field(repr=False, default="")
 
-    PASSWORD_VARIABLE = "DBDYNO_PASSWORD"
+    PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, and no password.
 
     def target(self, transport: str = "tcp") -> dict[str, Any]:
         """The `target` of an engine plan; `transport` is "tcp" or "unix"."""
@@ -61,7 +62,8 @@ class Description:
 
     product: str
     version: str
-    # datadir, socket, port, pid, start_unix_us for servers we start; uuid, hostname where the server has them.
+    # datadir, socket, port, pid, start_unix_us for servers we start; uuid, hostname where the server has
+    # them.
     identity: Mapping[str, Any]
     # What the experiment declared, as text.
     declared: Mapping[str, str]
@@ -105,10 +107,15 @@ class Server(ABC):
         """Identity and configuration as the running server gives them."""
 
     @abstractmethod
+    def variables(self) -> Mapping[str, str]:
+        """SHOW GLOBAL VARIABLES, complete."""
+
+    @abstractmethod
     def status(self) -> Mapping[str, str]:
         """SHOW GLOBAL STATUS."""
 
     @abstractmethod
     def process(self) -> Mapping[str, float]:
         """Resource use of the server's process since it started: cpu_user_s, cpu_system_s, context_switches,
-        read_bytes, write_bytes, rss_bytes; empty where it cannot be seen."""
+        read_bytes, write_bytes, rss_bytes; empty where it cannot be seen.
+        """

@@ -1,0 +1,29 @@
+"""Servers: start, configure, read back, snapshot, restore, describe, stop.
+
+`server` is the interface. `local` runs private servers, `endpoint` reaches servers that are somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dbdyno.experiment.model import Variant
+from dbdyno.servers.endpoint import open_endpoint
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.workspace import Workspace
+
+# A kind of server is registered by its line here.
+KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {"local": LocalServer}
+
+
+def open_server(variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> Server:
+    """The server of a variant, stopped and without data; close it with `contextlib.closing`.
+
+    Raises ServerProblem when the variant cannot be served, with everything that is wrong.
+    """
+    return KINDS[variant.server.kind](variant, workspace, snapshot)
+
+
+__all__ = ["Server", "ServerProblem", "Snapshot", "Snapshots", "Workspace", "open_endpoint", "open_server"]

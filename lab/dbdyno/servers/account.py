@@ -1,0 +1,88 @@
+"""The system account a private server runs under: never root.
+
+A server needs no rights beyond its own directory, and MariaDB refuses to run as root anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.servers.server import ServerProblem
+
+# In order of preference when dbdyno itself is root.
+CANDIDATES = ("mysql", "nobody")
+
+
+@dataclass(frozen=True)
+class ServerUser:
+    """Who a server runs as. `switches` is true when dbdyno is root and must give its rights away."""
+
+    name: str
+    uid: int
+    gid: int
+    switches: bool
+
+    @property
+    def uid_to_become(self) -> int | None:
+        """For `subprocess`: the user to change to, or None to stay."""
+        return self.uid if self.switches else None
+
+    @property
+    def gid_to_become(self) -> int | None:
+        """For `subprocess`: the group to change to, or None to stay."""
+        return self.gid if self.switches else None
+
+    @property
+    def groups_to_become(self) -> Sequence[int] | None:
+        """For `subprocess`: no supplementary group of root's is kept."""
+        return [] if self.switches else None
+
+    def own(self, path: Path, mode: int | None = None) -> None:
+        """Give a file or directory to this user; the mode first, so that it is never open in between."""
+        if mode is not None:
+            path.chmod(mode)
+        if self.switches:
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+    def may_enter(self, directory: Path) -> bool:
+        """Whether this user can reach `directory`: all directories on the way let it pass (mode bits)."""
+        if not self.switches:
+            return os.access(directory, os.X_OK)
+        resolved = directory.resolve()
+        return all(self._may_pass(path.stat()) for path in (resolved, *resolved.parents))
+
+    def _may_pass(self, status: os.stat_result) -> bool:
+        if status.st_uid == self.uid:
+            return bool(status.st_mode & stat.S_IXUSR)
+        if status.st_gid == self.gid:
+            return bool(status.st_mode & stat.S_IXGRP)
+        return bool(status.st_mode & stat.S_IXOTH)
+
+
+def server_user() -> ServerUser:
+    """The account for servers: ourselves, or `mysql` or `nobody` when we are root.
+
+    Raises ServerProblem when we are root and neither exists.
+    """
+    if os.geteuid() != 0:
+        try:
+            name = pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            name = str(os.geteuid())
+        return ServerUser(name, os.geteuid(), os.getegid(), switches=False)
+    for name in CANDIDATES:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if entry.pw_uid != 0:
+            return ServerUser(name, entry.pw_uid, entry.pw_gid, switches=True)
+    raise ServerProblem(
+        f"dbdyno runs as root, servers must not, and there is no user {' or '.join(CANDIDATES)}",
+        "create one of them, or run dbdyno as an ordinary user",
+    )

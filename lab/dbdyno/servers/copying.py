@@ -1,0 +1,92 @@
+"""Full copies of data directories: every byte written, synced, and out of the page cache.
+
+A sparse or reflinked copy would make the first writes of a trial pay for allocation. An unsynced one would
+write itself back during the trial. A cached one would let a variant with buffered reads start hot where one
+with O_DIRECT starts cold. `sendfile` writes holes as zeros and never shares blocks (`copy_file_range` may).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dbdyno.servers.account import ServerUser
+
+METHOD = "full copy, synced, dropped from the page cache"
+
+CHUNK_BYTES = 64 * 1024 * 1024
+
+
+def tree_bytes(directory: Path) -> int:
+    """The sum of the sizes of all files below `directory`, in bytes."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def copy_tree(source: Path, target: Path, user: ServerUser) -> int:
+    """Copy a directory into `target`, which must not exist; returns the bytes written. Raises OSError."""
+    target.mkdir(mode=0o700)
+    written = 0
+    for path in sorted(source.rglob("*")):
+        copy = target / path.relative_to(source)
+        if path.is_dir():
+            copy.mkdir(mode=0o700)
+        elif path.is_file():
+            written += _copy_file(path, copy)
+            user.own(copy)
+    # From the leaves up: a directory is given away only when nothing more is made in it.
+    for directory in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
+        _sync_directory(directory)
+        user.own(directory)
+    _sync_directory(target)
+    user.own(target)
+    return written
+
+
+def sync_tree(directory: Path) -> None:
+    """Bring every file and directory below `directory` to disk and out of the page cache."""
+    for path in directory.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                _settle(descriptor)
+            finally:
+                os.close(descriptor)
+        elif path.is_dir():
+            _sync_directory(path)
+    _sync_directory(directory)
+
+
+def _copy_file(source: Path, target: Path) -> int:
+    reading = os.open(source, os.O_RDONLY)
+    try:
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660)
+        try:
+            size = os.fstat(reading).st_size
+            if size:
+                # One allocation keeps the copy in one piece, and says at once when there is no space.
+                os.posix_fallocate(writing, 0, size)
+            done = 0
+            while done < size:
+                count = os.sendfile(writing, reading, done, min(CHUNK_BYTES, size - done))
+                if count == 0:
+                    raise OSError(f"{source} became shorter while it was copied")
+                done += count
+            _settle(writing)
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+    return size
+
+
+def _settle(descriptor: int) -> None:
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

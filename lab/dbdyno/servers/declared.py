@@ -1,0 +1,83 @@
+"""What a variant declares about its server, from all three places, checked and in one spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbdyno.experiment.model import Variant
+from dbdyno.servers import configuration
+from dbdyno.servers.mariadb import MariaDB
+from dbdyno.servers.product import Product
+from dbdyno.servers.server import ServerProblem
+
+# A product is registered by its line here.
+PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(),)}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A variant's declarations. `variables` are rendered, `config` is the text of the user's file."""
+
+    product: Product
+    variables: Mapping[str, str]
+    config: str
+    arguments: tuple[str, ...]
+
+    def by_name(self) -> dict[str, str]:
+        """Every declared option with a value, by normal name, as the server resolves them: the last wins."""
+        ours = {
+            name: value
+            for name, value in configuration.file_options(self.config).items()
+            if name not in self.product.reserved and name != "port"
+        }
+        return {**ours, **self.variables, **configuration.argument_options(self.arguments)}
+
+    def init_options(self) -> dict[str, str]:
+        """Those that decide how files are made."""
+        return {name: value for name, value in self.by_name().items() if name in self.product.init_options}
+
+    @property
+    def port(self) -> int | None:
+        """The port the experiment asks for; None for any free one."""
+        text = self.variables.get("port")
+        return None if text is None else int(text)
+
+
+def declared(variant: Variant) -> Declared:
+    """Read and check what `variant` declares. Raises ServerProblem with everything that is wrong at once."""
+    spec = variant.server
+    product = PRODUCTS[spec.product]
+    problems = configuration.faults(spec.variables, product.reserved)
+    for argument in spec.arguments:
+        name = configuration.normal(argument.partition("=")[0])
+        if not argument.startswith("-"):
+            problems.append(ServerProblem(f"arguments holds {argument!r}; an argument begins with dashes"))
+        elif reason := product.reserved.get(name):
+            problems.append(ServerProblem(f"arguments cannot hold {argument!r}: {reason}", "remove it"))
+    config = ""
+    if spec.config is not None:
+        try:
+            config = spec.config.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            problems.append(ServerProblem(f"config is {str(spec.config)!r}, which cannot be read: {why}"))
+    variables: dict[str, str] = {}
+    for name, value in spec.variables.items():
+        try:
+            variables[configuration.normal(name)] = configuration.rendered(name, value)
+        except ServerProblem as problem:
+            problems.append(problem)
+    port = variables.get("port", "1")
+    if not (port.isdecimal() and 1 <= int(port) <= 65535):
+        problems.append(ServerProblem(f"variables.port is {port!r}; a port is a number from 1 to 65535"))
+    if problems:
+        raise all_of(problems, f"variant {variant.name!r}")
+    return Declared(product, variables, config, spec.arguments)
+
+
+def all_of(problems: list[ServerProblem], subject: str) -> ServerProblem:
+    """Several problems as one, each with its way out."""
+    sentences = [p.text + (f" ({p.way_out})" if p.way_out and len(problems) > 1 else "") for p in problems]
+    way_out = problems[0].way_out if len(problems) == 1 else ""
+    return ServerProblem(f"{subject}: " + "; ".join(sentences), way_out, max(p.exit_code for p in problems))

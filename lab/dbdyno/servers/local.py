@@ -1,0 +1,339 @@
+"""A private server on this machine: its own directory, user, CPUs, ports and accounts; gone when it is
+closed.
+
+::
+
+    closed --restore()--> stopped, data there --start()--> up --stop()--> stopped --close()--> nothing left
+
+What differs between products is in `product`; this file is the life of any of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+import shutil
+import subprocess
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pymysql
+
+from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.model import Variant
+from dbdyno.servers import configuration, ports, process
+from dbdyno.servers.admin import Admin, numbered, shortened
+from dbdyno.servers.copying import METHOD, copy_tree
+from dbdyno.servers.declared import declared
+from dbdyno.servers.product import Failure, Place
+from dbdyno.servers.server import Address, Description, Server, ServerProblem
+from dbdyno.servers.workspace import Workspace, socket_directory
+
+if TYPE_CHECKING:
+    from dbdyno.servers.snapshots import Snapshot
+
+# The load's account and schema; the password is new for every server object.
+USER = DATABASE = "dbdyno"
+
+# A start may have to recover from a crash or fill a large buffer pool; a clean stop may have to flush it.
+START_TIMEOUT_S = 300.0
+STOP_TIMEOUT_S = 300.0
+KILL_TIMEOUT_S = 60.0
+
+# Room that a server needs beside its data: temporary tables, undo, logs.
+WORKING_BYTES = 200_000_000
+
+# The end of a log that is read for an explanation, in bytes.
+LOG_TAIL_BYTES = 100_000
+
+# Client error numbers that mean "not up yet": no socket, connection refused, lost in the greeting (errmsg.h).
+NOT_YET = frozenset({0, 2002, 2003, 2013})
+
+_alive: weakref.WeakSet[LocalServer] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for server in list(_alive):
+        server.close()
+
+
+class LocalServer(Server):
+    """A private server of one variant. Raises ServerProblem at once when the variant cannot be served at all.
+
+    `snapshot` is what `restore` copies; None gives an empty schema.
+    """
+
+    def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
+        self.variant = variant.name
+        # Seconds the last clean stop took; the time to flush is part of what a variant costs.
+        self.stopped_in_s: float | None = None
+        self._spec = variant.server
+        self._declared = declared(variant)
+        self._product = self._declared.product
+        self._binaries = self._product.binaries(self._spec.basedir)
+        self._workspace = workspace
+        self._snapshot = snapshot
+        self._process: subprocess.Popen[bytes] | None = None
+        self._admin: Admin | None = None
+        self._log_start = 0
+        # Letters, digits, `-` and `_` only, so that it needs no escaping in a statement.
+        self._password, self._admin_password = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        directory = workspace.server_directory(variant.name)
+        sockets = socket_directory(directory, workspace.user)
+        port, admin_port = ports.free_pair(str(directory), self._declared.port)
+        self._place = Place(directory, sockets / "server.sock", port, admin_port)
+        _alive.add(self)
+
+    # --- data
+    # -------------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """A full copy of the snapshot, or an empty data directory. The server is killed if it still runs."""
+        self.stop(clean=False)
+        shutil.rmtree(self._place.data, ignore_errors=True)
+        shutil.rmtree(self._place.temporary, ignore_errors=True)
+        needed = (self._snapshot.bytes if self._snapshot else 0) + WORKING_BYTES
+        self._workspace.require_space(needed, f"the data of {self.variant!r}")
+        try:
+            self._make_directory(self._place.temporary)
+            if self._snapshot is not None:
+                copy_tree(self._snapshot.data, self._place.data, self._workspace.user)
+        except OSError as error:
+            raise ServerProblem(
+                f"the data of {self.variant!r} could not be copied to {self._place.directory}: {error.strerror}",
+                "free some space or choose another results directory",
+                exit_code=4,
+            ) from error
+        if self._snapshot is None:
+            self._initialise()
+
+    def _make_directory(self, path: Path) -> None:
+        path.mkdir(mode=0o700)
+        self._workspace.user.own(path)
+
+    def _initialise(self) -> None:
+        """An empty data directory, made with the options that decide how files are made."""
+        self._make_directory(self._place.data)
+        command = self._product.initialise(self._binaries, self._place, self._declared.init_options())
+        self._launch(command)
+        assert self._process is not None, "just launched"
+        status = self._process.wait()
+        self._process = None
+        if status != 0:
+            raise self._explained(status)
+
+    def settle(self) -> None:
+        """Bring freshly loaded data to rest, so that a clean stop leaves nothing to be done."""
+        assert self._admin is not None, "only a running server can settle"
+        self._product.settle(self._admin, DATABASE)
+
+    def give_data(self, target: Path) -> None:
+        """Move the data directory of a cleanly stopped server to `target`, on the same file system."""
+        assert self._process is None, "only the data of a stopped server are whole"
+        for path in self._place.data.rglob("*"):
+            if path.is_file() and not self._product.is_kept(path.relative_to(self._place.data)):
+                path.unlink()
+        self._place.data.rename(target)
+
+    # --- life
+    # -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it and wait until it answers; then run the variant's `init_sql`. Restores first where no data
+        are.
+        """
+        if not self._place.data.exists():
+            self.restore()
+        ports.require_free(self._place.port)
+        ports.require_free(self._place.admin_port)
+        self._write_files()
+        self._launch(self._product.command(self._binaries, self._place, self._spec.arguments))
+        self._admin = self._product.admin(self._place, self._admin_password)
+        try:
+            self._wait_until_ready(self._admin)
+            if complaint := self._product.complaint(self._log()):
+                raise ServerProblem(
+                    f"the server of {self.variant!r} started without something it was asked for: {complaint}",
+                    "correct or remove it in the variant's variables, config or arguments",
+                )
+            for statement in self._spec.init_sql:
+                self._run_init_sql(statement)
+        except BaseException:
+            self.stop(clean=False)
+            raise
+        finally:
+            self._place.init_file.unlink(missing_ok=True)
+
+    def _write_files(self) -> None:
+        by_name = self._declared.by_name()
+        text = configuration.option_file(
+            harness=self._harness(),
+            config=self._declared.config,
+            declared={name: value for name, value in self._declared.variables.items() if name in by_name},
+            place=self._product.placement(self._place),
+        )
+        self._place.option_file.write_text(text)
+        # A server ignores option files that everybody may write to.
+        self._workspace.user.own(self._place.option_file, 0o600)
+        statements = self._product.start_statements(self.address(), self._admin_password)
+        self._place.init_file.touch(mode=0o600)
+        self._place.init_file.write_text("".join(f"{statement};\n" for statement in statements))
+        self._workspace.user.own(self._place.init_file, 0o600)
+
+    def _launch(self, command: Sequence[str]) -> None:
+        self._place.log.touch(mode=0o600)
+        self._workspace.user.own(self._place.log, 0o600)
+        self._log_start = self._place.log.stat().st_size
+        self._process = process.start(
+            command,
+            user=self._workspace.user,
+            cpus=self._spec.cpus,
+            directory=self._place.directory,
+            output=self._place.log,
+        )
+
+    def _wait_until_ready(self, admin: Admin) -> None:
+        assert self._process is not None, "launched before"
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                admin.open()
+                return
+            except (pymysql.err.Error, OSError) as error:
+                number, text = numbered(error)
+                if (status := self._process.poll()) is not None:
+                    raise self._explained(status) from error
+                if number not in NOT_YET:
+                    raise ServerProblem(
+                        f"the server of {self.variant!r} runs, but refuses its administrator: {text} ({number})",
+                        "remove what changes accounts or logins from the variant",
+                    ) from error
+                if time.monotonic() > deadline:
+                    raise ServerProblem(
+                        f"the server of {self.variant!r} did not answer within {START_TIMEOUT_S:g} s",
+                        f"its last words: {self._log()[-300:].strip()}",
+                        exit_code=4,
+                    ) from error
+            time.sleep(0.02)
+
+    def _run_init_sql(self, statement: str) -> None:
+        try:
+            self.query(statement)
+        except ServerProblem as problem:
+            raise ServerProblem(
+                f"init_sql of {self.variant!r}: {problem.text}",
+                f"correct {shortened(statement)!r} in the variant",
+            ) from problem
+
+    def stop(self, *, clean: bool) -> None:
+        """See `Server`. Raises ServerProblem when a clean stop fails or takes too long."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+        if self._process is None:
+            return
+        running, self._process = self._process, None
+        seconds = process.end(running, clean=clean, timeout_s=STOP_TIMEOUT_S if clean else KILL_TIMEOUT_S)
+        if clean:
+            self.stopped_in_s = seconds
+            if running.returncode != 0:
+                raise self._explained(running.returncode)
+
+    def close(self) -> None:
+        """See `Server`."""
+        try:
+            self.stop(clean=False)
+        finally:
+            _alive.discard(self)
+            if self._place.socket.parent != self._place.directory:
+                shutil.rmtree(self._place.socket.parent, ignore_errors=True)
+            self._workspace.discard(self._place.directory)
+
+    # --- questions
+    # --------------------------------------------------------------------------------------------
+
+    def address(self) -> Address:
+        """The load's account has all rights on its own schema and none beyond."""
+        return Address("127.0.0.1", self._place.port, str(self._place.socket), USER, DATABASE, self._password)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `Server`. A server that has died is explained with its own words."""
+        return self._asked().query(sql)
+
+    def status(self) -> Mapping[str, str]:
+        """See `Server`."""
+        return self._asked().pairs("SHOW GLOBAL STATUS")
+
+    def variables(self) -> Mapping[str, str]:
+        """See `Server`."""
+        return self._asked().pairs("SHOW GLOBAL VARIABLES")
+
+    def _asked(self) -> Admin:
+        """The administrative connection of a server that is up."""
+        if self._process is not None and (status := self._process.poll()) is not None:
+            raise self._explained(status)
+        if self._admin is None:
+            raise ServerProblem(f"the server of {self.variant!r} is not running", exit_code=4)
+        return self._admin
+
+    def describe(self) -> Description:
+        """See `Server`. Declared names come from `variables`, and from `config` and `arguments` where the
+        server has a variable of that name; their other options (plug-ins to load, say) are no variables.
+        """
+        variables = self.variables()
+        options = self._declared.by_name()
+        shown = {name: value for name, value in options.items() if value and name in variables}
+        return Description(
+            product=self._product.name,
+            version=variables.get("version", ""),
+            identity=self._identity(),
+            declared={**shown, **self._declared.variables},
+            harness=self._harness(),
+            variables=variables,
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        assert self._process is not None, "only a running server describes itself"
+        return {
+            "datadir": str(self._place.data),
+            "filesystem": self._workspace.filesystem,
+            "socket": str(self._place.socket),
+            "port": self._place.port,
+            "pid": self._process.pid,
+            "start_unix_us": round(psutil.Process(self._process.pid).create_time() * 1e6),
+            "cpus": format_cpus(process.server_cpus(self._spec.cpus)),
+            "user": self._workspace.user.name,
+            "binary": str(self._binaries.server),
+            "snapshot": self._snapshot.key if self._snapshot else None,
+            "restored_by": METHOD if self._snapshot else None,
+        }
+
+    def process(self) -> Mapping[str, float]:
+        """See `Server`."""
+        return process.resources(self._process.pid) if self._process is not None else {}
+
+    def _harness(self) -> dict[str, str]:
+        """The harness's options, without those the experiment declares itself."""
+        theirs = self._declared.by_name()
+        return {
+            name: value
+            for name, value in self._product.harness(process.open_files_max()).items()
+            if name not in theirs
+        }
+
+    def _log(self) -> str:
+        """What the server said since its last start, at most the end of it."""
+        with self._place.log.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(self._log_start, size - LOG_TAIL_BYTES))
+            return file.read().decode(errors="replace")
+
+    def _explained(self, status: int) -> ServerProblem:
+        failure = Failure(self._log(), status, self._place, self._declared.by_name(), self._binaries)
+        problem = self._product.explain(failure, self._workspace.user)
+        return ServerProblem(f"{self.variant}: {problem.text}", problem.way_out, problem.exit_code)

@@ -1,0 +1,162 @@
+"""MariaDB's words when it does not start, turned into the user's terms.
+
+The patterns are those of MariaDB's error log; whatever they do not know is quoted as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import subprocess
+from collections.abc import Callable
+
+from dbdyno.servers import ports
+from dbdyno.servers.account import ServerUser
+from dbdyno.servers.configuration import normal
+from dbdyno.servers.product import Failure
+from dbdyno.servers.server import ServerProblem
+
+Explanation = Callable[[re.Match[str], Failure, ServerUser], ServerProblem]
+
+LINES_QUOTED = 6
+
+# Consequences, which would hide the cause.
+_NOISE = re.compile(
+    r"\[ERROR\] (Aborting|Plugin 'InnoDB' registration|Unknown/unsupported storage engine|"
+    r"Parsing options for plugin|InnoDB: Plugin initialization aborted)"
+)
+
+
+def error_lines(log: str) -> list[str]:
+    """The server's own `[ERROR]` lines without their time stamps, without mere consequences, in order."""
+    lines = [line for line in log.splitlines() if "[ERROR]" in line or line.startswith(("ERROR", "FATAL"))]
+    telling = [line for line in lines if not _NOISE.search(line)] or lines
+    return [re.sub(r"^[0-9-]+\s+[0-9:]+\s+[0-9]+\s+", "", line) for line in telling]
+
+
+def complaint(log: str) -> str:
+    """The lines of a running server that could not load a plug-in; "" without any."""
+    lines = [line for line in error_lines(log) if "shared library" in line or "load plugin" in line]
+    return "; ".join(lines)
+
+
+def explain(failure: Failure, user: ServerUser) -> ServerProblem:
+    """Why the server did not start or died."""
+    for pattern, explanation in _PATTERNS:
+        if match := pattern.search(failure.log):
+            return explanation(match, failure, user)
+    quoted = "; ".join(error_lines(failure.log)[-LINES_QUOTED:])
+    if not quoted:
+        tail = " / ".join(failure.log.strip().splitlines()[-3:])
+        quoted = f"it said no [ERROR]; its last words: {tail}" if tail else "it said nothing"
+    ended = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
+    return ServerProblem(f"the MariaDB server ended{ended}: {quoted}", "mend what it says", exit_code=4)
+
+
+def _unknown(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
+    """Every declared name this server does not know, not just the first; with a near name if there is one."""
+    known = known_options(failure)
+    first = normal(match["name"].partition("=")[0])
+    names = [first, *(name for name in failure.declared if known and name != first and name not in known)]
+    parts = []
+    for name in names:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+        parts.append(f"{name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+    word = "variable" if len(parts) == 1 else "variables"
+    return ServerProblem(
+        f"this MariaDB server does not know the {word} {', '.join(parts)}",
+        "correct or remove it in the variant's variables, config or arguments",
+    )
+
+
+def known_options(failure: Failure) -> frozenset[str]:
+    """The normal names of all options of this server's program; empty when it does not say."""
+    try:
+        answer = subprocess.run(
+            [failure.binaries.server, "--no-defaults", "--verbose", "--help"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    # The program ends with a table "name   value" under a line of dashes.
+    _, _, table = answer.stdout.partition("\n---")
+    return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]", line))
+
+
+def _value(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
+    return ServerProblem(
+        f"this MariaDB server refuses the value {match['value']!r} for {normal(match['name'])!r}",
+        "see its manual for the values it takes",
+    )
+
+
+def _ambiguous(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
+    return ServerProblem(
+        f"{match['name']!r} begins several options of this MariaDB server: {match['candidates']}",
+        "write the name in full",
+    )
+
+
+def _port(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
+    return ports.taken(failure.place.port)
+
+
+def _full(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
+    return ServerProblem(
+        f"no space left for the MariaDB server's files in {failure.place.directory}: "
+        + "; ".join(error_lines(failure.log)[:2]),
+        "free some space or choose another results directory",
+        exit_code=4,
+    )
+
+
+def _denied(_: re.Match[str], failure: Failure, user: ServerUser) -> ServerProblem:
+    return ServerProblem(
+        f"the MariaDB server, which runs as {user.name}, may not read or write a file: "
+        + "; ".join(error_lines(failure.log)[:2]),
+        "let that user read what the experiment names, or choose another results directory",
+    )
+
+
+def _memory(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
+    size = failure.declared.get("innodb_buffer_pool_size", "its default size")
+    return ServerProblem(
+        f"not enough memory for a buffer pool of {size} (innodb_buffer_pool_size): {match[0].strip()}",
+        "declare a smaller one",
+    )
+
+
+def _page_size(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
+    return ServerProblem(
+        f"the data were made with pages of {match['made']} bytes and the variant asks for {match['asked']}",
+        "declare innodb_page_size as one number in every place",
+    )
+
+
+def _print_defaults(_: re.Match[str], __: Failure, ___: ServerUser) -> ServerProblem:
+    return ServerProblem(
+        "mariadb-install-db needs the program my_print_defaults, which is not installed",
+        "install the Debian package mariadb-client-core",
+    )
+
+
+_PATTERNS: tuple[tuple[re.Pattern[str], Explanation], ...] = (
+    (re.compile(r"unknown (?:variable|option) '(?P<name>[^']*)'"), _unknown),
+    (re.compile(r"ambiguous option '(?P<name>[^'=]*)[^']*' \((?P<candidates>[^)]*)\)"), _ambiguous),
+    (re.compile(r"Error while setting value '(?P<value>[^']*)' to '(?P<name>[^']*)'"), _value),
+    (re.compile(r"Address already in use"), _port),
+    (re.compile(r"No space left on device|Errcode: 28|OS error: 28|[Dd]isk is full|Error number 28"), _full),
+    (
+        re.compile(
+            r"uses page size (?P<made>\d+), but the innodb_page_size start-up parameter is (?P<asked>\d+)"
+        ),
+        _page_size,
+    ),
+    (re.compile(r"Cannot (?:map|allocate memory for) [^\n]*buffer.pool[^\n]*"), _memory),
+    (re.compile(r"my_print_defaults"), _print_defaults),
+    (re.compile(r"Bind on TCP/IP port"), _port),
+    (re.compile(r"Permission denied|Errcode: 13"), _denied),
+)

@@ -1,0 +1,62 @@
+"""Ports on loopback for private servers."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import zlib
+
+from dbdyno.servers.server import ServerProblem
+
+# Below the ports that the kernel gives to outgoing connections (32768 and up by default), which a load needs
+# by the thousand, and above those that well-known programs listen on.
+FIRST, LAST = 20_000, 29_999
+
+
+def free_pair(name: str, wanted: int | None) -> tuple[int, int]:
+    """Two free ports: one for the load, `wanted` where given, and one for administration.
+
+    The search begins at a place that depends on `name` only, since the port is part of a server's identity,
+    which should be the same after a restart. Raises ServerProblem when there are none.
+    """
+    width = LAST - FIRST + 1
+    begin = zlib.crc32(name.encode()) % width
+    found: list[int] = [] if wanted is None else [wanted]
+    for step in range(width):
+        port = FIRST + (begin + step) % width
+        if port not in found and is_free(port):
+            found.append(port)
+            if len(found) == 2:
+                return found[0], found[1]
+    raise ServerProblem(f"no free port between {FIRST} and {LAST} on 127.0.0.1", exit_code=4)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on that port of 127.0.0.1 now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As servers do: connections of a former server that are still closing do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            # SO_REUSEADDR lets two sockets bind; only one can listen.
+            probe.listen(1)
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise
+    return True
+
+
+def require_free(port: int) -> None:
+    """Raises ServerProblem when something else listens on that port."""
+    if not is_free(port):
+        raise taken(port)
+
+
+def taken(port: int) -> ServerProblem:
+    """The problem of a port that another program listens on, or that needs privileges."""
+    return ServerProblem(
+        f"port {port} on 127.0.0.1 is in use by another program (or below 1024, which needs privileges)",
+        "declare another port, or none, and dbdyno takes a free one",
+        exit_code=3,
+    )

@@ -1,0 +1,172 @@
+"""A server as a child process: started with its own user and CPUs, and never left behind.
+
+Linux only, like the engine: parent-death signals, CPU sets and /proc are Linux's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.servers.account import ServerUser
+from dbdyno.servers.server import ServerProblem
+
+# `prctl` option from <linux/prctl.h>.
+PR_SET_PDEATHSIG = 1
+
+# Loaded before any fork, since a child between fork and exec must not import or open anything.
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+# The lab later binds itself to the client's CPUs; a server without a CPU set must not inherit that.
+_CPUS_AT_START = frozenset(os.sched_getaffinity(0))
+
+
+def server_cpus(cpus: str | None) -> frozenset[int]:
+    """The CPUs of a server: its declared set, or all that dbdyno was started with."""
+    return _CPUS_AT_START if cpus is None else parse_cpus(cpus)
+
+
+def online_cpus() -> frozenset[int]:
+    """The CPUs of this machine that can run anything."""
+    try:
+        return parse_cpus(Path("/sys/devices/system/cpu/online").read_text().strip())
+    except (OSError, ValueError):
+        return frozenset(range(os.cpu_count() or 1))
+
+
+def open_files_max() -> int:
+    """The most files a child may have open: the hard limit of this process."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return 1_048_576 if hard == resource.RLIM_INFINITY else hard
+
+
+def start(
+    arguments: Sequence[str], *, user: ServerUser, cpus: str | None, directory: Path, output: Path
+) -> subprocess.Popen[bytes]:
+    """Start a program as `user` on `cpus`, with its words going to the file `output`.
+
+    The child gets SIGKILL from the kernel when the thread that called this ends, even by SIGKILL; so call it
+    from a thread that lives as long as the server should. CPUs are set before exec, because servers derive
+    settings from their number. It leads its own session, so that Ctrl-C reaches dbdyno alone, which stops it
+    in order.
+
+    Raises ServerProblem when the CPU set does not exist here.
+    """
+    wanted = server_cpus(cpus)
+    if missing := wanted - online_cpus():
+        raise ServerProblem(
+            f"server.cpus is {cpus!r}, but this machine has no CPU {format_cpus(missing)}; "
+            f"it has {format_cpus(online_cpus())}",
+            "choose CPUs that exist",
+        )
+    prepare = _before_exec(os.getpid(), wanted)
+    try:
+        with output.open("ab") as words:
+            return subprocess.Popen(
+                list(arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                cwd=directory,
+                env=_environment(),
+                start_new_session=True,
+                user=user.uid_to_become,
+                group=user.gid_to_become,
+                extra_groups=user.groups_to_become,
+                # Runs after the change of user, which would clear the parent-death signal.
+                preexec_fn=prepare,  # noqa: PLW1509 — it only makes system calls.
+            )
+    except subprocess.SubprocessError as error:
+        raise ServerProblem(
+            f"{arguments[0]} could not be started on CPUs {format_cpus(wanted)}; this process may use "
+            f"{format_cpus(_CPUS_AT_START)}",
+            "choose server.cpus among those",
+        ) from error
+
+
+def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+    def prepare() -> None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+        os.sched_setaffinity(0, cpus)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        # A core file of a server with a large pool would fill the disk under the experiment.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    return prepare
+
+
+def _environment() -> dict[str, str]:
+    """What a server may see: no secrets of the user's shell, plain messages, no home of another user."""
+    kept = ("PATH", "LD_LIBRARY_PATH", "TZ", "TMPDIR")
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
+    return {name: os.environ[name] for name in kept if name in os.environ} | {
+        "PATH": path,
+        "LC_ALL": "C",
+        "HOME": "/",
+    }
+
+
+def end(process: subprocess.Popen[bytes], *, clean: bool, timeout_s: float) -> float:
+    """Ask the process to stop (SIGTERM) or kill it, wait for it, and return the seconds that took.
+
+    Raises ServerProblem when a clean stop takes longer than `timeout_s`; the process is killed then.
+    """
+    began = time.monotonic()
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM if clean else signal.SIGKILL)
+    try:
+        process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.wait()
+        if clean:
+            raise ServerProblem(
+                f"process {process.pid} did not stop within {timeout_s:g} s and was killed", exit_code=4
+            ) from error
+    return time.monotonic() - began
+
+
+def resources(pid: int) -> Mapping[str, float]:
+    """Resource use of a process since it started; what the kernel refuses to show is left out.
+
+    cpu_user_s, cpu_system_s, rss_bytes, threads; read_bytes and write_bytes are storage traffic (proc(5),
+    `io`); context_switches sums the threads alive now, since Linux keeps no total over those that have ended.
+    """
+    use: dict[str, float] = {}
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            times, memory = process.cpu_times(), process.memory_info()
+            use |= {"cpu_user_s": times.user, "cpu_system_s": times.system, "rss_bytes": float(memory.rss)}
+            use["threads"] = float(process.num_threads())
+        use["context_switches"] = float(_context_switches(pid))
+        counters = process.io_counters()
+        use |= {"read_bytes": float(counters.read_bytes), "write_bytes": float(counters.write_bytes)}
+    except (psutil.Error, OSError):
+        pass
+    return use
+
+
+def _context_switches(pid: int) -> int:
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        # A thread may end between listing and reading.
+        with contextlib.suppress(OSError):
+            for line in (task / "status").read_text().splitlines():
+                if "ctxt_switches" in line:
+                    total += int(line.rpartition(":")[2])
+    return total

@@ -1,0 +1,138 @@
+"""What differs from one database product to the next when a private server of it is run.
+
+One file beside this one implements `Product` for each product; `PRODUCTS` in the package's `__init__` lists
+them. Starting, waiting, copying and stopping are alike for all and live in `local`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from dbdyno.servers.account import ServerUser
+from dbdyno.servers.admin import Admin
+from dbdyno.servers.server import Address, ServerProblem
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one private server lives: its directories, and the doors through which it is reached."""
+
+    directory: Path
+    socket: Path
+    port: int
+    # A second port that the load does not use, where the product has one; 0 for none.
+    admin_port: int
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.directory / "data"
+
+    @property
+    def temporary(self) -> Path:
+        """For temporary tables and files."""
+        return self.directory / "tmp"
+
+    @property
+    def option_file(self) -> Path:
+        """The generated configuration."""
+        return self.directory / "server.cnf"
+
+    @property
+    def init_file(self) -> Path:
+        """Statements for the next start, with passwords; removed as soon as the server is up."""
+        return self.directory / "init.sql"
+
+    @property
+    def log(self) -> Path:
+        """What the server says."""
+        return self.directory / "error.log"
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """The programs of one installed server."""
+
+    server: Path
+    install: Path
+    # The folder the user named, or None for what is installed on the machine.
+    basedir: Path | None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is known about a server that did not start or that died."""
+
+    # The end of its log since this start.
+    log: str
+    exit_status: int | None
+    place: Place
+    # What the experiment declared, by normal name.
+    declared: Mapping[str, str]
+    binaries: Binaries
+
+
+class Product(ABC):
+    """One database product, as far as running a private server of it goes."""
+
+    name: ClassVar[str]
+    # Options dbdyno sets itself, each with the reason; declaring one is a mistake.
+    reserved: ClassVar[Mapping[str, str]]
+    # Options that decide how files are made; a variant that sets one needs a snapshot of its own.
+    init_options: ClassVar[frozenset[str]]
+    # Settings under which snapshots are loaded, the same whatever the variants are.
+    neutral: ClassVar[Mapping[str, str | int]]
+
+    @abstractmethod
+    def binaries(self, basedir: Path | None) -> Binaries:
+        """The programs. Raises ServerProblem with the package to install when there are none."""
+
+    @abstractmethod
+    def version(self, binaries: Binaries) -> str:
+        """What the server's program says about itself, on one line."""
+
+    @abstractmethod
+    def harness(self, open_files: int) -> Mapping[str, str]:
+        """Limits and switches that only serve the harness, for a process that may open that many files."""
+
+    @abstractmethod
+    def placement(self, place: Place) -> Mapping[str, str]:
+        """The options that make the server private: where it keeps things and where it listens."""
+
+    @abstractmethod
+    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+        """The command that makes an empty data directory."""
+
+    @abstractmethod
+    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+        """The command that starts the server."""
+
+    @abstractmethod
+    def start_statements(self, load: Address, admin_password: str) -> Sequence[str]:
+        """Statements that leave the load's schema and account, the administrator's, and no others."""
+
+    @abstractmethod
+    def admin(self, place: Place, password: str) -> Admin:
+        """An administrative connection that the load does not compete with."""
+
+    @abstractmethod
+    def settle(self, admin: Admin, database: str) -> None:
+        """Bring freshly loaded data to rest before a clean stop: statistics, purge."""
+
+    @abstractmethod
+    def is_kept(self, file: Path) -> bool:
+        """Whether a file of a cleanly stopped data directory (relative path) belongs into a snapshot."""
+
+    @abstractmethod
+    def complaint(self, log: str) -> str:
+        """A complaint in the log of a server that runs all the same, which makes it another server than asked
+        for.
+        """
+
+    @abstractmethod
+    def explain(self, failure: Failure, user: ServerUser) -> ServerProblem:
+        """Why a server did not start or died, in the user's terms and with the server's own words."""

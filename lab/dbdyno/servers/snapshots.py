@@ -1,0 +1,209 @@
+"""Loaded data directories, made once and shared by all variants that can open them.
+
+A snapshot is loaded under neutral settings, settled, and stopped cleanly, so that every restored copy starts
+from the same bytes. It is known by what made it: product, version, options that decide how files are made,
+the data's specification and seed. One that is being made has another name until it is complete, so that an
+interrupted build is never taken for a finished one.
+
+::
+
+    snapshots/<key>/snapshot.json    what made it, and its size
+    snapshots/<key>/data/            the data directory
+    snapshots/<key>.lock             held shared while in use, exclusively while it is made or removed
+    snapshots/<key>.unfinished/      being made
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dbdyno
+from dbdyno.experiment.model import Experiment, ServerSpec, Variant, Workload
+from dbdyno.servers.copying import METHOD, sync_tree, tree_bytes
+from dbdyno.servers.declared import declared
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.server import Server
+from dbdyno.servers.workspace import Lock, Workspace
+
+# Counts up when snapshots are made differently.
+FORMAT = 1
+
+# Snapshots kept, the one just obtained included.
+KEPT = 4
+
+# The options of a workload that decide what is stored; the others decide what is asked.
+DATA_OPTIONS = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "mysql_storage_engine")
+
+# A row of the OLTP tables with its index entries, and an empty data directory with logs: rounded up.
+ROW_BYTES = 300
+EMPTY_BYTES = 300_000_000
+
+Report = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A loaded data directory at rest. It cannot be removed while this object is open."""
+
+    key: str
+    data: Path
+    bytes: int
+    # Product, version, options, data and seed: what the key is a hash of.
+    made_of: Mapping[str, Any]
+    method: str = METHOD
+    _lock: Lock | None = field(default=None, repr=False, compare=False)
+
+    def close(self) -> None:
+        """Let it be removed by others; idempotent."""
+        if self._lock is not None:
+            self._lock.release()
+
+
+class Snapshots:
+    """The cache of snapshots in a workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def obtain(
+        self,
+        experiment: Experiment,
+        workload: Workload,
+        variant: Variant,
+        load: Callable[[Server], None],
+        report: Report = _silent,
+    ) -> Snapshot:
+        """The snapshot that `variant` opens for `workload`: found in the cache, or made now.
+
+        To make one, a server is started under neutral settings and `load(server)` fills its schema; whatever
+        that raises goes through, and nothing is kept. `report` is told, in a few words, what takes time.
+        Raises ServerProblem.
+        """
+        made_of = self._made_of(experiment, workload, variant)
+        key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:20]
+        lock = Lock(self._workspace.snapshots / f"{key}.lock")
+        try:
+            if not lock.acquire(wait=False):
+                report("waiting for another dbdyno that makes or uses the same data")
+                # Those who use a finished snapshot hold the lock shared, and so can we.
+                lock.acquire(shared=True)
+            if (found := self._found(key, lock)) is not None:
+                return found
+            lock.acquire()
+            if (found := self._found(key, lock)) is not None:
+                return found
+            self._make(key, made_of, variant, load, report)
+            made = self._found(key, lock)
+            assert made is not None, "a snapshot that was just made is there"
+            return made
+        except BaseException:
+            lock.release()
+            raise
+
+    def _made_of(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
+        wanted = declared(variant)
+        product = wanted.product
+        options = workload.options()
+        return {
+            "format": FORMAT,
+            "dbdyno": dbdyno.__version__,
+            "product": product.name,
+            "version": product.version(product.binaries(variant.server.basedir)),
+            "options": dict(sorted(wanted.init_options().items())),
+            "data": {name: options[name] for name in DATA_OPTIONS},
+            "seed": experiment.design.seed,
+        }
+
+    def _found(self, key: str, lock: Lock) -> Snapshot | None:
+        directory = self._workspace.snapshots / key
+        try:
+            manifest = json.loads((directory / "snapshot.json").read_text())
+        except FileNotFoundError:
+            return None
+        lock.acquire(shared=True)
+        if not directory.is_dir():
+            # Removed by somebody between the two locks.
+            return None
+        os.utime(directory / "snapshot.json")
+        self._remove_old()
+        return Snapshot(
+            key, directory / "data", manifest["bytes"], manifest["made_of"], manifest["method"], lock
+        )
+
+    def _make(
+        self,
+        key: str,
+        made_of: Mapping[str, Any],
+        variant: Variant,
+        load: Callable[[Server], None],
+        report: Report,
+    ) -> None:
+        data = made_of["data"]
+        rows = data["tables"] * data["table_size"]
+        self._workspace.require_space(rows * ROW_BYTES + EMPTY_BYTES, f"a snapshot of {rows:,} rows")
+        unfinished = self._workspace.snapshots / f"{key}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with closing(LocalServer(_neutral(variant), self._workspace, None)) as server:
+            report("making an empty data directory")
+            server.restore()
+            server.start()
+            report(f"loading {rows:,} rows")
+            load(server)
+            report("settling the data")
+            server.settle()
+            server.stop(clean=True)
+            unfinished.mkdir(mode=0o700)
+            try:
+                server.give_data(unfinished / "data")
+                sync_tree(unfinished)
+                manifest = {"made_of": made_of, "bytes": tree_bytes(unfinished / "data"), "method": METHOD}
+                _write(unfinished / "snapshot.json", json.dumps(manifest, indent=1))
+                unfinished.rename(self._workspace.snapshots / key)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _remove_old(self) -> None:
+        """Keep the most recently used; skip those in use. Also remove what an interrupted build left."""
+        manifests = list(self._workspace.snapshots.glob("*/snapshot.json"))
+        complete = [path for path in manifests if path.parent.suffix != ".unfinished"]
+        complete.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        old = [path.parent for path in complete[KEPT:]]
+        for directory in [*old, *self._workspace.snapshots.glob("*.unfinished")]:
+            lock = Lock(self._workspace.snapshots / f"{directory.stem}.lock")
+            if lock.acquire(wait=False):
+                shutil.rmtree(directory, ignore_errors=True)
+                if directory.suffix != ".unfinished":
+                    lock.path.unlink(missing_ok=True)
+            lock.release()
+
+
+def _neutral(variant: Variant) -> Variant:
+    """The server that loads: the variant's software and file format, and none of its tuning."""
+    wanted = declared(variant)
+    settings: dict[str, str | int | float | bool] = {**wanted.product.neutral, **wanted.init_options()}
+    spec = ServerSpec(
+        kind=variant.server.kind,
+        product=variant.server.product,
+        basedir=variant.server.basedir,
+        variables=settings,
+    )
+    return Variant(name="snapshot", server=spec)
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

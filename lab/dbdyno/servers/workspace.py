@@ -1,0 +1,231 @@
+"""Where private servers and snapshots live on disk, and who may use that place.
+
+::
+
+    <base>/servers/<variant>/         one server: data, temporary files, its log; gone when it is closed
+    <base>/snapshots/<key>/           loaded data directories, kept between runs
+
+Each directory in use is held by a lock (flock) that the kernel drops with the process, so what a killed run
+left behind is recognised and removed by the next one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from dbdyno.servers.account import ServerUser, server_user
+from dbdyno.servers.server import ServerProblem
+
+# Data in memory or on a union of file systems is not what a database meets in use.
+UNUSUAL_FILESYSTEMS = {
+    "tmpfs": "the data are in memory and no write ever reaches a disk",
+    "ramfs": "the data are in memory and no write ever reaches a disk",
+    "overlay": "every write passes a container's overlay file system",
+    "overlayfs": "every write passes a container's overlay file system",
+}
+
+# `sun_path` of a unix socket holds 108 bytes, the closing zero included (unix(7)).
+SOCKET_PATH_MAX = 107
+
+
+class Lock:
+    """An advisory lock on a file, held until `release` or the end of the process.
+
+    The file may be unlinked by whoever holds the lock; a lock on a file that is no longer there does not
+    count.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = self._open()
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def acquire(self, *, shared: bool = False, wait: bool = True) -> bool:
+        """Take or change the lock; without `wait`, False when another process has it."""
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        while True:
+            try:
+                fcntl.flock(self._descriptor, how | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                return False
+            if self._is_current():
+                return True
+            os.close(self._descriptor)
+            self._descriptor = self._open()
+
+    def _is_current(self) -> bool:
+        try:
+            return os.fstat(self._descriptor).st_ino == self.path.stat().st_ino
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        """Let go; idempotent."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+@dataclass
+class Workspace:
+    """The place on disk for servers and snapshots. Make one with `Workspace.open`; close it at the end."""
+
+    base: Path
+    user: ServerUser
+    # What a report should say about this place, e.g. that it is in memory.
+    warnings: tuple[str, ...]
+    filesystem: str
+    _locks: dict[Path, Lock] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, results: Path) -> Workspace:
+        """A workspace below `results`, or elsewhere when the servers' user cannot get there.
+
+        Raises ServerProblem when no place can be used.
+        """
+        user = server_user()
+        refusals = []
+        for base in (results.absolute() / ".servers", *_elsewhere()):
+            try:
+                _make_base(base, user)
+            except OSError as error:
+                refusals.append(f"{base}: {error.strerror or error}")
+                continue
+            filesystem = filesystem_of(base)
+            unusual = UNUSUAL_FILESYSTEMS.get(filesystem)
+            warnings = (f"the servers' data lie in {base} on {filesystem}: {unusual}",) if unusual else ()
+            workspace = cls(base, user, warnings, filesystem)
+            workspace._remove_leftovers()
+            return workspace
+        raise ServerProblem(
+            "no directory can hold the servers' data: " + "; ".join(refusals),
+            f"choose a results directory that the user {user.name} can enter",
+        )
+
+    @property
+    def snapshots(self) -> Path:
+        """The cache of loaded data directories."""
+        return self.base / "snapshots"
+
+    def server_directory(self, name: str) -> Path:
+        """A new private directory for one server: the same path for the same name, unless that one is in use.
+
+        The path is part of a server's identity, which groups of one variant share, also after a resume.
+        """
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:40] or "server"
+        for attempt in range(1, 1000):
+            suffix = "" if attempt == 1 else f"-{attempt}"
+            path = self.base / "servers" / f"{slug}{suffix}"
+            lock = Lock(path.with_suffix(".lock"))
+            if path not in self._locks and lock.acquire(wait=False):
+                self._locks[path] = lock
+                shutil.rmtree(path, ignore_errors=True)
+                path.mkdir(mode=0o700)
+                self.user.own(path)
+                return path
+            lock.release()
+        raise ServerProblem(f"a thousand servers named {name!r} are open", exit_code=4)
+
+    def discard(self, directory: Path) -> None:
+        """Remove a server's directory and give its name back; idempotent."""
+        shutil.rmtree(directory, ignore_errors=True)
+        if lock := self._locks.pop(directory, None):
+            lock.path.unlink(missing_ok=True)
+            lock.release()
+
+    def require_space(self, needed_bytes: int, purpose: str) -> None:
+        """Raises ServerProblem when less than `needed_bytes` are free."""
+        free = shutil.disk_usage(self.base).free
+        if free < needed_bytes:
+            raise ServerProblem(
+                f"no space left for {purpose}: it needs {megabytes(needed_bytes)}, "
+                f"{self.base} has {megabytes(free)} free",
+                "free some space, choose another results directory, or fewer or smaller tables",
+                exit_code=4,
+            )
+
+    @contextmanager
+    def locked(self, path: Path) -> Iterator[Lock]:
+        """Hold the lock file `path` for a while, waiting for it."""
+        lock = Lock(path)
+        lock.acquire()
+        try:
+            yield lock
+        finally:
+            lock.release()
+
+    def close(self) -> None:
+        """Remove what servers left behind; the snapshots stay. Idempotent."""
+        for directory in list(self._locks):
+            self.discard(directory)
+
+    def _remove_leftovers(self) -> None:
+        """Remove directories of processes that are gone: nobody holds their lock any more."""
+        servers = self.base / "servers"
+        for path in sorted(servers.glob("*.lock")):
+            lock = Lock(path)
+            if lock.acquire(wait=False):
+                shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+                path.unlink(missing_ok=True)
+            lock.release()
+
+
+def megabytes(count: int) -> str:
+    """A number of bytes for people: "1,234 MB"."""
+    return f"{count / 1e6:,.0f} MB"
+
+
+def filesystem_of(path: Path) -> str:
+    """The type of the file system that holds `path`, such as "ext4"; "" when unknown."""
+    resolved = path.resolve()
+    holders = [
+        (len(partition.mountpoint), partition.fstype)
+        for partition in psutil.disk_partitions(all=True)
+        if resolved.is_relative_to(partition.mountpoint)
+    ]
+    return max(holders, default=(0, ""))[1]
+
+
+def socket_directory(preferred: Path, user: ServerUser) -> Path:
+    """`preferred`, or a new short directory when a socket's path in it would be too long for the kernel."""
+    if len(os.fsencode(preferred / "server.sock")) <= SOCKET_PATH_MAX:
+        return preferred
+    short = Path(tempfile.mkdtemp(prefix="dbdyno-", dir="/tmp"))
+    user.own(short, 0o700)
+    return short
+
+
+def _elsewhere() -> list[Path]:
+    """Places outside the results directory, disk before memory; one per user, so that users cannot meet
+    there.
+    """
+    name = f"dbdyno-{os.geteuid()}"
+    return [Path("/var/tmp") / name, Path(tempfile.gettempdir()) / name]  # noqa: S108 — ownership is checked.
+
+
+def _make_base(base: Path, user: ServerUser) -> None:
+    base.mkdir(parents=True, exist_ok=True)
+    status = base.lstat()
+    # In a directory that everybody may write to, somebody else could have made it first.
+    if base.is_symlink() or status.st_uid != os.geteuid():
+        raise PermissionError(errno.EACCES, "it belongs to somebody else")
+    # Others may pass through to their own directory, and see nothing.
+    base.chmod(0o711 if user.switches else 0o700)
+    if not user.may_enter(base):
+        raise PermissionError(errno.EACCES, f"the user {user.name}, under whom servers run, cannot enter it")
+    for name in ("servers", "snapshots"):
+        (base / name).mkdir(exist_ok=True)
+        (base / name).chmod(0o711 if user.switches else 0o700)
