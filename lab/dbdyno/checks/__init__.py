@@ -1,0 +1,15 @@
+"""Checks that catch a worthless comparison before, between and after its trials.
+
+::
+
+    checks.run(Moment.READY, Context(experiment, variant, server, description)) -> list[Finding]
+    checks.stops(findings)                                                      -> those that forbid a
+    comparison
+
+`docs/checks.md` lists every check, its rule, and the published benchmark whose mistake it would have caught.
+"""
+
+from dbdyno.checks.finding import LEVELS, Check, Context, Finding, Level, Moment
+from dbdyno.checks.registry import ALL, run, stops
+
+__all__ = ["ALL", "LEVELS", "Check", "Context", "Finding", "Level", "Moment", "run", "stops"]

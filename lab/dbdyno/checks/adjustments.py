@@ -1,0 +1,100 @@
+"""What servers are known to do to a value they were given: rounding, and clipping.
+
+Rounding is part of the variable's definition and far too small to matter; clipping changes the experiment.
+The figures are those of MariaDB 10.11 ("Server System Variables" in its manual), tried against a running
+server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from dbdyno.checks.quantities import number
+
+# Sizes the server cuts down to a multiple of these many bytes.
+_BLOCK_BYTES = {
+    "aria_log_file_size": 8192,
+    "binlog_cache_size": 4096,
+    "binlog_stmt_cache_size": 4096,
+    "innodb_log_buffer_size": 4096,
+    "innodb_log_file_size": 4096,
+    "join_buffer_size": 128,
+    "key_buffer_size": 4096,
+    "max_allowed_packet": 1024,
+    "max_binlog_size": 4096,
+    "max_heap_table_size": 16384,
+    "query_alloc_block_size": 1024,
+    "query_cache_size": 1024,
+    "query_prealloc_size": 1024,
+    "range_alloc_block_size": 1024,
+    "read_buffer_size": 4096,
+    "slave_max_allowed_packet": 1024,
+    "stored_program_cache": 256,
+    "thread_stack": 1024,
+    "tmp_memory_table_size": 16384,
+    "tmp_table_size": 16384,
+    "transaction_alloc_block_size": 1024,
+    "transaction_prealloc_size": 1024,
+}
+
+# Rounded away less than this share of the value: too little to be told apart by any load.
+ROUNDING_SHARE = Decimal("0.01")
+
+_MIB = 1024 * 1024
+
+# Why a server gives another value than it was asked for, where that is known.
+_RULES = {
+    "back_log": "0 or nothing lets the server derive it from max_connections",
+    "innodb_buffer_pool_instances": "MariaDB accepts it since 10.5 and does nothing with it",
+    "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M where that is 0",
+    "innodb_flush_log_at_trx_commit": "0 to 3",
+    "innodb_io_capacity": "at most innodb_io_capacity_max, and at least 100",
+    "innodb_log_buffer_size": "at least 2M",
+    "innodb_lru_scan_depth": "at least 100",
+    "innodb_open_files": "at most table_open_cache and open_files_limit",
+    "innodb_read_io_threads": "1 to 64",
+    "innodb_write_io_threads": "2 to 64",
+    "interactive_timeout": "1 to 31536000 s",
+    "max_connections": "10 to 100000, and lower where open_files_limit leaves no room for more",
+    "open_files_limit": "at most the process may open (ulimit -n), at least what connections need",
+    "read_buffer_size": "8192 to 2147479552, a multiple of 4096",
+    "sort_buffer_size": "at least 1024",
+    "table_definition_cache": "400 to 2097152",
+    "table_open_cache": "10 to 1048576, and at most half of what open_files_limit leaves",
+    "thread_cache_size": "at most 16384, and lowered to fit max_connections",
+    "thread_pool_size": "1 to 100000",
+    "thread_stack": "131072 to 67108864, a multiple of 1024",
+    "tmp_table_size": "a multiple of 16384, cut down: less than that is 0",
+    "wait_timeout": "1 to 31536000 s",
+}
+
+
+def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | None:
+    """How the server rounded `declared` to its effective value, in words; None where it is no known rounding.
+
+    `variables` are the server's own, complete. A change of one step or more, or of 1 % or more, is no
+    rounding.
+    """
+    wanted, effective = number(declared), number(variables[name])
+    step = _step_bytes(name, variables)
+    if wanted is None or effective is None or step is None:
+        return None
+    change = abs(effective - wanted)
+    if change >= step or change >= ROUNDING_SHARE * wanted or effective % step:
+        return None
+    return f"rounded to a multiple of {step}"
+
+
+def rule(name: str) -> str | None:
+    """What the server is known to allow for a variable, in words; None where nothing is known."""
+    return _RULES.get(name)
+
+
+def _step_bytes(name: str, variables: Mapping[str, str]) -> int | None:
+    if name != "innodb_buffer_pool_size":
+        return _BLOCK_BYTES.get(name)
+    # Up to a multiple of chunk size times instances; newer MariaDB says 0 and works in units of 1 MiB.
+    chunk = number(variables.get("innodb_buffer_pool_chunk_size", "0")) or Decimal(0)
+    instances = number(variables.get("innodb_buffer_pool_instances", "1")) or Decimal(1)
+    return int(chunk * instances) or _MIB

@@ -1,0 +1,132 @@
+"""Limits that grow with connections: what a number of connections needs, and what a limit allows.
+
+Pure arithmetic, so that a text can name the largest point that fits and the statement that makes room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dbdyno.checks.quantities import number
+
+# A need beyond this share of its limit leaves no room for the server's own and for other people.
+USABLE = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """One limit: `fixed + per_connection x connections` must stay within 90 % of it."""
+
+    # The variable, or the limit of the system, that it is about.
+    limit_name: str
+    limit: int
+    # What is counted, for people.
+    what: str
+    per_connection: int
+    # What is needed, or in use by others, whatever the number of connections.
+    fixed: int
+    # How the limit is raised; {value} stands for the new one.
+    remedy: str
+
+    def need(self, connections: int) -> int:
+        """What that many connections need."""
+        return self.fixed + self.per_connection * connections
+
+    def fits(self, connections: int) -> bool:
+        """Whether they find room."""
+        return self.need(connections) <= USABLE * self.limit
+
+    def largest(self) -> int:
+        """The most connections that find room; 0 where none does."""
+        return max(0, math.floor((USABLE * self.limit - self.fixed) / self.per_connection))
+
+    def enough(self, connections: int) -> int:
+        """The smallest limit under which they find room."""
+        return math.ceil(self.need(connections) / USABLE)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the largest planned point of a workload asks of a server."""
+
+    connections: int
+    tables: int
+    statements_per_connection: int
+
+
+def of_server(
+    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, running: bool
+) -> list[Capacity]:
+    """The server's limits that are known from `limits` (its variables, or the declared ones).
+
+    `in_use` counts what others hold already, under the names of SHOW GLOBAL STATUS. A `running` server is
+    told by SET GLOBAL where it can be; one that is only declared by its variables.
+    """
+
+    def remedy(name: str, dynamic: bool = True) -> str:
+        return (
+            f"SET GLOBAL {name} = {{value}}"
+            if running and dynamic
+            else f"start the server with {name} = {{value}}"
+        )
+
+    rows = (
+        (
+            "max_prepared_stmt_count",
+            "prepared statements",
+            demand.statements_per_connection,
+            in_use.get("Prepared_stmt_count", 0),
+            remedy("max_prepared_stmt_count"),
+        ),
+        ("max_connections", "connections", 1, in_use.get("Threads_connected", 0), remedy("max_connections")),
+        ("max_user_connections", "connections of one account", 1, 0, remedy("max_user_connections")),
+        # A connection has one table open at a time, and each table wants to be open once. Below that the
+        # server closes and opens tables all the time.
+        ("table_open_cache", "open tables at the least", 1, demand.tables, remedy("table_open_cache")),
+        # A socket per connection, a file per table, and what every server has open (logs, system
+        # tablespaces).
+        (
+            "open_files_limit",
+            "open files at the least",
+            1,
+            demand.tables + 50,
+            remedy("open_files_limit", False),
+        ),
+    )
+    capacities = []
+    for name, what, per_connection, fixed, how in rows:
+        limit = number(limits.get(name, ""))
+        # 0 means "no limit" or "find out yourself" for every one of them.
+        if limit and per_connection:
+            capacities.append(Capacity(name, int(limit), what, per_connection, fixed, how))
+    return capacities
+
+
+def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
+    """The client's limits: `ports` is the range of ephemeral ports, None where no TCP is used."""
+    capacities = [
+        Capacity(
+            "open files of the client",
+            files,
+            "sockets",
+            per_connection=1,
+            fixed=50,
+            remedy="ulimit -n {value}",
+        )
+    ]
+    if ports is not None:
+        first, last = ports
+        capacities.append(
+            Capacity(
+                "net.ipv4.ip_local_port_range",
+                last - first + 1,
+                "local ports",
+                per_connection=1,
+                fixed=0,
+                remedy='widen it to at least {value} ports, or use transport = "unix"',
+            )
+        )
+    return capacities

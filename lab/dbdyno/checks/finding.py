@@ -1,0 +1,93 @@
+"""The words of the checks: a finding, its level, the moment it was made, and what a check may look at.
+
+Plain data without behaviour of its own, so that a check, the run that asks and the store that keeps the
+answer agree on it without importing one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.servers.server import Description, Server
+
+Level = Literal["stop", "warn", "note"]
+
+# In the order in which a reader needs them.
+LEVELS: tuple[Level, ...] = ("stop", "warn", "note")
+
+
+class Moment(StrEnum):
+    """When a check looks."""
+
+    DESIGN = "design"
+    """Nothing runs yet: only the experiment is known."""
+
+    READY = "ready"
+    """The server runs and its data are restored; no load has touched it."""
+
+    AFTER_GROUP = "after-group"
+    """The group's trials are over and the server is still up."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing a check found."""
+
+    # Code of the check, such as "P07".
+    code: str
+    # stop: the result may not be compared, unless overridden; warn: stands beside the numbers; note: worth
+    # knowing.
+    level: Level
+    # For people: the thing, the value, the limit, the way out.
+    text: str
+    # For programs: the figures behind the text; JSON values only.
+    evidence: Mapping[str, Any]
+    # The variant it is about; empty for the experiment as a whole.
+    subject: str = ""
+    # Why the user lets a stop pass: `[override]` in the experiment.
+    override: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as `checks.json` and `verdict.json` keep it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a check may look at. What is None is not known at that moment."""
+
+    experiment: Experiment
+    # The variant whose server runs; None at DESIGN.
+    variant: Variant | None = None
+    # The running server; None at DESIGN.
+    server: Server | None = None
+    # What that server said when this group began.
+    description: Description | None = None
+    # What the same variant's server said at its first start; None at that first start.
+    first: Description | None = None
+    # The first description of every variant seen so far, by name.
+    peers: Mapping[str, Description] = field(default_factory=dict)
+    # The data of the engine's `hello` record, where an engine has run this workload.
+    hello: Mapping[str, Any] | None = None
+    # The workload of the group; None stands for all of the experiment's.
+    workload: Workload | None = None
+
+    @property
+    def subject(self) -> str:
+        """The name findings about the running server carry."""
+        return self.variant.name if self.variant else ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One entry of the catalogue. `find` yields what it finds and nothing when all is well."""
+
+    code: str
+    # What it holds together, in a few words; the heading in docs/checks.md.
+    title: str
+    moments: frozenset[Moment]
+    find: Callable[[Moment, Context], Iterator[Finding]]

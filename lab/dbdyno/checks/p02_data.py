@@ -1,0 +1,111 @@
+"""P02: the data are those the specification names, before the load and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.tables import DataSpec, Extent, Query, extent, extent_faults, shape_faults, shapes
+
+# Freshly loaded data are exact; a group may move them by this share before its later trials did other work
+# than its first ones (catalogue R02).
+DRIFT_SHARE = 0.01
+
+# Tables named in a text; a thousand wrong tables have the same cause as the first five.
+_NAMED = 5
+
+
+def find(moment: Moment, context: Context) -> Iterator[Finding]:
+    """Tables present and of the right shape, rows and ids as specified.
+
+    Catches running over other rows than were loaded. Seed 000 loaded 100,000 rows a table and ran over ids
+    up to 1,000,000: nine statements in ten hit nothing, and every DELETE + INSERT pair made the tables grow
+    while the sweep went on. Seed 004 loaded ten million rows whose ids reached beyond sixteen million; seed
+    002 names two data sets; the script of seed 003 goes on over old tables when loading fails.
+
+    Rule: before the load, columns, indexes and storage engine as specified and exactly ids 1 to table_size;
+    after a group, rows and ids within 1 % of that. Anything else is a stop. An AUTO_INCREMENT counter that
+    is not table_size + 1 on fresh data is a warning: rows were put in and taken out since the load.
+    """
+    if context.server is None:
+        return
+    database = context.server.address().database
+    tolerance = DRIFT_SHARE if moment is Moment.AFTER_GROUP else 0.0
+    workloads = (context.workload,) if context.workload else context.experiment.workloads
+    specs = {DataSpec.of(workload): None for workload in workloads}
+    for spec in specs:
+        yield from differences(context.server.query, database, spec, tolerance, context.subject)
+
+
+def differences(
+    query: Query, database: str, spec: DataSpec, tolerance: float, subject: str = ""
+) -> Iterator[Finding]:
+    """Where the tables in `database` differ from `spec`; rows and ids may be off by `tolerance`, a share."""
+    found = shapes(query, database, spec.names())
+    missing = [name for name in spec.names() if name not in found]
+    if missing:
+        yield _finding(
+            "stop",
+            f"{len(missing)} of {spec.tables} tables are missing in {database}: {_some(missing)}. "
+            "Load them with the same options as the run.",
+            {"missing": missing[:_NAMED], "missing_count": len(missing)},
+            subject,
+        )
+    faults = {name: faults for name in found if (faults := list(shape_faults(found[name], spec)))}
+    if faults:
+        yield _many("have another shape than specified", faults, database, subject)
+        # Rows of a foreign table mean nothing, and counting them may take an hour.
+        return
+    extents = {name: extent(query, database, name, shape) for name, shape in found.items()}
+    yield from _rows(extents, spec, tolerance, database, subject)
+
+
+def _rows(
+    extents: dict[str, Extent], spec: DataSpec, tolerance: float, database: str, subject: str
+) -> Iterator[Finding]:
+    faults = {
+        name: faults
+        for name, found in extents.items()
+        if (faults := list(extent_faults(found, spec, tolerance)))
+    }
+    if faults:
+        yield _many("hold other rows than specified", faults, database, subject)
+    if not tolerance and not faults and spec.auto_inc:
+        moved = [name for name, found in extents.items() if found.auto_increment != spec.table_size + 1]
+        if moved:
+            first = extents[moved[0]].auto_increment
+            yield _finding(
+                "warn",
+                f"AUTO_INCREMENT of {_some(moved)} in {database} is not {spec.table_size + 1:,} "
+                f"({moved[0]}: {first}): rows were inserted and deleted since the load, and pages may be "
+                "fuller or emptier than fresh ones. Load anew for a fair comparison.",
+                {"tables": moved[:_NAMED], "auto_increment": first, "expected": spec.table_size + 1},
+                subject,
+            )
+
+
+def _many(what: str, faults: dict[str, list[str]], database: str, subject: str) -> Finding:
+    named = list(faults)[:_NAMED]
+    details = "; ".join(f"{name}: {', '.join(faults[name])}" for name in named)
+    more = f"; and {len(faults) - len(named)} more" if len(faults) > len(named) else ""
+    return _finding(
+        "stop",
+        f"{len(faults)} tables in {database} {what}: {details}{more}. "
+        "Load and run with the same options, or use another database.",
+        {"tables": {name: faults[name] for name in named}, "count": len(faults)},
+        subject,
+    )
+
+
+def _finding(level: str, text: str, evidence: dict[str, object], subject: str) -> Finding:
+    return Finding(
+        code="P02", level="stop" if level == "stop" else "warn", text=text, evidence=evidence, subject=subject
+    )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+
+
+CHECK = Check("P02", "Data against specification", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

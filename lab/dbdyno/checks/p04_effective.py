@@ -1,0 +1,92 @@
+"""P04: the server runs with the settings the experiment declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dbdyno.checks.adjustments import rounding, rule
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.quantities import Setting, as_text, same, variable_name
+
+
+def find(_moment: Moment, context: Context) -> Iterator[Finding]:
+    """Every declared variable, read back from the running server, has the declared value.
+
+    Catches comparing settings that were never in effect. Seed 004 compares innodb_buffer_pool_instances
+    without ever reading it back: a configuration file that the world may write is ignored, and the server
+    adjusts the number when the pool is small. Seed 003 verified one variable family on one of two servers.
+
+    Rule: declared and effective value are equal once units (8G), booleans (ON, 1, true), list order and
+    letter case are put aside. Cut down to the variable's own step, by less than 1 %: a note. Anything else
+    the server made of it, and a variable the server does not have, is a stop that prints both values and
+    the server's rule where known.
+    """
+    if context.description is None:
+        return
+    variables = context.description.variables
+    for option, declared in _declared(context).items():
+        name = variable_name(option)
+        if name not in variables:
+            yield from _absent(option, declared, variables, context.subject)
+        elif not same(name, declared, variables[name]):
+            yield _differs(name, as_text(declared), variables, context.subject)
+
+
+def _declared(context: Context) -> dict[str, Setting]:
+    """The experiment's own values; what a server says was declared covers configuration files too."""
+    declared: dict[str, Setting] = dict(context.description.declared) if context.description else {}
+    if context.variant is not None:
+        known = {variable_name(option): option for option in declared}
+        for option, value in context.variant.server.variables.items():
+            declared.pop(known.get(variable_name(option), ""), None)
+            declared[option] = value
+    return declared
+
+
+def _differs(name: str, declared: str, variables: Mapping[str, str], subject: str) -> Finding:
+    effective = variables[name]
+    evidence = {"variable": name, "declared": declared, "effective": effective}
+    rounded = rounding(name, declared, variables)
+    if rounded is not None:
+        text = f"{name}: declared {declared}, effective {effective}: the server {rounded}."
+        return Finding(
+            code="P04", level="note", text=text, evidence={**evidence, "rule": rounded}, subject=subject
+        )
+    known = rule(name)
+    because = f" The server's rule: {known}." if known else " See the warnings in the server's error log."
+    return Finding(
+        code="P04",
+        level="stop",
+        text=f"{name}: declared {declared}, effective {effective}: the server adjusted it silently.{because} "
+        f"Declare {name} = {effective}, or what makes room for {declared}.",
+        evidence={**evidence, "rule": known},
+        subject=subject,
+    )
+
+
+def _absent(option: str, declared: Setting, variables: Mapping[str, str], subject: str) -> Iterator[Finding]:
+    """An option the server took but shows no variable for: `skip-x` has its effect in x, others cannot be
+    seen.
+    """
+    name = variable_name(option)
+    positive = name.removeprefix("skip_")
+    visible = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
+    if visible and same(positive, not _is_on(declared), variables[positive]):
+        return
+    known = rule(name)
+    yield Finding(
+        code="P04",
+        level="stop",
+        text=f"{option} = {as_text(declared)}: the running server shows no such variable, so its effect "
+        f"cannot be proved.{f' {known.capitalize()}.' if known else ''} Take it out; an option without a "
+        "variable belongs into `arguments`.",
+        evidence={"variable": name, "declared": as_text(declared), "effective": None, "rule": known},
+        subject=subject,
+    )
+
+
+def _is_on(declared: Setting) -> bool:
+    return same("", declared, "ON")
+
+
+CHECK = Check("P04", "Declared against effective", frozenset({Moment.READY}), find)

@@ -1,0 +1,119 @@
+"""P07: server and client have room for the largest planned point."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from dbdyno.checks import statements
+from dbdyno.checks.capacities import Capacity, Demand, of_client, of_server
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.quantities import as_text, variable_name
+from dbdyno.experiment.model import Workload
+
+_PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+# Status counters of what others already hold on the server.
+_IN_USE = ("Prepared_stmt_count", "Threads_connected")
+
+
+def find(moment: Moment, context: Context) -> Iterator[Finding]:
+    """Limits that the planned number of connections runs into, before it runs into them.
+
+    Catches sweeps whose last points cannot have run as described. Seed 000 plans 500 connections x 46
+    prepared statements = 23,000 under a limit of 16,382, which is reached at 356; seed 002 plans 3,000
+    where 180 fit; seed 003 ran into the limit and turned prepared statements off, on both servers, without
+    a word in the table.
+
+    Rule: for the largest planned point, prepared statements (kinds x tables + BEGIN and COMMIT, per
+    connection), connections, open tables, open files, local ports and the client's own files each need at
+    most 90 % of their limit, with what others hold already counted in. Beyond that is a stop that names the
+    largest point that fits and how to make room. Before a server runs, the limits that the experiment
+    declares are checked.
+    """
+    demands = [(workload, _demand(context, workload)) for workload in _workloads(context)]
+    if moment is Moment.DESIGN:
+        for variant in context.experiment.variants:
+            declared = {
+                variable_name(name): as_text(value) for name, value in variant.server.variables.items()
+            }
+            for workload, demand in demands:
+                yield from _judge(
+                    of_server(declared, demand, {}, running=False), demand, workload, variant.name
+                )
+        connections = max(point.connections for point in context.experiment.load.points())
+        yield from _judge(_client(context), Demand(connections, 0, 0), None, "")
+        return
+    if context.description is None:
+        return
+    in_use = _in_use(context)
+    for workload, demand in demands:
+        limits = of_server(context.description.variables, demand, in_use, running=True)
+        yield from _judge(limits, demand, workload, context.subject)
+
+
+def _workloads(context: Context) -> Iterable[Workload]:
+    return (context.workload,) if context.workload is not None else context.experiment.workloads
+
+
+def _demand(context: Context, workload: Workload) -> Demand:
+    hello = context.hello
+    if hello is not None and hello["plan"]["workload"]["name"] == workload.name:
+        per_connection = statements.per_connection_of(hello)
+    else:
+        per_connection = statements.per_connection(workload)
+    connections = max(point.connections for point in context.experiment.load.points())
+    return Demand(connections, workload.tables, per_connection)
+
+
+def _in_use(context: Context) -> Mapping[str, int]:
+    """What is held on the server now, our own administrative connection included."""
+    if context.server is None:
+        return {}
+    status = context.server.status()
+    return {name: int(status[name]) for name in _IN_USE if status.get(name, "").isdigit()}
+
+
+def _client(context: Context) -> list[Capacity]:
+    ports = None
+    if context.experiment.load.transport == "tcp" and _PORT_RANGE.exists():
+        first, last = _PORT_RANGE.read_text().split()
+        ports = int(first), int(last)
+    # The engine inherits our soft limit.
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return of_client(ports, 1 << 30 if files == resource.RLIM_INFINITY else files)
+
+
+def _judge(
+    capacities: Iterable[Capacity], demand: Demand, workload: Workload | None, subject: str
+) -> Iterator[Finding]:
+    for capacity in capacities:
+        if capacity.fits(demand.connections):
+            continue
+        need, largest = capacity.need(demand.connections), capacity.largest()
+        running = f" of {workload.name}" if workload is not None else ""
+        each = f" ({capacity.per_connection} each)" if capacity.per_connection > 1 else ""
+        beside = f" with {capacity.fixed:,} beside them" if capacity.fixed else ""
+        yield Finding(
+            code="P07",
+            level="stop",
+            text=f"{demand.connections:,} connections{running} need {need:,} {capacity.what}{each}{beside}, "
+            f"and {capacity.limit_name} is {capacity.limit:,}, of which 90 % may be used. "
+            + (f"The largest point that fits is {largest:,} connections. " if largest else "No point fits. ")
+            + f"To make room: {capacity.remedy.format(value=capacity.enough(demand.connections))}.",
+            evidence={
+                "limit": capacity.limit_name,
+                "value": capacity.limit,
+                "need": need,
+                "connections": demand.connections,
+                "per_connection": capacity.per_connection,
+                "largest_connections": largest,
+                "value_needed": capacity.enough(demand.connections),
+                "workload": workload.name if workload is not None else None,
+            },
+            subject=subject,
+        )
+
+
+CHECK = Check("P07", "Capacity for the largest point", frozenset({Moment.DESIGN, Moment.READY}), find)

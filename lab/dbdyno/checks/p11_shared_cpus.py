@@ -1,0 +1,132 @@
+"""P11: client and server have CPUs of their own, and nobody else's database is busy beside them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.experiment.cpus import format_cpus, parse_cpus
+
+# Programs that are database servers, by process name.
+DATABASES = frozenset(
+    {
+        "mariadbd",
+        "mysqld",
+        "postgres",
+        "postmaster",
+        "mongod",
+        "oracle",
+        "sqlservr",
+        "cockroach",
+        "tidb-server",
+    }
+)
+
+# How long other servers are watched, and the share of one CPU above which they are busy.
+_WATCH_S = 0.3
+BUSY_SHARE = 0.05
+
+
+def find(moment: Moment, context: Context) -> Iterator[Finding]:
+    """Client and server on the same CPUs, or another database server at work on this machine.
+
+    Catches charging the load generator's time to the server. In seed 001 both shared the one CPU of the
+    machine; in seed 004 client and server shared a virtual machine, and in seed 000 the client machine ran
+    an idle or busy server of the other version.
+
+    Rule: CPU sets of client and server that overlap (an undeclared set is all of them) are a warning: the
+    throughput verdict is not valid for servers that have their CPUs to themselves. So is another database
+    server that uses more than 5 % of a CPU while nothing of ours runs.
+    """
+    if moment is Moment.DESIGN:
+        yield from _overlaps(context)
+    yield from _neighbours(context)
+
+
+def _overlaps(context: Context) -> Iterator[Finding]:
+    available = frozenset(os.sched_getaffinity(0))
+    client = context.experiment.client.cpus
+    client_cpus = available if client is None else parse_cpus(client)
+    sharing: dict[str, list[str]] = {}
+    for variant in context.experiment.variants:
+        server = variant.server.cpus
+        shared = client_cpus & (available if server is None else parse_cpus(server))
+        if shared:
+            sharing.setdefault(format_cpus(shared), []).append(variant.name)
+    for cpus, names in sharing.items():
+        yield Finding(
+            code="P11",
+            level="warn",
+            text="throughput verdict not valid for a server with CPUs of its own: load generator and "
+            f"server share CPU {cpus} ({', '.join(names)}), so the generator's work slows the server down. "
+            "Set [client] cpus and [variant.server] cpus to different ones, or measure from another machine.",
+            evidence={"cpus": cpus, "variants": names, "client_cpus": format_cpus(client_cpus)},
+        )
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    name: str
+    pid: int
+    cpu: float
+
+
+def _neighbours(context: Context) -> Iterator[Finding]:
+    busy = _busy_databases(_ours(context))
+    if busy:
+        # No figures in the text: a neighbour is told once, not anew at every group with another figure.
+        told = ", ".join(sorted(f"{one.name} (pid {one.pid})" for one in busy))
+        yield Finding(
+            code="P11",
+            level="warn",
+            text=f"throughput verdict not valid: another database server is busy on this machine: {told}. "
+            "Stop its work while measuring, or measure elsewhere.",
+            evidence={"busy": [{"name": one.name, "pid": one.pid, "cpu": round(one.cpu, 2)} for one in busy]},
+        )
+
+
+def _ours(context: Context) -> frozenset[int]:
+    """Process ids of this program, its children, and the server under test."""
+    own = psutil.Process()
+    pids = {own.pid, *(child.pid for child in own.children(recursive=True))}
+    if context.description is not None and isinstance(context.description.identity.get("pid"), int):
+        pids.add(context.description.identity["pid"])
+    return frozenset(pids)
+
+
+def _busy_databases(ours: frozenset[int]) -> list[_Neighbour]:
+    """Other people's database servers that use more than 5 % of a CPU over the time they are watched."""
+    others = [
+        process
+        for process in psutil.process_iter(["name"])
+        if process.info["name"] in DATABASES and process.pid not in ours
+    ]
+    if not others:
+        return []
+    before = {process: _cpu_s(process) for process in others}
+    began = time.monotonic()
+    time.sleep(_WATCH_S)
+    elapsed_s = time.monotonic() - began
+    shares = {process: (_cpu_s(process) - used) / elapsed_s for process, used in before.items()}
+    return [
+        _Neighbour(process.info["name"], process.pid, share)
+        for process, share in sorted(shares.items(), key=lambda item: -item[1])
+        if share > BUSY_SHARE
+    ]
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    """CPU time used so far; 0 for a process that has ended."""
+    try:
+        times = process.cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
+
+
+CHECK = Check("P11", "Shared CPUs", frozenset({Moment.DESIGN, Moment.READY}), find)

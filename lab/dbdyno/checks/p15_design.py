@@ -1,0 +1,126 @@
+"""P15: the design can carry the sentence that will be drawn from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.quantities import as_text, same, variable_name
+from dbdyno.experiment.model import Experiment, ServerSpec, Variant
+
+# Below this the verdict is "exploratory": with 5 blocks the smallest two-sided signed-rank p-value is 0.0625.
+BLOCKS_MIN = 6
+ALPHA = 0.05
+
+
+def find(moment: Moment, context: Context) -> Iterator[Finding]:
+    """Too few blocks, no interleaving, more than one difference between variants, or none at all.
+
+    Catches what all five seeds share: each point was run once, all of one arm before all of the other, so
+    drift, cache state and luck cannot be told from the factor. Seed 000 names the thread pool and changes
+    the version (both arms have the pool, and about twenty defaults differ); seed 004 has one run per arm
+    and no A/A.
+
+    Rule: fewer than 6 blocks is exploratory. Holm over m points needs 2 / 2^blocks <= 0.05 / m, else no
+    point can earn a word; the number needed is said. One block is no interleaving, and one variant is no
+    comparison. More than one declared difference between a variant and the baseline is a confounded design.
+    These are warnings. Identical variants are an A/A experiment, which measures the noise floor: a note.
+    """
+    assert moment is Moment.DESIGN, "the registry asks at DESIGN only"
+    experiment = context.experiment
+    yield from _blocks(experiment)
+    if len(experiment.variants) == 1:
+        yield _warn(
+            f"there is one variant, {experiment.variants[0].name}: nothing is compared, and no verdict can "
+            "follow. Add a second [[variant]].",
+            variants=[experiment.variants[0].name],
+        )
+    baseline = experiment.variants[0]
+    for variant in experiment.variants[1:]:
+        yield from _differences(baseline, variant)
+
+
+def blocks_needed(points: int) -> int:
+    """The fewest blocks with which a point can pass Holm's first step: 2 / 2^n <= 0.05 / points.
+
+    The signed-rank test on n paired blocks has no smaller two-sided p-value than 2 / 2^n (Wilcoxon 1945).
+    """
+    return math.ceil(math.log2(2 * points / ALPHA) - 1e-12)
+
+
+def _blocks(experiment: Experiment) -> Iterator[Finding]:
+    if len(experiment.variants) == 1:
+        return
+    blocks, points = experiment.design.blocks, len(experiment.load.points())
+    needed = max(BLOCKS_MIN, blocks_needed(points))
+    over = f"{points} points" if points > 1 else "1 point"
+    if blocks == 1:
+        yield _warn(
+            "1 block is not interleaved: every variant runs once, and whatever drifts in between looks like "
+            f"a difference. The verdict will be exploratory. {needed} blocks are needed for {over}.",
+            blocks=blocks,
+            blocks_needed=needed,
+            points=points,
+        )
+    elif blocks < BLOCKS_MIN:
+        yield _warn(
+            f"{blocks} blocks are fewer than {BLOCKS_MIN}: the verdict will be exploratory, whatever is "
+            f"measured. {needed} blocks are needed for {over}.",
+            blocks=blocks,
+            blocks_needed=needed,
+            points=points,
+        )
+    elif blocks < needed:
+        yield _warn(
+            f"{blocks} blocks are too few for {over}: the smallest p-value is 2/2^{blocks} = "
+            f"{2 / 2**blocks:.4f}, and Holm asks for {ALPHA}/{points} = {ALPHA / points:.4f}, so no single "
+            f"point can be called faster or slower. {needed} blocks are needed.",
+            blocks=blocks,
+            blocks_needed=needed,
+            points=points,
+        )
+
+
+def _differences(baseline: Variant, variant: Variant) -> Iterator[Finding]:
+    differing = list(_differing(baseline.server, variant.server))
+    if not differing:
+        yield Finding(
+            code="P15",
+            level="note",
+            text=f"{variant.name} and {baseline.name} are identical: an A/A experiment. What it finds is "
+            "the noise of this set-up.",
+            evidence={"baseline": baseline.name, "differing": []},
+            subject=variant.name,
+        )
+    elif len(differing) > 1:
+        yield _warn(
+            f"{variant.name} differs from {baseline.name} in {len(differing)} things "
+            f"({', '.join(differing)}): a difference found belongs to all of them together. Change one at a "
+            "time, or add variants in between.",
+            subject=variant.name,
+            baseline=baseline.name,
+            differing=differing,
+        )
+
+
+def _differing(one: ServerSpec, other: ServerSpec) -> Iterator[str]:
+    """What differs between two set-ups, by the keys of the experiment file."""
+    for key in type(one).model_fields:
+        if key != "variables" and getattr(one, key) != getattr(other, key):
+            yield key
+    left, right = _by_name(one), _by_name(other)
+    for name in dict.fromkeys([*left, *right]):
+        if name not in left or name not in right or not same(name, left[name], right[name]):
+            yield f"variables.{name}"
+
+
+def _by_name(server: ServerSpec) -> Mapping[str, str]:
+    return {variable_name(option): as_text(value) for option, value in server.variables.items()}
+
+
+def _warn(text: str, subject: str = "", **evidence: object) -> Finding:
+    return Finding(code="P15", level="warn", text=text, evidence=evidence, subject=subject)
+
+
+CHECK = Check("P15", "Design audit", frozenset({Moment.DESIGN}), find)

@@ -1,0 +1,92 @@
+"""Server variables as values: when two spellings of a setting mean the same thing.
+
+A file says `8G`, `true` or `index_merge=off`; the server answers 8589934592, `ON` or a list of forty
+switches. Pure functions over text; what a server rounds or clips is in `adjustments`, not here.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+# Powers of 1024, as MySQL and MariaDB read option values ("Specifying Values for Options" in their manuals).
+_SUFFIXES: dict[str, int] = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)([KMGTPE]?)", re.IGNORECASE)
+_TRUE = frozenset({"1", "ON", "TRUE", "YES"})
+_FALSE = frozenset({"0", "OFF", "FALSE", "NO"})
+
+# sql_mode words that the server expands into a list of others.
+_COMBINED_MODES = frozenset(
+    {"ANSI", "DB2", "MAXDB", "MSSQL", "MYSQL323", "MYSQL40", "ORACLE", "POSTGRESQL", "TRADITIONAL"}
+)
+
+# Old names of character sets that the server answers with the new ones.
+_CHARACTER_SETS = {"UTF8": "UTF8MB3"}
+
+Setting = str | int | float | bool
+
+
+def as_text(value: Setting) -> str:
+    """A value of an experiment file as the server would spell it; a boolean becomes ON or OFF."""
+    if isinstance(value, bool):
+        return "ON" if value else "OFF"
+    return str(value).strip()
+
+
+def variable_name(option: str) -> str:
+    """The system variable behind an option name: `loose-innodb-buffer-pool-size` is
+    innodb_buffer_pool_size.
+    """
+    return option.strip().lower().replace("-", "_").removeprefix("loose_")
+
+
+def number(text: str) -> Decimal | None:
+    """The number a setting stands for, with K, M, G, T, P and E as powers of 1024; None where it is no
+    number.
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
+        return None
+    return Decimal(match[1]) * Decimal(1024 ** _SUFFIXES[match[2].upper()])
+
+
+def truth(text: str) -> bool | None:
+    """Whether a setting says on or off; None where it says neither."""
+    word = text.strip().upper()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def same(name: str, declared: Setting, effective: str) -> bool:
+    """Whether `effective`, as the server gives it, is what `declared` asks for. `name` is the variable."""
+    wanted = as_text(declared)
+    if wanted.upper() == effective.strip().upper():
+        return True
+    if effective.strip().upper() in {"ON", "OFF"}:
+        return truth(wanted) == truth(effective)
+    wanted_number, effective_number = number(wanted), number(effective)
+    if wanted_number is not None and effective_number is not None:
+        # Six decimals are what SHOW VARIABLES prints of a fraction.
+        return abs(wanted_number - effective_number) < Decimal("0.000001")
+    return _same_words(name, wanted, effective)
+
+
+def _same_words(name: str, wanted: str, effective: str) -> bool:
+    """Lists in any order, switches by subset, paths with and without the slash at the end, renamed sets."""
+    wanted_words, effective_words = _words(wanted), _words(effective)
+    if name == "optimizer_switch" or wanted_words & _COMBINED_MODES:
+        # The server answers with every switch, or with the mode and all it stands for.
+        return wanted_words <= effective_words
+    if name.startswith(("character_set_", "collation_")):
+        return _renamed(wanted.upper()) == _renamed(effective.upper())
+    if "/" in wanted:
+        return wanted.rstrip("/") == effective.rstrip("/")
+    return wanted_words == effective_words
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.strip().upper() for word in text.split(",") if word.strip())
+
+
+def _renamed(name: str) -> str:
+    head, _, tail = name.partition("_")
+    return "_".join(filter(None, (_CHARACTER_SETS.get(head, head), tail)))

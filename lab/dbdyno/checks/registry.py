@@ -1,0 +1,76 @@
+"""The catalogue of checks, and the one way to run it.
+
+A new check is one file beside this one that ends in a `CHECK`, one line in `ALL`, and one section in
+docs/checks.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dbdyno.checks import (
+    p02_data,
+    p03_identity,
+    p04_effective,
+    p07_capacity,
+    p11_shared_cpus,
+    p15_design,
+)
+from dbdyno.checks.finding import LEVELS, Check, Context, Finding, Moment
+
+ALL: tuple[Check, ...] = (
+    p02_data.CHECK,
+    p03_identity.CHECK,
+    p04_effective.CHECK,
+    p07_capacity.CHECK,
+    p11_shared_cpus.CHECK,
+    p15_design.CHECK,
+)
+
+
+def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
+    """Every finding of the checks that look at this moment, gravest first.
+
+    `codes` limits the catalogue to those checks. The experiment's overrides are attached to the stops they
+    name. Raises `servers.server.ServerProblem` when the server no longer answers.
+    """
+    wanted = None if codes is None else frozenset(codes)
+    findings = [
+        _overridden(finding, context)
+        for check in ALL
+        if moment in check.moments and (wanted is None or check.code in wanted)
+        for finding in check.find(moment, context)
+    ]
+    if moment is Moment.DESIGN:
+        findings += _unknown_overrides(context)
+    return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
+
+
+def stops(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that forbid a comparison: level stop, and no override."""
+    return [finding for finding in findings if finding.level == "stop" and finding.override is None]
+
+
+def _overridden(finding: Finding, context: Context) -> Finding:
+    """Only a stop can be let pass: a warning stays a warning whatever anybody says."""
+    reason = context.experiment.override.get(finding.code)
+    return replace(finding, override=reason) if reason is not None and finding.level == "stop" else finding
+
+
+def _unknown_overrides(context: Context) -> list[Finding]:
+    """A misspelt code would otherwise look like an override and do nothing."""
+    known = [check.code for check in ALL]
+    # Codes with these letters belong to checks on the stored run, which the judge makes.
+    later = tuple("DRQ")
+    return [
+        Finding(
+            code=code,
+            level="warn",
+            text=f"[override] {code} overrides nothing: no check has that code. There are "
+            f"{', '.join(known)}.",
+            evidence={"known": known},
+        )
+        for code in context.experiment.override
+        if code not in known and not code.startswith(later)
+    ]
