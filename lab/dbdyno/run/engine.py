@@ -267,7 +267,7 @@ class _Reader:
 
 
 def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
-    """Ask the engine to stop and hear its last words. A second Ctrl-C ends the wait."""
+    """Ask the engine to stop and hear its last words. Another Ctrl-C ends the wait."""
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     with suppress(Problem, KeyboardInterrupt):

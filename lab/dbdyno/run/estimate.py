@@ -41,7 +41,7 @@ class Estimate:
         return loading_s + (self.rehearsals + groups) * self._group_s() + len(self.todo) * self.trial_s
 
     def loaded(self) -> None:
-        """The data are there."""
+        """All data are there."""
         self.rows = 0
 
     def rehearsed(self, seconds: float) -> None:

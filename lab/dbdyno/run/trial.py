@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
@@ -45,13 +45,19 @@ class Outcome:
 
 
 def run_trial(
-    run: Run, experiment: Experiment, trial: Trial, server: Server, description: Description, engine: Engine
+    run: Run,
+    experiment: Experiment,
+    trial: Trial,
+    *,
+    server: Server,
+    description: Description,
+    engine: Engine,
 ) -> Outcome:
     """Run one trial and write it down, also when it fails.
 
-    The server is asked twice only: between "every connection is open" and the start of the clock, and after the
-    end. While the load runs nobody else speaks to it. Raises StoreProblem; whatever else fails is the trial's
-    own failure and stands in its trial.json.
+    The server is asked twice only: between "every connection is open" and the start of the clock, and after
+    the end. While the load runs nobody else speaks to it. Raises StoreProblem; whatever else fails is the
+    trial's own failure and stands in its trial.json.
     """
     address = server.address()
     plan = trial_plan(experiment, trial, address.target(experiment.load.transport))
@@ -95,7 +101,12 @@ def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reas
 def server_record(description: Description, before: Counters, after: Counters) -> dict[str, Any]:
     """The content of server.json."""
     return {
-        **asdict(description),
+        "product": description.product,
+        "version": description.version,
+        "identity": dict(description.identity),
+        "declared": dict(description.declared),
+        "harness": dict(description.harness),
+        "variables": dict(description.variables),
         "status_before": dict(before.status),
         "status_after": dict(after.status),
         "process": {"before": dict(before.process), "after": dict(after.process)},

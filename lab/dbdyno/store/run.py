@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -127,6 +128,13 @@ class Run:
     def begin(self, trial: Trial, plan: Mapping[str, Any]) -> TrialWriter:
         """Begin a trial's folder; an earlier attempt's is replaced. Raises StoreProblem."""
         return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan)
+
+    def discard_if_empty(self) -> bool:
+        """Remove a run in which nothing was tried and nothing found: one that could not even begin."""
+        if self.findings() or any((self.path / "trials").iterdir()):
+            return False
+        shutil.rmtree(self.path, ignore_errors=True)
+        return True
 
     def findings(self) -> list[dict[str, Any]]:
         """What the checks have found so far: code, level, text, evidence, override, subject."""

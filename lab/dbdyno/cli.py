@@ -1,0 +1,91 @@
+"""The command line: which command there is, and what its failure looks like. A table of contents.
+
+A command's module is imported when the command is called and not before, so that `dbdyno --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from dbdyno import __version__
+from dbdyno.commands.saying import say
+from dbdyno.problem import ExitCode, Problem
+
+# Command -> what `dbdyno --help` says of it. Its function has its name and lies in the module of that name.
+COMMANDS = {
+    "compare": "Compare all set-ups of an experiment: table, verdict, report.",
+    "run": "Put one server under load, from few connections to many, and print the table.",
+    "check": "Make every check that needs no load.",
+    "report": "Show a stored run again.",
+}
+# Set to anything to see where an unexpected error came from.
+TRACEBACK_VARIABLE = "DBDYNO_TRACEBACK"
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"dbdyno {__version__}")
+        raise typer.Exit
+
+
+def _dbdyno(
+    _asked: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A dynamometer for databases: a known load, two or more set-ups, one sentence with an interval."""
+
+
+def _app(arguments: Sequence[str]) -> typer.Typer:
+    """The command line for these arguments: the command they call for real, the others by name and help."""
+    app = typer.Typer(
+        no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
+    app.callback()(_dbdyno)
+    called = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, text in COMMANDS.items():
+        app.command(name, help=text)(_command(name) if name == called else _not_called)
+    return app
+
+
+def _command(name: str) -> Callable[..., None]:
+    function: Callable[..., None] = getattr(importlib.import_module(f"dbdyno.commands.{name}"), name)
+    return function
+
+
+def _not_called() -> None:
+    raise AssertionError("the command that is called is the one that was imported")
+
+
+def main() -> None:
+    """Run the command line and exit with its code. What a user can mend is told without a traceback."""
+    try:
+        _app(sys.argv[1:])(prog_name="dbdyno")
+    except Problem as problem:
+        say(problem)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        print("dbdyno: interrupted", file=sys.stderr)
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has had enough; Python would complain once more while closing it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.DONE)
+    except Exception as error:
+        _unexpected(error)
+        sys.exit(ExitCode.NOT_COMPARABLE)
+
+
+def _unexpected(error: Exception) -> None:
+    """A fault of ours: short, unless asked for more."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        traceback.print_exception(error)
+    print(f"dbdyno: a fault of dbdyno itself: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"  Please report it with what {TRACEBACK_VARIABLE}=1 adds to this message", file=sys.stderr)

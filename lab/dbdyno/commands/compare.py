@@ -1,0 +1,145 @@
+"""`dbdyno compare FILE.toml`: all variants of an experiment, interleaved, judged, reported.
+
+Standard output gets the result: a table, the findings that matter, the path of the report, and as its last
+lines one verdict sentence per comparison. Everything else goes to standard error.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from dbdyno import judge, report
+from dbdyno.commands import results as showing
+from dbdyno.commands.saying import say
+from dbdyno.commands.watch import watching
+from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import read
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run.affinity import require_cpus
+from dbdyno.run.compare import Conclusion
+from dbdyno.run.compare import compare as conduct
+from dbdyno.run.engine import Engine
+from dbdyno.run.environment import environment
+from dbdyno.store import Run
+
+# A second Ctrl-C is impatience, and servers are being stopped; the third one is meant.
+SIGNALS_IGNORED = 1
+
+
+def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    file: Annotated[Path, typer.Argument(help="The experiment.", show_default=False)],
+    profile: Annotated[str | None, typer.Option(help="Overrides to apply, from [profile.NAME].")] = None,
+    results: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("results"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
+    ] = False,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override one key, as in load.duration=10s. May be repeated."
+        ),
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
+) -> None:
+    """Compare all set-ups of an experiment: table, verdict, report."""
+    console = Console(stderr=True, highlight=False)
+    experiment = _read(file, profile, assignments or [])
+    require_cpus(experiment)
+    engine = Engine()
+    run = _open(file, experiment, profile, results, resume=resume, engine=engine)
+    showing.describe(console, experiment, profile)
+    conclusion = _conduct(console, experiment, run, engine)
+    verdict = judge.judge(run)
+    run.write_verdict(verdict)
+    written = None if no_report else report.write(run)
+    showing.show(run, experiment, verdict, written)
+    raise typer.Exit(_exit_code(verdict, conclusion))
+
+
+def _read(file: Path, profile: str | None, assignments: list[str]) -> Experiment:
+    try:
+        return read(file, profile, assignments)
+    except ExperimentFaults as faults:
+        print(f"dbdyno: {faults}", file=sys.stderr)
+        raise typer.Exit(ExitCode.USAGE) from faults
+
+
+def _open(
+    file: Path, experiment: Experiment, profile: str | None, results: Path, *, resume: bool, engine: Engine
+) -> Run:
+    if resume:
+        return Run.resume(results, experiment)
+    return Run.create(results, experiment, file.read_bytes(), profile, environment(engine.version()))
+
+
+def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine) -> Conclusion:
+    """Run the trials. Whatever ends them early is told with the way to go on."""
+    began = time.monotonic()
+    try:
+        with _interruptible(), watching(console, experiment.client.cpus) as tell:
+            conclusion = conduct(experiment, run, tell, engine)
+    except KeyboardInterrupt:
+        print("dbdyno: interrupted", file=sys.stderr)
+        _kept(run, experiment)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except Problem as problem:
+        say(problem)
+        _kept(run, experiment)
+        raise typer.Exit(problem.exit_code) from problem
+    console.print(f"took {format_duration(time.monotonic() - began)}")
+    return conclusion
+
+
+def _kept(run: Run, experiment: Experiment) -> None:
+    """After an early end: what is kept, and the command that goes on."""
+    try:
+        if run.discard_if_empty():
+            return
+        done = sum(trial.done for trial in run.trials())
+    except Problem:
+        # The store itself is what failed, and says so.
+        return
+    planned = len(experiment.variants) * len(experiment.workloads) * len(experiment.load.points())
+    words = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
+    told = f"{done} of {planned * experiment.design.blocks} trials are finished and kept in {run.path}"
+    print(f"  {told}\n  Continue with: dbdyno {shlex.join(words)}", file=sys.stderr)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a run as Ctrl-C does; impatience does not keep it from stopping its servers."""
+    received = 0
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if received == 1 or received > 1 + SIGNALS_IGNORED:
+            raise KeyboardInterrupt
+        print("dbdyno: stopping the servers; once more to leave at once", file=sys.stderr)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _exit_code(verdict: dict[str, Any], conclusion: Conclusion) -> ExitCode:
+    words = {comparison["curve"]["verdict"] for comparison in verdict["comparisons"]}
+    stopped = bool(conclusion.stops) or "not-comparable" in words
+    return ExitCode.NOT_COMPARABLE if stopped else ExitCode.DONE

@@ -1,0 +1,264 @@
+"""A whole comparison: checks, data, and every group of the schedule, each on a server of its own.
+
+::
+
+    DESIGN checks -> every variant started once, empty, and checked (rehearsal) -> data loaded once
+    -> for each group: restore, start, READY checks, trials, AFTER_GROUP checks, stop
+
+It prints nothing: what happens goes to `tell` as progress values, and into the run's folder. A stop among the
+findings ends it, since trials that cannot be compared are only heat.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+
+from dbdyno import checks
+from dbdyno.checks import Context, Finding, Moment
+from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run import progress
+from dbdyno.run.affinity import require_cpus
+from dbdyno.run.engine import Engine, Record
+from dbdyno.run.estimate import Estimate
+from dbdyno.run.plan import plan
+from dbdyno.run.trial import give_up, run_trial
+from dbdyno.servers import open_server
+from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.workspace import Workspace
+from dbdyno.store import Run
+
+Tell = Callable[[progress.Progress], None]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """How a comparison ended."""
+
+    # Findings that forbid a comparison; empty when all went its way.
+    stops: tuple[Finding, ...]
+    done: int
+    failed: int
+
+
+class _Stopped(Exception):  # noqa: N818 — not an error: the checks said stop.
+    def __init__(self, stops: list[Finding]) -> None:
+        super().__init__()
+        self.stops = tuple(stops)
+
+
+def compare(experiment: Experiment, run: Run, tell: Tell, engine: Engine | None = None) -> Conclusion:
+    """Run every trial of the schedule that `run` does not hold yet.
+
+    Raises Problem (a server, the engine, the store, a CPU that is not there) and lets KeyboardInterrupt
+    through; either way the trials that ended are kept, nothing keeps running, and the run can be continued.
+    """
+    require_cpus(experiment)
+    conductor = _Conductor(experiment, run, engine or Engine(), tell)
+    try:
+        conductor.conduct()
+        stops: tuple[Finding, ...] = ()
+    except _Stopped as stopped:
+        stops = stopped.stops
+    trials = run.trials()
+    done = sum(trial.done for trial in trials)
+    return Conclusion(stops, done, len(trials) - done)
+
+
+class _Conductor:
+    """One comparison in progress. A server is opened once per variant and workload, started once a group."""
+
+    def __init__(self, experiment: Experiment, run: Run, engine: Engine, tell: Tell) -> None:
+        self._experiment, self._run, self._engine, self._tell = experiment, run, engine, tell
+        kept = {trial.index for trial in run.trials() if trial.done}
+        todo = [trial for trial in schedule(experiment) if trial.index not in kept]
+        self._kept = len(kept)
+        self._estimate = Estimate(experiment, todo)
+        self._servers: dict[tuple[str, str], Server] = {}
+        # What each server said at its first start with data.
+        self._first: dict[tuple[str, str], Description] = {}
+        self._hello: dict[str, Record] = {}
+        # Variants that have given a result.
+        self._fruitful: set[str] = {trial.meta["variant"] for trial in run.trials() if trial.done}
+
+    def conduct(self) -> None:
+        """Everything, in order. Raises _Stopped, Problem."""
+        experiment, todo = self._experiment, self._estimate.todo
+        self._check(Moment.DESIGN, Context(experiment))
+        with ExitStack() as stack:
+            workspace = stack.enter_context(closing(Workspace.open(self._run.path.parent.parent)))
+            self._keep(
+                [
+                    Finding("P19", "warn", warning, {"filesystem": workspace.filesystem})
+                    for warning in workspace.warnings
+                ]
+            )
+            wanted = [w for w in experiment.workloads if any(trial.workload == w.name for trial in todo)]
+            self._estimate.rows = sum(w.tables * w.table_size for w in wanted)
+            self._estimate.rehearsals = len(experiment.variants) if todo else 0
+            self._begin()
+            if todo:
+                self._rehearse(workspace)
+            for workload, variant in itertools.product(wanted, experiment.variants):
+                snapshot = stack.enter_context(closing(self._load(workspace, workload, variant)))
+                server = stack.enter_context(closing(open_server(variant, workspace, snapshot)))
+                self._servers[variant.name, workload.name] = server
+            self._estimate.loaded()
+            for _, trials in itertools.groupby(todo, key=lambda trial: trial.group):
+                self._group(list(trials))
+
+    def _begin(self) -> None:
+        todo = self._estimate.todo
+        groups = len({trial.group for trial in todo})
+        self._tell(progress.Began(self._run.path, len(todo), self._kept, groups, self._estimate.left_s()))
+
+    def _rehearse(self, workspace: Workspace) -> None:
+        """Start every variant once, on an empty data directory, and check it.
+
+        A setting that a server refuses or adjusts is told before an hour of loading and measuring, not after.
+        """
+        # Data are checked when there are some.
+        codes = [check.code for check in checks.ALL if check.code != "P02"]
+        peers: dict[str, Description] = {}
+        for variant in self._experiment.variants:
+            began = time.monotonic()
+            self._step(f"{variant.name}: trying the server's settings")
+            with closing(open_server(variant, workspace, None)) as server:
+                server.restore()
+                server.start()
+                description = server.describe()
+                context = Context(
+                    self._experiment,
+                    variant=variant,
+                    server=server,
+                    description=description,
+                    peers=dict(peers),
+                )
+                self._check(Moment.READY, context, codes)
+            peers[variant.name] = description
+            self._estimate.rehearsed(time.monotonic() - began)
+
+    def _load(self, workspace: Workspace, workload: Workload, variant: Variant) -> Snapshot:
+        """The data of a workload, loaded by the engine's own `prepare` where they are not there yet."""
+
+        def load(server: Server) -> None:
+            address = server.address()
+            asked = plan(self._experiment, workload, address.target())
+            result = self._engine.run("prepare", asked, address.environment(), self._loading)
+            if not result.done:
+                raise Problem(
+                    f"loading the tables of {workload.name} failed: {result.failure()}",
+                    exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
+                )
+
+        return Snapshots(workspace).obtain(self._experiment, workload, variant, load, self._step)
+
+    def _loading(self, record: Record) -> None:
+        if record["type"] == "loading":
+            self._tell(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
+
+    def _step(self, text: str) -> None:
+        self._tell(progress.Step(text, self._estimate.left_s()))
+
+    def _ready(self, server: Server, variant: Variant, workload: str) -> Context:
+        """Bring a server up with its data and check it. Raises _Stopped, ServerProblem."""
+        key = (variant.name, workload)
+        if self._experiment.design.state == "restore" or key not in self._first:
+            server.restore()
+        server.start()
+        description = server.describe()
+        context = Context(
+            self._experiment,
+            variant=variant,
+            server=server,
+            description=description,
+            first=self._first.get(key),
+            peers={name: first for (name, of), first in self._first.items() if of == workload},
+            hello=self._hello.get(workload),
+        )
+        self._first.setdefault(key, description)
+        self._check(Moment.READY, context)
+        return context
+
+    def _group(self, trials: list[Trial]) -> None:
+        """One group: its server, its trials, its checks."""
+        began = time.monotonic()
+        variant, workload = self._experiment.variant(trials[0].variant), trials[0].workload
+        server = self._servers[variant.name, workload]
+        self._step(f"block {trials[0].block + 1}, {variant.name}: restoring the data, starting the server")
+        try:
+            context = self._ready(server, variant, workload)
+            self._trials(trials, server, context)
+        finally:
+            server.stop(clean=self._experiment.design.state == "restart")
+        self._estimate.group_ended(time.monotonic() - began, len(trials))
+
+    def _trials(self, trials: list[Trial], server: Server, context: Context) -> None:
+        """A group's trials and its last checks. Raises Problem where the variant has never given a result."""
+        dead, reasons = "", []
+        for trial in trials:
+            self._tell(progress.TrialBegan(trial, self._estimate.trial_s, self._estimate.left_s()))
+            reason, rate = self._trial(trial, server, context, dead)
+            self._estimate.trial_ended(trial)
+            self._tell(progress.TrialEnded(trial, not reason, reason, rate, self._estimate.left_s()))
+            if reason:
+                reasons.append(reason)
+                dead = dead or _death(server)
+            else:
+                self._fruitful.add(trial.variant)
+        if not dead:
+            self._check(Moment.AFTER_GROUP, replace(context, hello=self._hello.get(trials[0].workload)))
+        if len(reasons) == len(trials) and trials[0].variant not in self._fruitful:
+            raise Problem(
+                f"every trial of {trials[0].variant} has failed: {reasons[0]}",
+                f"The run was ended. What the engine said is in {self._run.path}/trials",
+                ExitCode.NOT_COMPARABLE,
+            )
+
+    def _trial(self, trial: Trial, server: Server, context: Context, dead: str) -> tuple[str, float | None]:
+        """Run a trial, or write it down as failed where the server is dead: why it failed, and its rate."""
+        if dead:
+            give_up(self._run, self._experiment, trial, server, dead)
+            return dead, None
+        assert context.description is not None, "the server was described when it was started"
+        outcome = run_trial(
+            self._run,
+            self._experiment,
+            trial,
+            server=server,
+            description=context.description,
+            engine=self._engine,
+        )
+        if outcome.hello:
+            self._hello[trial.workload] = outcome.hello
+        return str(outcome.stored.meta["reason"] or ""), outcome.events_per_s()
+
+    def _check(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> None:
+        """Run the checks of a moment, keep and tell what is new. Raises _Stopped."""
+        findings = checks.run(moment, context, codes)
+        self._keep(findings)
+        stops = checks.stops(findings)
+        if stops:
+            raise _Stopped(stops)
+
+    def _keep(self, findings: list[Finding]) -> None:
+        """Write findings down, and tell those that are new."""
+        new = self._run.add_findings(finding.as_json() for finding in findings)
+        told = tuple(finding for finding in findings if finding.as_json() in new)
+        if told:
+            self._tell(progress.Found(told))
+
+
+def _death(server: Server) -> str:
+    """Why a server no longer answers; empty when it does."""
+    try:
+        server.query("SELECT 1")
+    except ServerProblem as problem:
+        return f"the server no longer answers: {problem.text}"
+    return ""
