@@ -123,6 +123,8 @@ class Design(Model):
     blocks: int = Field(default=8, ge=1, le=1_000)
     state: State = "restore"
     state_per: Literal["group", "trial"] = "group"
+    # Order of a block's points: "given" is the order of the list, in which a sweep is watched.
+    order: Literal["random", "given"] = "random"
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
     # Differences inside ±delta are called equivalent; None: the judge's default.
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
@@ -140,7 +142,9 @@ class Client(Model):
 class ServerSpec(Model):
     """One server set-up: what it is and how it is configured."""
 
-    kind: Literal["local"] = "local"
+    # "remote" is somebody else's, reached by its URL: read, loaded, and never configured.
+    kind: Literal["local", "remote"] = "local"
+    url: str | None = None
     product: Literal["mariadb"] = "mariadb"
     cpus: CpuList | None = None
     variables: dict[str, str | int | float | bool] = Field(default_factory=dict)

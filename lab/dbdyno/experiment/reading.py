@@ -53,14 +53,39 @@ def read_bytes(
     if not faults:
         faults += _apply_profile(document, profile)
         faults += _apply_assignments(document, assignments)
-    if not faults:
-        resolved = _resolve(document, path.parent, faults)
-        experiment = _validate(resolved, faults)
-        if experiment is not None:
-            faults += _sense_faults(experiment)
-    if faults or experiment is None:
+        faults += _remote_faults(document)
+    if faults:
         raise ExperimentFaults(str(path), faults)
+    return from_document(document, str(path), path.parent)
+
+
+def from_document(document: dict[str, Any], source: str, folder: Path) -> Experiment:
+    """The experiment of a document with all its sections, without profiles; `source` names it in messages.
+
+    Relative paths are meant from `folder`. Raises ExperimentFaults with all that is wrong.
+    """
+    faults: list[Fault] = []
+    resolved = _resolve(document, folder, faults)
+    experiment = _validate(resolved, faults)
+    if experiment is not None:
+        faults += _sense_faults(experiment)
+    if faults or experiment is None:
+        raise ExperimentFaults(source, faults)
     return experiment
+
+
+def _remote_faults(document: dict[str, Any]) -> list[Fault]:
+    """A comparison starts its servers itself; one that is only reached is measured by another command."""
+    return [
+        Fault(
+            f"variant[{variant.get('name', '?')}].server.kind",
+            "remote",
+            "an experiment file compares servers that dbdyno starts itself",
+            "Measure a server that is there with dbdyno run WORKLOAD --target URL",
+        )
+        for variant in document["variant"]
+        if isinstance(variant.get("server"), dict) and variant["server"].get("kind") == "remote"
+    ]
 
 
 def _document(source: bytes) -> dict[str, Any]:
@@ -195,7 +220,8 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
     """What each part allows and the whole does not."""
     faults = _repeated("variant", [variant.name for variant in experiment.variants])
     faults += _repeated("workload", [workload.name for workload in experiment.workloads])
-    if experiment.design.state in ("preserve", "reset"):
+    local = any(variant.server.kind == "local" for variant in experiment.variants)
+    if local and experiment.design.state in ("preserve", "reset"):
         faults.append(
             Fault(
                 "design.state",

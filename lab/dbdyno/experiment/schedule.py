@@ -56,7 +56,9 @@ def _groups(experiment: Experiment, block: int) -> Iterator[list[tuple[str, str,
     workloads = [str(workload.name) for workload in experiment.workloads]
     for workload in _shuffled(workloads, seed, "workload", block):
         by_name = {_name(point): point for point in experiment.load.points()}
-        points = [by_name[name] for name in _shuffled(list(by_name), seed, "point", block, workload)]
+        points = list(by_name.values())
+        if experiment.design.order == "random":
+            points = [by_name[name] for name in _shuffled(list(by_name), seed, "point", block, workload)]
         if experiment.design.state_per == "trial":
             # A server start per trial anyway: the variants of a point can then stand side by side.
             for point in points:
