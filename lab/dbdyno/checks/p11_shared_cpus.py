@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.topology import here
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 
 # Programs that are database servers, by process name.
@@ -53,7 +54,7 @@ def _overlaps(context: Context) -> Iterator[Finding]:
     client = context.experiment.client.cpus
     client_cpus = available if client is None else parse_cpus(client)
     sharing: dict[str, list[str]] = {}
-    for variant in context.experiment.variants:
+    for variant in filter(here, context.experiment.variants):
         server = variant.server.cpus
         shared = client_cpus & (available if server is None else parse_cpus(server))
         if shared:

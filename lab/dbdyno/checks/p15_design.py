@@ -23,13 +23,20 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     and no A/A.
 
     Rule: fewer than 6 blocks is exploratory. Holm over m points needs 2 / 2^blocks <= 0.05 / m, else no
-    point can earn a word; the number needed is said. One block is no interleaving, and one variant is no
-    comparison. More than one declared difference between a variant and the baseline is a confounded design.
-    These are warnings. Identical variants are an A/A experiment, which measures the noise floor: a note.
+    point can earn a word; the number needed is said. Points in a given order always meet what earlier ones
+    left. One block is no interleaving, and one variant is no comparison. More than one declared difference
+    between a variant and the baseline is a confounded design. These are warnings. Identical variants are an
+    A/A experiment, which measures the noise floor: a note.
     """
     assert moment is Moment.DESIGN, "the registry asks at DESIGN only"
     experiment = context.experiment
     yield from _blocks(experiment)
+    if experiment.design.order == "given" and len(experiment.load.points()) > 1:
+        yield _warn(
+            "the points run in the order of the list in every block: what the first ones leave behind "
+            'always meets the later ones. Write order = "random" under [design].',
+            order="given",
+        )
     if len(experiment.variants) == 1:
         yield _warn(
             f"there is one variant, {experiment.variants[0].name}: nothing is compared, and no verdict can "

@@ -63,6 +63,7 @@ class Shape:
     """What a server says of one table without reading its rows."""
 
     engine: str = ""
+    comment: str = ""
     # name -> (type, length, nullable, auto-increment), in order.
     columns: dict[str, tuple[str, int | None, bool, bool]] = field(default_factory=dict)
     # index name -> its columns in order.
@@ -85,11 +86,12 @@ def shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape
     wanted = set(names)
     found: dict[str, Shape] = {}
     schema = _literal(database)
-    for name, engine in query(
-        f"SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {schema}"
+    for name, engine, comment in query(
+        "SELECT TABLE_NAME, ENGINE, TABLE_COMMENT FROM information_schema.TABLES"
+        f" WHERE TABLE_SCHEMA = {schema}"
     ):
         if name in wanted:
-            found[name] = Shape(engine=str(engine or "view").lower())
+            found[name] = Shape(engine=str(engine or "view").lower(), comment=str(comment))
     for name, column, kind, length, nullable, extra in query(
         "SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, IS_NULLABLE, EXTRA"
         f" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} ORDER BY TABLE_NAME, "

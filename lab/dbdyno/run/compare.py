@@ -181,6 +181,7 @@ class _Conductor:
             first=self._first.get(key),
             peers={name: first for (name, of), first in self._first.items() if of == workload},
             hello=self._hello.get(workload),
+            workload=self._experiment.workload(workload),
         )
         self._first.setdefault(key, description)
         self._check(Moment.READY, context)

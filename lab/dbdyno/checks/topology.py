@@ -1,0 +1,36 @@
+"""Where a server is, seen from here."""
+
+from __future__ import annotations
+
+import socket
+
+import psutil
+
+from dbdyno.experiment.model import Variant
+from dbdyno.servers.endpoint import parse_url
+
+
+def here(variant: Variant) -> bool:
+    """Whether a variant's server runs on this machine, as far as its address tells.
+
+    A port that is forwarded, or a container with a network of its own, looks like another machine.
+    """
+    if variant.server.kind == "local" or variant.server.url is None:
+        return True
+    target = parse_url(variant.server.url)
+    return target.unix_socket is not None or is_this_machine(target.host)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host name or address is one of this machine's own; False where it cannot be resolved."""
+    try:
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    own = {
+        address.address.partition("%")[0]
+        for addresses in psutil.net_if_addrs().values()
+        for address in addresses
+        if address.family in (socket.AF_INET, socket.AF_INET6)
+    }
+    return bool(found & (own | {"127.0.0.1", "::1"})) or any(one.startswith("127.") for one in found)
