@@ -10,13 +10,10 @@ use dbdyno_drive::Control;
 /// Reads the plan from the first line of standard input; all its faults come in one message.
 pub(crate) fn read_plan() -> Result<Plan, String> {
     let mut line = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| format!("standard input: {error}"))?;
+    std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
     if line.trim().is_empty() {
         return Err(
-            "no plan on standard input; the first line must be one, see `dbdyno-engine schema plan`".into(),
+            "no plan on standard input; the first line must be one, see `dbdyno-engine schema plan`".into()
         );
     }
     let plan: Plan =
@@ -39,8 +36,7 @@ pub(crate) fn password(plan: &Plan) -> Result<String, String> {
             .map_err(|_| format!("target.password: the environment variable {name} is not set")),
         Some(Secret::File(path)) => std::fs::read_to_string(path)
             .map(|text| {
-                text.strip_suffix('\n')
-                    .map_or(text.clone(), |line| line.trim_end_matches('\r').to_owned())
+                text.strip_suffix('\n').map_or(text.clone(), |line| line.trim_end_matches('\r').to_owned())
             })
             .map_err(|error| format!("target.password: {path}: {error}")),
     }

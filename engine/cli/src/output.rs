@@ -13,10 +13,7 @@ pub(crate) struct JsonLines {
 
 impl JsonLines {
     pub(crate) fn new() -> Self {
-        Self {
-            out: io::stdout().lock(),
-            line: Vec::new(),
-        }
+        Self { out: io::stdout().lock(), line: Vec::new() }
     }
 }
 
@@ -26,9 +23,6 @@ impl Sink for JsonLines {
         serde_json::to_writer(&mut self.line, record).expect("a record is JSON");
         self.line.push(b'\n');
         // A reader that is gone is no error of ours; the run ends.
-        self.out
-            .write_all(&self.line)
-            .and_then(|()| self.out.flush())
-            .is_ok()
+        self.out.write_all(&self.line).and_then(|()| self.out.flush()).is_ok()
     }
 }

@@ -37,11 +37,7 @@ pub fn bucket_lower_us(value_us: u64) -> u64 {
 
 /// Width of the bucket that holds `value_us`; a power of two.
 pub fn bucket_width_us(value_us: u64) -> u64 {
-    if value_us < UNIT_BUCKETS_US {
-        1
-    } else {
-        1 << (value_us.ilog2() - 10)
-    }
+    if value_us < UNIT_BUCKETS_US { 1 } else { 1 << (value_us.ilog2() - 10) }
 }
 
 #[cfg(test)]
@@ -58,17 +54,10 @@ mod tests {
     #[test]
     fn a_bucket_is_never_wider_than_a_thousandth_of_its_value() {
         for exponent in 11..31 {
-            for value in [
-                1u64 << exponent,
-                (1 << exponent) + 12345 % (1 << exponent),
-                (2 << exponent) - 1,
-            ] {
+            for value in [1u64 << exponent, (1 << exponent) + 12345 % (1 << exponent), (2 << exponent) - 1] {
                 let (lower, width) = (bucket_lower_us(value), bucket_width_us(value));
                 assert!(lower <= value && value < lower + width, "{value}");
-                assert!(
-                    width as f64 <= lower as f64 / 1000.0,
-                    "{value}: {width} of {lower}"
-                );
+                assert!(width as f64 <= lower as f64 / 1000.0, "{value}: {width} of {lower}");
             }
         }
     }

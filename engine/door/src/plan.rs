@@ -262,12 +262,7 @@ pub enum Start {
 
 /// A line on standard input after the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    tag = "type",
-    content = "data",
-    rename_all = "snake_case",
-    deny_unknown_fields
-)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     /// Start the clock.
     Start {
@@ -288,10 +283,7 @@ pub struct Client {
 
 impl Default for Client {
     fn default() -> Self {
-        Self {
-            workers: 1,
-            scheduling: Scheduling::Normal,
-        }
+        Self { workers: 1, scheduling: Scheduling::Normal }
     }
 }
 
@@ -319,11 +311,7 @@ pub struct Report {
 
 impl Default for Report {
     fn default() -> Self {
-        Self {
-            interval_us: 1_000_000,
-            tick_us: 100_000,
-            statements_us: 5_000_000,
-        }
+        Self { interval_us: 1_000_000, tick_us: 100_000, statements_us: 5_000_000 }
     }
 }
 
@@ -337,9 +325,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self {
-            codes: vec![1213, 1020, 1205],
-        }
+        Self { codes: vec![1213, 1020, 1205] }
     }
 }
 
@@ -392,74 +378,19 @@ impl Plan {
             }
         };
         let options = &self.workload.options;
-        within(
-            "schema",
-            self.schema.into(),
-            crate::SCHEMA_VERSION.into(),
-            crate::SCHEMA_VERSION.into(),
-        );
-        within(
-            "load.connections",
-            self.load.connections.into(),
-            1,
-            limits::CONNECTIONS.into(),
-        );
-        within(
-            "client.workers",
-            self.client.workers.into(),
-            1,
-            limits::WORKERS.into(),
-        );
-        within(
-            "phases.measure_us",
-            self.phases.measure_us,
-            1_000,
-            limits::DURATION_US,
-        );
+        within("schema", self.schema.into(), crate::SCHEMA_VERSION.into(), crate::SCHEMA_VERSION.into());
+        within("load.connections", self.load.connections.into(), 1, limits::CONNECTIONS.into());
+        within("client.workers", self.client.workers.into(), 1, limits::WORKERS.into());
+        within("phases.measure_us", self.phases.measure_us, 1_000, limits::DURATION_US);
         within("phases.warmup_us", self.phases.warmup_us, 0, limits::DURATION_US);
-        within(
-            "report.interval_us",
-            self.report.interval_us,
-            10_000,
-            limits::DURATION_US,
-        );
-        within(
-            "report.statements_us",
-            self.report.statements_us,
-            10_000,
-            limits::DURATION_US,
-        );
-        within(
-            "workload.options.tables",
-            options.tables.into(),
-            1,
-            limits::TABLES.into(),
-        );
-        within(
-            "workload.options.table_size",
-            options.table_size.into(),
-            1,
-            limits::TABLE_SIZE.into(),
-        );
-        within(
-            "workload.options.range_size",
-            options.range_size.into(),
-            1,
-            limits::TABLE_SIZE.into(),
-        );
-        within(
-            "loading.streams",
-            self.loading.streams.into(),
-            1,
-            limits::STREAMS.into(),
-        );
+        within("report.interval_us", self.report.interval_us, 10_000, limits::DURATION_US);
+        within("report.statements_us", self.report.statements_us, 10_000, limits::DURATION_US);
+        within("workload.options.tables", options.tables.into(), 1, limits::TABLES.into());
+        within("workload.options.table_size", options.table_size.into(), 1, limits::TABLE_SIZE.into());
+        within("workload.options.range_size", options.range_size.into(), 1, limits::TABLE_SIZE.into());
+        within("loading.streams", self.loading.streams.into(), 1, limits::STREAMS.into());
         within("segment.count", self.segment.count.into(), 1, 10_000);
-        within(
-            "segment.index",
-            self.segment.index.into(),
-            0,
-            self.segment.count.max(1) as u64 - 1,
-        );
+        within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
         if self.report.tick_us != 0 {
             within("report.tick_us", self.report.tick_us, 10_000, limits::DURATION_US);
         }

@@ -79,21 +79,15 @@ mod tests {
         for _ in 0..100_000 {
             cells[rng.below(10) as usize] += 1;
         }
-        let chi_square: f64 = cells
-            .iter()
-            .map(|&seen| (f64::from(seen) - 1e4).powi(2) / 1e4)
-            .sum();
+        let chi_square: f64 = cells.iter().map(|&seen| (f64::from(seen) - 1e4).powi(2) / 1e4).sum();
         assert!(chi_square < 27.9, "{cells:?}");
     }
 
     #[test]
     fn unit_stays_below_one() {
         let mut rng = Rng::new(3, &[]);
-        let mean = (0..100_000)
-            .map(|_| rng.unit())
-            .inspect(|u| assert!((0.0..1.0).contains(u)))
-            .sum::<f64>()
-            / 1e5;
+        let mean =
+            (0..100_000).map(|_| rng.unit()).inspect(|u| assert!((0.0..1.0).contains(u))).sum::<f64>() / 1e5;
         assert!((mean - 0.5).abs() < 0.005, "{mean}");
     }
 }

@@ -21,11 +21,7 @@ pub struct Row {
 /// The row `id` of table number `table`, both from 1.
 pub fn row(seed: u64, table: u32, id: u32, keys: Keys) -> Row {
     let mut rng = Rng::new(seed, &[u64::from(table), u64::from(id)]);
-    Row {
-        k: keys.draw(&mut rng),
-        c: text::c(&mut rng),
-        pad: text::pad(&mut rng),
-    }
+    Row { k: keys.draw(&mut rng), c: text::c(&mut rng), pad: text::pad(&mut rng) }
 }
 
 #[cfg(test)]

@@ -28,9 +28,7 @@ impl Clock {
 
 /// Wall time now, microseconds since 1970.
 pub fn unix_us() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_micros() as u64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
 /// The instant that has wall time `at_unix_us`; now, when that is past. Converted once, so that a clock that is

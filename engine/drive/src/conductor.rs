@@ -48,14 +48,7 @@ pub fn run(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -> En
 /// # Panics
 /// For another target: the caller has looked.
 pub(crate) fn mysql_connector(target: &Target, password: &str) -> MysqlConnector {
-    let Target::Mysql {
-        endpoint,
-        user,
-        database,
-        connect_timeout_us,
-        ..
-    } = target
-    else {
+    let Target::Mysql { endpoint, user, database, connect_timeout_us, .. } = target else {
         panic!("not a MySQL target: {target:?}");
     };
     MysqlConnector {
@@ -146,12 +139,8 @@ impl Conductor<'_> {
     /// Collects the workers' reports and waits for the order to start. `None` when it does not come to that.
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
         let mut waiting = self.plan.client.workers;
-        let mut ready = Ready {
-            connections: 0,
-            connect_us: 0,
-            server_version: String::new(),
-            prepared_statements: 0,
-        };
+        let mut ready =
+            Ready { connections: 0, connect_us: 0, server_version: String::new(), prepared_statements: 0 };
         let mut ordered = matches!(self.plan.start, Start::AtOnce).then(Instant::now);
         let mut deadline = None;
         while waiting > 0 || ordered.is_none() {
@@ -216,12 +205,7 @@ impl Conductor<'_> {
         self.write_phase(0, start_unix_us);
         while self.working > 0 {
             let message = self.inbox.messages.recv().expect("the inbox holds a sender");
-            let Message::Closed {
-                bound,
-                closed,
-                generator,
-            } = message
-            else {
+            let Message::Closed { bound, closed, generator } = message else {
                 self.handle(message);
                 continue;
             };
@@ -251,14 +235,8 @@ impl Conductor<'_> {
     /// Everything that is handled alike before and after the start.
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Stop(reason) => self.end_early(Ended {
-                reason,
-                failure: None,
-            }),
-            Message::Failed(reason, failure) => self.end_early(Ended {
-                reason,
-                failure: Some(failure),
-            }),
+            Message::Stop(reason) => self.end_early(Ended { reason, failure: None }),
+            Message::Failed(reason, failure) => self.end_early(Ended { reason, failure: Some(failure) }),
             Message::Warning(warning) => self.write(Record::Warning(warning)),
             Message::Finished => self.working -= 1,
             Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
@@ -280,21 +258,14 @@ impl Conductor<'_> {
     fn write_phase(&mut self, at: Nanos, start_unix_us: u64) {
         if let Some(phase) = self.timeline.phase_at(at) {
             let at_us = at / 1000;
-            self.write(Record::Phase(Phase {
-                name: phase.name,
-                at_us,
-                at_unix_us: start_unix_us + at_us,
-            }));
+            self.write(Record::Phase(Phase { name: phase.name, at_us, at_unix_us: start_unix_us + at_us }));
         }
     }
 
     fn write(&mut self, record: Record) {
         if self.listening && !self.sink.record(&record) {
             self.listening = false;
-            self.end_early(Ended {
-                reason: EndReason::Abandoned,
-                failure: None,
-            });
+            self.end_early(Ended { reason: EndReason::Abandoned, failure: None });
         }
     }
 
@@ -308,10 +279,7 @@ impl Conductor<'_> {
                     .into(),
             }));
         }
-        let ended = self.ended.clone().unwrap_or(Ended {
-            reason: EndReason::TimeLimit,
-            failure: None,
-        });
+        let ended = self.ended.clone().unwrap_or(Ended { reason: EndReason::TimeLimit, failure: None });
         self.write(Record::End(Box::new(End {
             reason: ended.reason,
             failure: ended.failure.clone(),

@@ -16,11 +16,7 @@ pub(crate) enum Message {
     /// A worker has opened all its connections.
     Ready(WorkerReady),
     /// A worker has closed a span.
-    Closed {
-        bound: Nanos,
-        closed: Box<Closed>,
-        generator: Option<Generator>,
-    },
+    Closed { bound: Nanos, closed: Box<Closed>, generator: Option<Generator> },
     /// Something makes the measurement worth less.
     Warning(Warning),
     /// A worker cannot go on.

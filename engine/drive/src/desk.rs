@@ -63,9 +63,7 @@ impl Desk {
         stop_at: Arc<StopAt>,
         messages: Sender<Message>,
     ) -> Self {
-        let next_due = arrivals
-            .as_mut()
-            .map_or(Nanos::MAX, |arrivals| arrivals.next_due());
+        let next_due = arrivals.as_mut().map_or(Nanos::MAX, |arrivals| arrivals.next_due());
         let watch = Watch {
             cpu: machine::thread_cpu(),
             run_queue_wait: machine::thread_run_queue_wait(),
@@ -73,13 +71,7 @@ impl Desk {
         };
         Self {
             clock,
-            state: RefCell::new(State {
-                gauge,
-                arrivals,
-                next_due,
-                backlog: VecDeque::new(),
-                settle_at: 0,
-            }),
+            state: RefCell::new(State { gauge, arrivals, next_due, backlog: VecDeque::new(), settle_at: 0 }),
             news: Notify::new(),
             stop_at,
             messages,
@@ -172,21 +164,14 @@ impl Desk {
         while state.next_due <= now && !state.gauge.is_over() {
             state.gauge.due(state.next_due);
             state.backlog.push_back(state.next_due);
-            state.next_due = state
-                .arrivals
-                .as_mut()
-                .map_or(Nanos::MAX, |arrivals| arrivals.next_due());
+            state.next_due = state.arrivals.as_mut().map_or(Nanos::MAX, |arrivals| arrivals.next_due());
             self.news.notify_one();
         }
         state.gauge.advance(now);
         for (bound, closed) in state.gauge.take_closed() {
             let generator = closed.interval.is_some().then(|| self.generator(now));
             // Without a conductor the run is over anyway.
-            let _ = self.messages.send(Message::Closed {
-                bound,
-                closed: Box::new(closed),
-                generator,
-            });
+            let _ = self.messages.send(Message::Closed { bound, closed: Box::new(closed), generator });
         }
         state.settle_at = state.next_due.min(state.gauge.next_bound().unwrap_or(Nanos::MAX));
     }

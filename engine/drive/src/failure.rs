@@ -32,11 +32,7 @@ pub(crate) fn code(error: &WireError) -> u16 {
 }
 
 fn failure(error: &WireError, hint: Option<&str>) -> Failure {
-    Failure {
-        code: error.code(),
-        text: error.to_string(),
-        hint: hint.map(str::to_owned),
-    }
+    Failure { code: error.code(), text: error.to_string(), hint: hint.map(str::to_owned) }
 }
 
 fn hint(error: &WireError) -> Option<&'static str> {

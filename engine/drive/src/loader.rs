@@ -27,16 +27,12 @@ use crate::{Ended, Sink};
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
 /// place is a conflict, and nothing is changed.
 pub fn prepare(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    with_runtime(plan, password, inbox, sink, |job| {
-        Box::pin(async move { job.prepare().await })
-    })
+    with_runtime(plan, password, inbox, sink, |job| Box::pin(async move { job.prepare().await }))
 }
 
 /// Drops the plan's tables, as far as dbdyno made them.
 pub fn cleanup(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    with_runtime(plan, password, inbox, sink, |job| {
-        Box::pin(async move { job.cleanup().await })
-    })
+    with_runtime(plan, password, inbox, sink, |job| Box::pin(async move { job.cleanup().await }))
 }
 
 type Outcome = Result<(), (EndReason, Failure)>;
@@ -110,14 +106,9 @@ impl Job<'_> {
         let there = self.existing(&mut connection).await?;
         self.refuse_conflicts(&there)?;
         let missing: Vec<u32> = (1..=schema.tables())
-            .filter(|&table| {
-                there
-                    .get(&schema.name(table))
-                    .is_none_or(|comment| *comment == LOADING)
-            })
+            .filter(|&table| there.get(&schema.name(table)).is_none_or(|comment| *comment == LOADING))
             .collect();
-        self.rows_planned
-            .set(missing.len() as u64 * u64::from(schema.rows()));
+        self.rows_planned.set(missing.len() as u64 * u64::from(schema.rows()));
         for table in 1..=schema.tables() {
             if !missing.contains(&table) {
                 self.report(LoadingStep::Kept, table);
@@ -129,8 +120,7 @@ impl Job<'_> {
             query(&mut connection, &schema.create(table)).await?;
             self.report(LoadingStep::Created, table);
         }
-        self.in_streams(pieces(&missing, schema.rows(), self.streams))
-            .await?;
+        self.in_streams(pieces(&missing, schema.rows(), self.streams)).await?;
         self.finish_tables(missing).await?;
         connection.close().await;
         Ok(())
@@ -161,12 +151,8 @@ impl Job<'_> {
         let (progress, mut loaded) = tokio::sync::mpsc::unbounded_channel();
         let mut streams = JoinSet::new();
         for _ in 0..self.streams.min(wanted) {
-            let stream = fill(
-                self.connect().await?,
-                Rc::clone(&self.schema),
-                Rc::clone(&pieces),
-                progress.clone(),
-            );
+            let stream =
+                fill(self.connect().await?, Rc::clone(&self.schema), Rc::clone(&pieces), progress.clone());
             streams.spawn_local(stream);
         }
         drop(progress);
@@ -188,12 +174,8 @@ impl Job<'_> {
         let (progress, mut finished) = tokio::sync::mpsc::unbounded_channel();
         let mut streams = JoinSet::new();
         for _ in 0..self.streams.min(wanted) {
-            let stream = finish(
-                self.connect().await?,
-                Rc::clone(&self.schema),
-                Rc::clone(&tables),
-                progress.clone(),
-            );
+            let stream =
+                finish(self.connect().await?, Rc::clone(&self.schema), Rc::clone(&tables), progress.clone());
             streams.spawn_local(stream);
         }
         drop(progress);
@@ -208,10 +190,7 @@ impl Job<'_> {
     }
 
     async fn connect(&self) -> Result<dbdyno_wire::mysql::MysqlConnection, (EndReason, Failure)> {
-        self.connector
-            .connect()
-            .await
-            .map_err(|error| failure::connecting(&error))
+        self.connector.connect().await.map_err(|error| failure::connecting(&error))
     }
 
     /// Comments of the tables that are there, by name.
@@ -220,10 +199,7 @@ impl Job<'_> {
         connection: &mut impl Connection,
     ) -> Result<BTreeMap<String, String>, (EndReason, Failure)> {
         let sql = self.schema.existing();
-        let rows = connection
-            .rows(&sql)
-            .await
-            .map_err(|error| failure::working(&error, &sql))?;
+        let rows = connection.rows(&sql).await.map_err(|error| failure::working(&error, &sql))?;
         let pair = |row: Vec<Option<String>>| {
             let mut columns = row.into_iter().map(Option::unwrap_or_default);
             Some((columns.next()?, columns.next()?))
@@ -238,11 +214,7 @@ impl Job<'_> {
             .filter_map(|name| {
                 let comment = there.get(&name)?;
                 let fits = *comment == mark || *comment == LOADING;
-                let made = if comment.starts_with(MARK) {
-                    comment.as_str()
-                } else {
-                    "not made by dbdyno"
-                };
+                let made = if comment.starts_with(MARK) { comment.as_str() } else { "not made by dbdyno" };
                 (!fits).then(|| format!("{name} ({made})"))
             })
             .collect();
@@ -256,14 +228,7 @@ impl Job<'_> {
         );
         let hint = "name another schema, or drop these tables yourself; dbdyno drops only what it made, \
                     with cleanup and the options they were made with";
-        Err((
-            EndReason::DataConflict,
-            Failure {
-                code: None,
-                text,
-                hint: Some(hint.into()),
-            },
-        ))
+        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()) }))
     }
 
     fn check_stop(&self) -> Outcome {
@@ -273,14 +238,9 @@ impl Job<'_> {
             _ => None,
         });
         match stop {
-            Some(reason) => Err((
-                reason,
-                Failure {
-                    code: None,
-                    text: "stopped while loading".into(),
-                    hint: None,
-                },
-            )),
+            Some(reason) => {
+                Err((reason, Failure { code: None, text: "stopped while loading".into(), hint: None }))
+            }
             None => Ok(()),
         }
     }
@@ -306,19 +266,9 @@ impl Job<'_> {
 
 /// Cuts tables into pieces: whole ones where there are at least two per stream, and one per stream otherwise.
 fn pieces(tables: &[u32], rows: u32, streams: u32) -> Vec<Piece> {
-    let cuts = if tables.len() as u32 >= 2 * streams {
-        1
-    } else {
-        u64::from(streams.min(rows))
-    };
+    let cuts = if tables.len() as u32 >= 2 * streams { 1 } else { u64::from(streams.min(rows)) };
     let edge = |cut: u64| (u64::from(rows) * cut / cuts) as u32;
-    let cut = |table| {
-        (0..cuts).map(move |cut| Piece {
-            table,
-            first: edge(cut) + 1,
-            last: edge(cut + 1),
-        })
-    };
+    let cut = |table| (0..cuts).map(move |cut| Piece { table, first: edge(cut) + 1, last: edge(cut + 1) });
     tables.iter().flat_map(|&table| cut(table)).collect()
 }
 
@@ -331,11 +281,7 @@ async fn fill<C: Connection>(
     pieces: Pieces,
     progress: Progress<(u32, u64)>,
 ) -> Outcome {
-    query(
-        &mut connection,
-        "SET SESSION unique_checks = 0, foreign_key_checks = 0",
-    )
-    .await?;
+    query(&mut connection, "SET SESSION unique_checks = 0, foreign_key_checks = 0").await?;
     let mut sql = Vec::new();
     loop {
         let Some(Piece { table, first, last }) = pieces.borrow_mut().pop_front() else {
@@ -367,10 +313,7 @@ async fn finish<C: Connection>(
             break;
         };
         let index = schema.create_index(table);
-        for sql in index
-            .into_iter()
-            .chain([schema.set_mark(table), schema.analyze(table)])
-        {
+        for sql in index.into_iter().chain([schema.set_mark(table), schema.analyze(table)]) {
             query(&mut connection, &sql).await?;
         }
         let _ = progress.send(table);

@@ -37,11 +37,7 @@ fn cpu(clock: ClockId) -> Duration {
 pub(crate) fn thread_run_queue_wait() -> Duration {
     // Fields: time on CPU, time waiting, slices (kernel documentation, scheduler/sched-stats).
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let wait_ns = schedstat
-        .split_ascii_whitespace()
-        .nth(1)
-        .and_then(|field| field.parse().ok())
-        .unwrap_or(0);
+    let wait_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);
     Duration::from_nanos(wait_ns)
 }
 

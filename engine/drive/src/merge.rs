@@ -81,18 +81,10 @@ impl Merge {
     }
 
     fn complete(&mut self, bound: Nanos, partial: Partial) -> Complete {
-        let Closed {
-            tick_events,
-            interval,
-            window,
-            accounting,
-        } = partial.closed;
+        let Closed { tick_events, interval, window, accounting } = partial.closed;
         let mut records = Vec::new();
         if self.ticks {
-            records.push(Record::Tick(Tick {
-                at_us: bound / 1000,
-                events: tick_events,
-            }));
+            records.push(Record::Tick(Tick { at_us: bound / 1000, events: tick_events }));
         }
         let phase = interval.as_ref().map(|span| span.phase);
         records.extend(interval.map(|span| self.interval(span, partial.generator)));
@@ -106,9 +98,7 @@ impl Merge {
 
     fn interval(&mut self, span: Span, generator: Generator) -> Record {
         let (_, end, totals) =
-            self.totals
-                .entry(span.phase)
-                .or_insert((span.start, span.end, Totals::default()));
+            self.totals.entry(span.phase).or_insert((span.start, span.end, Totals::default()));
         *end = span.end;
         totals.add(&span);
         if span.phase == PhaseName::Measure {
@@ -132,11 +122,8 @@ impl Merge {
     }
 
     fn statements(&self, window: Window) -> Option<Record> {
-        let stats = self
-            .kinds
-            .iter()
-            .zip(window.kinds)
-            .filter(|(_, taken)| taken.latency.buckets.count() > 0);
+        let stats =
+            self.kinds.iter().zip(window.kinds).filter(|(_, taken)| taken.latency.buckets.count() > 0);
         let kinds: BTreeMap<_, _> = stats
             .map(|(kind, taken)| {
                 let stats = StatementStats {
@@ -149,15 +136,9 @@ impl Merge {
                 ((*kind).to_owned(), stats)
             })
             .collect();
-        let (start_us, end_us) = (window.start / 1000, window.end / 1000);
-        (!kinds.is_empty()).then(|| {
-            Record::Statements(Statements {
-                phase: window.phase,
-                start_us,
-                end_us,
-                kinds,
-            })
-        })
+        let (phase, start_us, end_us) = (window.phase, window.start / 1000, window.end / 1000);
+        let statements = Statements { phase, start_us, end_us, kinds };
+        (!statements.kinds.is_empty()).then_some(Record::Statements(statements))
     }
 
     /// Whether the generator was short of CPU in more than half of the measured intervals.
@@ -176,24 +157,10 @@ impl Merge {
             .filter_map(|(phase, totals)| Some((phase, totals, self.accounting.get(phase)?)));
         complete
             .map(|(&phase, (start, end, totals), accounting)| {
-                let Accounting {
-                    due,
-                    done,
-                    failed,
-                    dropped,
-                    unfinished,
-                } = *accounting;
-                assert_eq!(
-                    due,
-                    done + failed + dropped + unfinished,
-                    "{phase:?}: {accounting:?}"
-                );
+                let Accounting { due, done, failed, dropped, unfinished } = *accounting;
+                assert_eq!(due, done + failed + dropped + unfinished, "{phase:?}: {accounting:?}");
                 assert_eq!(done, totals.counts.events, "{phase:?}: the sum of the intervals");
-                assert_eq!(
-                    done,
-                    totals.latency.buckets.count(),
-                    "{phase:?}: the latency histogram"
-                );
+                assert_eq!(done, totals.latency.buckets.count(), "{phase:?}: the latency histogram");
                 (phase, phase_totals(*start, *end, totals, accounting.clone()))
             })
             .collect()

@@ -20,14 +20,9 @@ impl Timer {
     /// Must be called inside a runtime.
     #[allow(unsafe_code)] // tokio asks for a promise about the descriptor.
     pub(crate) fn new() -> io::Result<Self> {
-        let fd = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
-        )?;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // SAFETY: an OwnedFd is open, and the same, for as long as it lives; the AsyncFd owns it.
-        Ok(Self {
-            fd: unsafe { AsyncFd::register(fd)? },
-        })
+        Ok(Self { fd: unsafe { AsyncFd::register(fd)? } })
     }
 
     /// Returns at `at`, or a little after; at once when it is past.
@@ -37,17 +32,8 @@ impl Timer {
             if left.is_zero() {
                 return Ok(());
             }
-            let value = Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: left.subsec_nanos().into(),
-            };
-            let once = Itimerspec {
-                it_interval: Timespec {
-                    tv_sec: 0,
-                    tv_nsec: 0,
-                },
-                it_value: value,
-            };
+            let value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
             timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &once)?;
             // Setting the timer again clears an expiry that nobody read, so the count needs no read.
             self.fd.readable().await?.clear_ready();

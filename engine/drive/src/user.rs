@@ -65,18 +65,13 @@ impl<C: Connection> User<C> {
             };
             let now = self.desk.now();
             let code = failure::code(&error);
-            let retried = error
-                .code()
-                .is_some_and(|code| self.script.retry_codes.contains(&code));
+            let retried = error.code().is_some_and(|code| self.script.retry_codes.contains(&code));
             self.desk.error(now, &code.to_string(), retried);
             if !retried {
                 return Err(failure::working(&error, &self.last_sql()));
             }
             // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
-            self.connection
-                .query(b"ROLLBACK")
-                .await
-                .map_err(|error| failure::working(&error, "ROLLBACK"))?;
+            self.connection.query(b"ROLLBACK").await.map_err(|error| failure::working(&error, "ROLLBACK"))?;
             sent = self.desk.now();
             self.desk.other_statement(sent);
         }
@@ -105,12 +100,7 @@ impl<C: Connection> User<C> {
 
     fn last_sql(&self) -> String {
         let statement = self.event.last().statement;
-        self.script
-            .oltp
-            .statements()
-            .nth(statement)
-            .map(|(_, sql)| sql)
-            .unwrap_or_default()
+        self.script.oltp.statements().nth(statement).map(|(_, sql)| sql).unwrap_or_default()
     }
 }
 

@@ -64,11 +64,7 @@ impl<C: Connector> Worker<C> {
         if let Err(error) = result {
             let text = format!("a worker could not start: {error}");
             let hint = "raise the limit on open files (ulimit -n)".to_owned();
-            let failure = Failure {
-                code: None,
-                text,
-                hint: Some(hint),
-            };
+            let failure = Failure { code: None, text, hint: Some(hint) };
             // Without a conductor nobody waits for either message.
             let _ = messages.send(Message::Failed(EndReason::ConnectFailed, failure));
         }
@@ -91,11 +87,7 @@ impl<C: Connector> Worker<C> {
             }
         };
         self.report_ready(&connections, &ways);
-        match signal
-            .wait_for(|signal| !matches!(signal, Signal::Wait))
-            .await
-            .map(|signal| *signal)
-        {
+        match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
             Ok(Signal::Go(start)) => self.play(connections, ways, start).await,
             _ => Ok(()),
         }
@@ -118,10 +110,7 @@ impl<C: Connector> Worker<C> {
         let prepared = ways.iter().filter(|way| matches!(way, Way::Prepared(_))).count();
         let _ = self.messages.send(Message::Ready(WorkerReady {
             connections: connections.len() as u32,
-            server_version: connections
-                .first()
-                .map(|c| c.server_version().to_owned())
-                .unwrap_or_default(),
+            server_version: connections.first().map(|c| c.server_version().to_owned()).unwrap_or_default(),
             prepared_statements: (prepared * connections.len()) as u64,
         }));
     }
@@ -156,39 +145,18 @@ impl<C: Connector> Worker<C> {
         timer.until(start).await?;
         let clock = Clock::starting_at(start);
         let due = arrivals(&plan.load.shape, self.index.into(), self.count.into(), plan.seed);
-        let gauge = Gauge::new(
-            Timeline::new(&plan.phases, &plan.report),
-            self.oltp.shares().len(),
-            due.is_some(),
-        );
+        let gauge =
+            Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), due.is_some());
         // Tasks of a LocalSet must be 'static, and the conductor keeps its own handle of the same counter.
-        let desk = Rc::new(Desk::new(
-            clock,
-            gauge,
-            due,
-            Arc::clone(&self.stop_at),
-            self.messages.clone(),
-        ));
-        let script = Rc::new(Script {
-            oltp: self.oltp,
-            ways,
-            retry_codes: plan.retry.codes.clone(),
-        });
+        let desk = Rc::new(Desk::new(clock, gauge, due, Arc::clone(&self.stop_at), self.messages.clone()));
+        let script = Rc::new(Script { oltp: self.oltp, ways, retry_codes: plan.retry.codes.clone() });
 
         let mut users = JoinSet::new();
         for (number, connection) in connections.into_iter().enumerate() {
             let user = number as u64 * u64::from(self.count) + u64::from(self.index);
-            let event = script
-                .oltp
-                .events(Rng::new(plan.seed, &[u64::from_be_bytes(*b"virtuser"), user]));
+            let event = script.oltp.events(Rng::new(plan.seed, &[u64::from_be_bytes(*b"virtuser"), user]));
             users.spawn_local(
-                User {
-                    connection,
-                    desk: Rc::clone(&desk),
-                    script: Rc::clone(&script),
-                    event,
-                }
-                .play(),
+                User { connection, desk: Rc::clone(&desk), script: Rc::clone(&script), event }.play(),
             );
         }
         let mut at = 0;
@@ -238,10 +206,7 @@ mod tests {
     #[test]
     fn shares_add_up() {
         for (total, count) in [(10, 3), (3, 10), (1, 1), (64, 7)] {
-            assert_eq!(
-                (0..count).map(|index| share(total, index, count)).sum::<u32>(),
-                total
-            );
+            assert_eq!((0..count).map(|index| share(total, index, count)).sum::<u32>(), total);
         }
     }
 }

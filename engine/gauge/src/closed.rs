@@ -147,13 +147,7 @@ fn add_errors(errors: &mut BTreeMap<String, u64>, other: &BTreeMap<String, u64>)
 }
 
 fn add_accounting(accounting: &mut Accounting, other: &Accounting) {
-    let Accounting {
-        due,
-        done,
-        failed,
-        dropped,
-        unfinished,
-    } = other;
+    let Accounting { due, done, failed, dropped, unfinished } = other;
     accounting.due += due;
     accounting.done += done;
     accounting.failed += failed;

@@ -184,9 +184,7 @@ impl Gauge {
     pub fn stop_at(&mut self, at: Nanos) {
         self.timeline.truncate(at);
         // The end of the last closed tick lies inside the tick that is open.
-        self.bound = self
-            .bound
-            .and_then(|_| self.timeline.bound_after(self.tick_start));
+        self.bound = self.bound.and_then(|_| self.timeline.bound_after(self.tick_start));
     }
 
     /// Spans closed since the last call, each with the bound at which it ended.
@@ -235,10 +233,7 @@ impl Gauge {
     fn close_accounting(&mut self) -> Accounting {
         let mut accounting = std::mem::take(&mut self.accounting);
         let ended = accounting.done + accounting.failed + accounting.dropped;
-        assert!(
-            ended <= accounting.due,
-            "more events ended than were due: {accounting:?}"
-        );
+        assert!(ended <= accounting.due, "more events ended than were due: {accounting:?}");
         accounting.unfinished = accounting.due - ended;
         self.accounting.due = accounting.unfinished;
         accounting
@@ -257,16 +252,8 @@ mod tests {
 
     /// 100 ms of warm-up and 300 ms of measurement in intervals of 100 ms.
     fn gauge(open_loop: bool) -> Gauge {
-        let phases = Phases {
-            warmup_us: 100_000,
-            measure_us: 300_000,
-            drain_us: 0,
-        };
-        let report = Report {
-            interval_us: 100_000,
-            tick_us: 50_000,
-            statements_us: 200_000,
-        };
+        let phases = Phases { warmup_us: 100_000, measure_us: 300_000, drain_us: 0 };
+        let report = Report { interval_us: 100_000, tick_us: 50_000, statements_us: 200_000 };
         Gauge::new(Timeline::new(&phases, &report), 1, open_loop)
     }
 
@@ -280,15 +267,10 @@ mod tests {
         gauge.due(90 * MS);
         gauge.event(event(90 * MS, 100 * MS));
         gauge.advance(400 * MS);
-        let spans: Vec<_> = gauge
-            .take_closed()
-            .into_iter()
-            .filter_map(|(_, closed)| closed.interval)
-            .collect();
-        let seen: Vec<_> = spans
-            .iter()
-            .map(|span| (span.phase, span.start / MS, span.counts.events))
-            .collect();
+        let spans: Vec<_> =
+            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+        let seen: Vec<_> =
+            spans.iter().map(|span| (span.phase, span.start / MS, span.counts.events)).collect();
         assert_eq!(
             seen,
             [
@@ -310,29 +292,10 @@ mod tests {
         gauge.due(150 * MS);
         gauge.event(event(20 * MS, 160 * MS));
         gauge.advance(400 * MS);
-        let accounting: Vec<_> = gauge
-            .take_closed()
-            .into_iter()
-            .filter_map(|(_, closed)| closed.accounting)
-            .collect();
-        assert_eq!(
-            accounting[0],
-            Accounting {
-                due: 4,
-                done: 1,
-                unfinished: 3,
-                ..Default::default()
-            }
-        );
-        assert_eq!(
-            accounting[1],
-            Accounting {
-                due: 4,
-                done: 1,
-                unfinished: 3,
-                ..Default::default()
-            }
-        );
+        let accounting: Vec<_> =
+            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.accounting).collect();
+        assert_eq!(accounting[0], Accounting { due: 4, done: 1, unfinished: 3, ..Default::default() });
+        assert_eq!(accounting[1], Accounting { due: 4, done: 1, unfinished: 3, ..Default::default() });
     }
 
     #[test]
@@ -341,11 +304,7 @@ mod tests {
         gauge.due(399 * MS);
         gauge.event(event(399 * MS, 401 * MS));
         assert!(gauge.is_over());
-        let done: u64 = gauge
-            .take_closed()
-            .iter()
-            .map(|(_, closed)| closed.tick_events)
-            .sum();
+        let done: u64 = gauge.take_closed().iter().map(|(_, closed)| closed.tick_events).sum();
         assert_eq!(done, 0);
     }
 
@@ -353,18 +312,11 @@ mod tests {
     fn latency_counts_from_due_and_service_from_start() {
         let mut gauge = gauge(true);
         gauge.due(100 * MS);
-        gauge.event(Event {
-            due: 100 * MS,
-            start: 140 * MS,
-            end: 150 * MS,
-        });
+        gauge.event(Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
         gauge.advance(400 * MS);
         let mut totals = Totals::default();
-        let spans: Vec<_> = gauge
-            .take_closed()
-            .into_iter()
-            .filter_map(|(_, closed)| closed.interval)
-            .collect();
+        let spans: Vec<_> =
+            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
         spans.iter().for_each(|span| totals.add(span));
         assert_eq!(totals.latency.max_us, Some(50_000.0));
         assert_eq!(totals.counts.late, 1);
@@ -390,11 +342,7 @@ mod tests {
         let closed = gauge.take_closed();
         let window = closed[1].1.window.as_ref().unwrap();
         assert_eq!(
-            (
-                window.kinds[0].rows,
-                window.kinds[0].rows_expected,
-                window.kinds[0].off_contract
-            ),
+            (window.kinds[0].rows, window.kinds[0].rows_expected, window.kinds[0].off_contract),
             (8, 2, 1)
         );
         assert_eq!(closed[1].1.interval.as_ref().unwrap().counts.reads, 3);
@@ -411,10 +359,7 @@ mod tests {
         let last = gauge.take_closed().pop().unwrap();
         assert_eq!(last.0, 130 * MS);
         let span = last.1.interval.unwrap();
-        assert_eq!(
-            (span.start / MS, span.end / MS, span.counts.events),
-            (100, 130, 1)
-        );
+        assert_eq!((span.start / MS, span.end / MS, span.counts.events), (100, 130, 1));
         assert_eq!(last.1.accounting.unwrap().done, 1);
     }
 }

@@ -32,12 +32,7 @@ pub struct Taken {
 impl Default for Histogram {
     fn default() -> Self {
         let hdr = Hdr::new_with_bounds(1, HIGHEST_US, SIGNIFICANT_DIGITS).expect("constant bounds are valid");
-        Self {
-            hdr,
-            sum_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-        }
+        Self { hdr, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 }
 
@@ -61,10 +56,8 @@ impl Histogram {
         if self.hdr.is_empty() {
             return Taken::default();
         }
-        let pairs = self
-            .hdr
-            .iter_recorded()
-            .map(|v| (bucket_lower_us(v.value_iterated_to()), v.count_at_value()));
+        let pairs =
+            self.hdr.iter_recorded().map(|v| (bucket_lower_us(v.value_iterated_to()), v.count_at_value()));
         let taken = Taken {
             buckets: Buckets(pairs.collect()),
             sum_us: self.sum_ns as f64 / 1000.0,
@@ -90,10 +83,7 @@ impl Taken {
 /// Adds the counts of `other` to `buckets`. Both are ascending, and so is the result.
 pub fn merge(buckets: &mut Buckets, other: &Buckets) {
     let mut merged = Vec::with_capacity(buckets.0.len().max(other.0.len()));
-    let (mut left, mut right) = (
-        buckets.0.iter().copied().peekable(),
-        other.0.iter().copied().peekable(),
-    );
+    let (mut left, mut right) = (buckets.0.iter().copied().peekable(), other.0.iter().copied().peekable());
     loop {
         let next = match (left.peek(), right.peek()) {
             (Some(&(a, _)), Some(&(b, _))) if a == b => {
@@ -130,12 +120,7 @@ mod tests {
     fn buckets_are_those_of_the_door() {
         let hdr = Hdr::<u64>::new_with_bounds(1, HIGHEST_US, SIGNIFICANT_DIGITS).unwrap();
         for exponent in 0..31 {
-            for value in [
-                1u64 << exponent,
-                (1 << exponent) + 1,
-                (3 << exponent) / 2,
-                (2 << exponent) - 1,
-            ] {
+            for value in [1u64 << exponent, (1 << exponent) + 1, (3 << exponent) / 2, (2 << exponent) - 1] {
                 assert_eq!(hdr.lowest_equivalent(value), bucket_lower_us(value), "{value}");
                 assert_eq!(hdr.equivalent_range(value), bucket_width_us(value), "{value}");
             }
@@ -150,10 +135,7 @@ mod tests {
         }
         let taken = histogram.take();
         assert_eq!(taken.buckets.0, [(1, 2), (2, 1), (bucket_lower_us(5_000), 1)]);
-        assert_eq!(
-            (taken.sum_us, taken.min_us, taken.max_us),
-            (5_004.0, Some(1.0), Some(5_000.0))
-        );
+        assert_eq!((taken.sum_us, taken.min_us, taken.max_us), (5_004.0, Some(1.0), Some(5_000.0)));
         assert_eq!(histogram.take(), Taken::default());
     }
 

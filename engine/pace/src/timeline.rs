@@ -55,31 +55,14 @@ impl Timeline {
         let (warmup, measure) = (phases.warmup_us * 1000, phases.measure_us * 1000);
         let mut spans = Vec::new();
         if warmup > 0 {
-            spans.push(PhaseSpan {
-                name: PhaseName::Warmup,
-                start: 0,
-                end: warmup,
-            });
+            spans.push(PhaseSpan { name: PhaseName::Warmup, start: 0, end: warmup });
         }
-        spans.push(PhaseSpan {
-            name: PhaseName::Measure,
-            start: warmup,
-            end: warmup + measure,
-        });
+        spans.push(PhaseSpan { name: PhaseName::Measure, start: warmup, end: warmup + measure });
         let interval = report.interval_us * 1000;
-        let tick = if report.tick_us == 0 {
-            interval
-        } else {
-            report.tick_us * 1000
-        };
+        let tick = if report.tick_us == 0 { interval } else { report.tick_us * 1000 };
         let interval = interval.next_multiple_of(tick);
         let window = (report.statements_us * 1000).next_multiple_of(interval);
-        Self {
-            phases: spans,
-            tick,
-            interval,
-            window,
-        }
+        Self { phases: spans, tick, interval, window }
     }
 
     /// All phases in order.
@@ -102,10 +85,7 @@ impl Timeline {
 
     /// The phase that holds `now`.
     pub fn phase_at(&self, now: Nanos) -> Option<PhaseSpan> {
-        self.phases
-            .iter()
-            .copied()
-            .find(|phase| (phase.start..phase.end).contains(&now))
+        self.phases.iter().copied().find(|phase| (phase.start..phase.end).contains(&now))
     }
 
     /// The first bound after `now`; `None` when the run is over.
@@ -132,16 +112,8 @@ mod tests {
 
     fn timeline(warmup_ms: u64, measure_ms: u64, interval_ms: u64, tick_ms: u64) -> Timeline {
         Timeline::new(
-            &Phases {
-                warmup_us: warmup_ms * 1000,
-                measure_us: measure_ms * 1000,
-                drain_us: 0,
-            },
-            &Report {
-                interval_us: interval_ms * 1000,
-                tick_us: tick_ms * 1000,
-                statements_us: 2000 * 1000,
-            },
+            &Phases { warmup_us: warmup_ms * 1000, measure_us: measure_ms * 1000, drain_us: 0 },
+            &Report { interval_us: interval_ms * 1000, tick_us: tick_ms * 1000, statements_us: 2000 * 1000 },
         )
     }
 
@@ -152,14 +124,8 @@ mod tests {
     #[test]
     fn every_phase_starts_its_own_intervals_and_may_end_in_a_short_one() {
         let bounds = bounds(&timeline(150, 250, 100, 0));
-        let seen: Vec<_> = bounds
-            .iter()
-            .map(|bound| (bound.at / MS, bound.phase_end))
-            .collect();
-        assert_eq!(
-            seen,
-            [(100, false), (150, true), (250, false), (350, false), (400, true)]
-        );
+        let seen: Vec<_> = bounds.iter().map(|bound| (bound.at / MS, bound.phase_end)).collect();
+        assert_eq!(seen, [(100, false), (150, true), (250, false), (350, false), (400, true)]);
         assert!(bounds.iter().all(|bound| bound.interval));
         assert_eq!(bounds[1].phase, PhaseName::Warmup);
         assert_eq!(bounds[2].phase, PhaseName::Measure);
@@ -170,11 +136,7 @@ mod tests {
         let bounds = bounds(&timeline(0, 1000, 500, 100));
         assert_eq!(bounds.len(), 10);
         assert_eq!(
-            bounds
-                .iter()
-                .filter(|bound| bound.interval)
-                .map(|b| b.at / MS)
-                .collect::<Vec<_>>(),
+            bounds.iter().filter(|bound| bound.interval).map(|b| b.at / MS).collect::<Vec<_>>(),
             [500, 1000]
         );
     }

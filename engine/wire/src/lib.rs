@@ -114,9 +114,6 @@ async fn within<T>(
 ) -> Result<T, WireError> {
     match tokio::time::timeout(limit, attempt).await {
         Ok(result) => result,
-        Err(_) => Err(WireError::Lost(format!(
-            "{what}: no answer within {:.1} s",
-            limit.as_secs_f64()
-        ))),
+        Err(_) => Err(WireError::Lost(format!("{what}: no answer within {:.1} s", limit.as_secs_f64()))),
     }
 }

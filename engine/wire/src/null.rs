@@ -34,11 +34,7 @@ enum Shape {
 
 impl Shape {
     fn of(sql: &str) -> Self {
-        let verb = sql
-            .split_ascii_whitespace()
-            .next()
-            .unwrap_or_default()
-            .to_ascii_uppercase();
+        let verb = sql.split_ascii_whitespace().next().unwrap_or_default().to_ascii_uppercase();
         match verb.as_str() {
             "SELECT" if sql.contains("BETWEEN") && !sql.contains("SUM(") => Shape::Range,
             "SELECT" => Shape::Row,
@@ -55,11 +51,7 @@ impl Shape {
             (Shape::Nothing, _) => 0,
             _ => 1,
         };
-        Outcome {
-            returns_rows: matches!(self, Shape::Row | Shape::Range),
-            rows,
-            bytes: 0,
-        }
+        Outcome { returns_rows: matches!(self, Shape::Row | Shape::Range), rows, bytes: 0 }
     }
 }
 
@@ -77,11 +69,7 @@ impl Connector for NullConnector {
     type Connection = NullConnection;
 
     async fn connect(&self) -> Result<NullConnection, WireError> {
-        Ok(NullConnection {
-            answer: self.answer,
-            rows: self.rows,
-            statements: Vec::new(),
-        })
+        Ok(NullConnection { answer: self.answer, rows: self.rows, statements: Vec::new() })
     }
 }
 

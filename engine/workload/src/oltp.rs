@@ -81,9 +81,7 @@ impl Oltp {
             tables: options.tables,
             rows: options.table_size,
             range: options.range_size,
-            keys: Keys::Uniform {
-                rows: options.table_size,
-            },
+            keys: Keys::Uniform { rows: options.table_size },
         }
     }
 
@@ -114,38 +112,16 @@ impl Oltp {
 
     /// The transactions of one user.
     pub fn events(&self, rng: Rng) -> Event {
-        let call = Call {
-            kind: 0,
-            statement: 0,
-            values: Vec::new(),
-            rows_expected: 0,
-        };
-        Event {
-            step: 0,
-            table: 1,
-            deleted: 0,
-            rng,
-            call,
-        }
+        let call = Call { kind: 0, statement: 0, values: Vec::new(), rows_expected: 0 };
+        Event { step: 0, table: 1, deleted: 0, rng, call }
     }
 
     fn statement(&self, kind: usize, table: u32) -> usize {
         let before: usize = self.shares[..kind]
             .iter()
-            .map(|share| {
-                if share.kind.has_table() {
-                    self.tables as usize
-                } else {
-                    1
-                }
-            })
+            .map(|share| if share.kind.has_table() { self.tables as usize } else { 1 })
             .sum();
-        before
-            + if self.shares[kind].kind.has_table() {
-                table as usize - 1
-            } else {
-                0
-            }
+        before + if self.shares[kind].kind.has_table() { table as usize - 1 } else { 0 }
     }
 }
 
@@ -158,14 +134,7 @@ fn shares(name: WorkloadName, options: &OltpOptions) -> Vec<Share> {
     let when = |condition: bool, times: u32| if condition { times } else { 0 };
     [
         (Kind::Begin, transaction),
-        (
-            Kind::Point,
-            if point_only {
-                1
-            } else {
-                when(reads, options.point_selects)
-            },
-        ),
+        (Kind::Point, if point_only { 1 } else { when(reads, options.point_selects) }),
         (Kind::SimpleRange, when(ranges, options.simple_ranges)),
         (Kind::SumRange, when(ranges, options.sum_ranges)),
         (Kind::OrderRange, when(ranges, options.order_ranges)),
@@ -285,35 +254,19 @@ mod tests {
 
     #[test]
     fn options_drop_what_they_name() {
-        let options = OltpOptions {
-            skip_trx: true,
-            range_selects: false,
-            delete_inserts: 2,
-            ..Default::default()
-        };
+        let options =
+            OltpOptions { skip_trx: true, range_selects: false, delete_inserts: 2, ..Default::default() };
         let all = kinds(WorkloadName::OltpReadWrite, &options);
         assert_eq!(all.len(), 10 + 2 + 4);
         assert_eq!(all[12..], ["delete", "insert", "delete", "insert"]);
-        assert_eq!(
-            kinds(WorkloadName::OltpPointSelect, &OltpOptions::default()),
-            ["point_select"]
-        );
-        assert_eq!(
-            kinds(WorkloadName::OltpReadOnly, &OltpOptions::default()).len(),
-            16
-        );
-        assert_eq!(
-            kinds(WorkloadName::OltpWriteOnly, &OltpOptions::default()).len(),
-            6
-        );
+        assert_eq!(kinds(WorkloadName::OltpPointSelect, &OltpOptions::default()), ["point_select"]);
+        assert_eq!(kinds(WorkloadName::OltpReadOnly, &OltpOptions::default()).len(), 16);
+        assert_eq!(kinds(WorkloadName::OltpWriteOnly, &OltpOptions::default()).len(), 6);
     }
 
     #[test]
     fn the_deleted_row_comes_back_to_the_same_table() {
-        let options = OltpOptions {
-            tables: 8,
-            ..Default::default()
-        };
+        let options = OltpOptions { tables: 8, ..Default::default() };
         let oltp = Oltp::new(WorkloadName::OltpWriteOnly, &options);
         let statements: Vec<_> = oltp.statements().map(|(_, sql)| sql).collect();
         let mut event = oltp.events(Rng::new(1, &[]));
@@ -321,10 +274,7 @@ mod tests {
             let mut deleted = None;
             while let Some(call) = event.next(&oltp) {
                 let sql = &statements[call.statement];
-                let table = sql
-                    .split("sbtest")
-                    .nth(1)
-                    .map(|rest| rest.split(' ').next().unwrap().to_owned());
+                let table = sql.split("sbtest").nth(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
                 if sql.starts_with("DELETE") {
                     deleted = Some((table, call.values[0].clone()));
                 } else if sql.starts_with("INSERT") {
@@ -336,10 +286,7 @@ mod tests {
 
     #[test]
     fn a_range_at_the_end_promises_what_is_there() {
-        let options = OltpOptions {
-            table_size: 100,
-            ..Default::default()
-        };
+        let options = OltpOptions { table_size: 100, ..Default::default() };
         let oltp = Oltp::new(WorkloadName::OltpReadOnly, &options);
         let mut event = oltp.events(Rng::new(1, &[]));
         while let Some(call) = event.next(&oltp) {

@@ -27,10 +27,7 @@ pub struct Schema {
 impl Schema {
     /// The tables that `options` describe, with rows from `seed`.
     pub fn new(options: &OltpOptions, seed: u64) -> Self {
-        Self {
-            options: options.clone(),
-            seed,
-        }
+        Self { options: options.clone(), seed }
     }
 
     /// Number of tables.
@@ -66,16 +63,8 @@ impl Schema {
 
     /// CREATE TABLE, marked as being loaded.
     pub fn create(&self, table: u32) -> String {
-        let id = if self.options.auto_inc {
-            "INTEGER NOT NULL AUTO_INCREMENT"
-        } else {
-            "INTEGER NOT NULL"
-        };
-        let key = if self.options.secondary {
-            "KEY xid (id)"
-        } else {
-            "PRIMARY KEY (id)"
-        };
+        let id = if self.options.auto_inc { "INTEGER NOT NULL AUTO_INCREMENT" } else { "INTEGER NOT NULL" };
+        let key = if self.options.secondary { "KEY xid (id)" } else { "PRIMARY KEY (id)" };
         format!(
             "CREATE TABLE {name}(id {id}, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
              pad CHAR(60) DEFAULT '' NOT NULL, {key}) ENGINE = {engine} COMMENT = '{LOADING}'",
@@ -87,9 +76,7 @@ impl Schema {
     /// CREATE INDEX on k, where the options ask for it.
     pub fn create_index(&self, table: u32) -> Option<String> {
         let name = self.name(table);
-        self.options
-            .create_secondary
-            .then(|| format!("CREATE INDEX k_{table} ON {name}(k)"))
+        self.options.create_secondary.then(|| format!("CREATE INDEX k_{table} ON {name}(k)"))
     }
 
     /// Declares a table complete.
@@ -141,13 +128,7 @@ mod tests {
 
     #[test]
     fn inserts_cover_every_row_once() {
-        let schema = Schema::new(
-            &OltpOptions {
-                table_size: 6000,
-                ..Default::default()
-            },
-            1,
-        );
+        let schema = Schema::new(&OltpOptions { table_size: 6000, ..Default::default() }, 1);
         let (mut next, mut rows, mut statements) = (1, 0, 0);
         let mut sql = Vec::new();
         while next <= 6000 {
@@ -161,16 +142,8 @@ mod tests {
 
     #[test]
     fn the_mark_names_what_the_content_depends_on() {
-        let mark = |size, seed| {
-            Schema::new(
-                &OltpOptions {
-                    table_size: size,
-                    ..Default::default()
-                },
-                seed,
-            )
-            .mark()
-        };
+        let mark =
+            |size, seed| Schema::new(&OltpOptions { table_size: size, ..Default::default() }, seed).mark();
         assert_ne!(mark(10, 1), mark(11, 1));
         assert_ne!(mark(10, 1), mark(10, 2));
         assert!(mark(10, 1).starts_with(MARK));

@@ -14,11 +14,7 @@ pub struct Constant {
 impl Constant {
     /// Every `count`-th arrival of `rate_per_s`, from number `index` on.
     pub fn new(rate_per_s: f64, index: u64, count: u64) -> Self {
-        Self {
-            gap_ns: 1e9 / rate_per_s,
-            next: index,
-            step: count,
-        }
+        Self { gap_ns: 1e9 / rate_per_s, next: index, step: count }
     }
 }
 
@@ -39,19 +35,13 @@ mod tests {
     fn two_workers_interleave_into_even_gaps() {
         let mut first = Constant::new(1000.0, 0, 2);
         let mut second = Constant::new(1000.0, 1, 2);
-        let due: Vec<_> = (0..2)
-            .flat_map(|_| [first.next_due(), second.next_due()])
-            .collect();
+        let due: Vec<_> = (0..2).flat_map(|_| [first.next_due(), second.next_due()]).collect();
         assert_eq!(due, [0, 1_000_000, 2_000_000, 3_000_000]);
     }
 
     #[test]
     fn no_drift_after_a_day() {
-        let mut arrivals = Constant {
-            gap_ns: 1e9 / 3.0,
-            next: 3 * 86_400,
-            step: 1,
-        };
+        let mut arrivals = Constant { gap_ns: 1e9 / 3.0, next: 3 * 86_400, step: 1 };
         assert_eq!(arrivals.next_due(), 86_400_000_000_000);
     }
 }

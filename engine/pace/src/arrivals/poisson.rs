@@ -16,11 +16,7 @@ pub struct Poisson {
 impl Poisson {
     /// `rate_per_s` events a second on average.
     pub fn new(rate_per_s: f64, rng: Rng) -> Self {
-        Self {
-            mean_gap_ns: 1e9 / rate_per_s,
-            at_ns: 0.0,
-            rng,
-        }
+        Self { mean_gap_ns: 1e9 / rate_per_s, at_ns: 0.0, rng }
     }
 }
 

@@ -83,10 +83,7 @@ async fn finish(socket: &mut Socket, password: &str) -> Result<(), WireError> {
                 }
                 let answer =
                     scramble(password, nonce.strip_suffix(b"\0").unwrap_or(nonce)).unwrap_or_default();
-                send(socket, sequence.wrapping_add(1), |out| {
-                    out.extend_from_slice(&answer)
-                })
-                .await?;
+                send(socket, sequence.wrapping_add(1), |out| out.extend_from_slice(&answer)).await?;
             }
             other => {
                 let first = other.map_or_else(|| "nothing".into(), |(byte, _)| format!("0x{byte:02x}"));
@@ -97,8 +94,7 @@ async fn finish(socket: &mut Socket, password: &str) -> Result<(), WireError> {
 }
 
 fn scramble(password: &str, nonce: &[u8]) -> Option<Vec<u8>> {
-    // A nonce of another length is a server that does not speak this method; it then refuses the empty answer.
-    scramble_native(nonce.try_into().ok()?, password.as_bytes()).map(|data| data.to_vec())
+    scramble_native(nonce, password.as_bytes()).map(|answer| answer.to_vec())
 }
 
 fn unsupported(plugin: &[u8]) -> WireError {
@@ -124,9 +120,7 @@ async fn read_packet(socket: &mut Socket) -> Result<(u8, Vec<u8>), WireError> {
         };
         let length = u32::from_le_bytes([a, b, c, 0]) as usize;
         if length > PACKET_MAX {
-            return Err(Trouble::Wire(WireError::Protocol(format!(
-                "a login packet of {length} bytes"
-            ))));
+            return Err(Trouble::Wire(WireError::Protocol(format!("a login packet of {length} bytes"))));
         }
         Ok((bytes.len() >= 4 + length).then(|| (sequence, bytes[4..4 + length].to_vec())))
     });

@@ -21,10 +21,7 @@ pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) 
     out.extend_from_slice(&[0, 0, 0, sequence]);
     body(out);
     let length = out.len() - header - 4;
-    assert!(
-        length <= PAYLOAD_MAX,
-        "a packet of {length} bytes; the largest is {PAYLOAD_MAX}"
-    );
+    assert!(length <= PAYLOAD_MAX, "a packet of {length} bytes; the largest is {PAYLOAD_MAX}");
     out[header..header + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
 }
 
@@ -120,10 +117,7 @@ mod tests {
         execute(&mut first, 3, &values, true);
         let head = b"\x17\x03\x00\x00\x00\x00\x01\x00\x00\x00\x00";
         assert_eq!(&first[4..15], head);
-        assert_eq!(
-            &first[15..],
-            b"\x01\x08\x00\xfd\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02ab"
-        );
+        assert_eq!(&first[15..], b"\x01\x08\x00\xfd\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02ab");
         let mut second = Vec::new();
         execute(&mut second, 3, &values, false);
         assert_eq!(&second[15..], b"\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02ab");

@@ -99,10 +99,7 @@ impl MysqlConnection {
     /// Sends what is in `out` and skims the answer with `skim`.
     async fn exchange(&mut self, skim: &mut Skim) -> Result<Answer, WireError> {
         self.socket.send(&self.out).await.map_err(lost)?;
-        self.socket
-            .receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire))
-            .await
-            .map_err(Trouble::into_wire)
+        self.socket.receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire)).await.map_err(Trouble::into_wire)
     }
 
     async fn ask(&mut self, expect: Expect) -> Result<Answer, WireError> {
@@ -120,10 +117,7 @@ impl Connection for MysqlConnection {
         self.out.clear();
         message::prepare(&mut self.out, sql);
         let id = self.ask(Expect::Prepared).await?.statement_id;
-        self.statements.push(Statement {
-            id,
-            types_sent: false,
-        });
+        self.statements.push(Statement { id, types_sent: false });
         Ok(())
     }
 

@@ -154,18 +154,11 @@ impl Skim {
             self.header_length = 0;
             return self.packet(piece);
         }
-        let room = if self.rows.is_some() {
-            KEPT_ROWS_MAX
-        } else {
-            KEEP_MAX
-        };
+        let room = if self.rows.is_some() { KEPT_ROWS_MAX } else { KEEP_MAX };
         let count = piece.len().min(room.saturating_sub(self.kept.len()));
         // Of a row only the first byte is looked at.
-        let count = if self.keeps_whole() {
-            count
-        } else {
-            count.min(1usize.saturating_sub(self.kept.len()))
-        };
+        let count =
+            if self.keeps_whole() { count } else { count.min(1usize.saturating_sub(self.kept.len())) };
         self.kept.extend_from_slice(&piece[..count]);
         if !complete {
             return Ok(false);
@@ -251,11 +244,7 @@ impl Skim {
         self.answer.statement_id = cursor.u32()?;
         let (columns, parameters) = (u64::from(cursor.u16()?), u64::from(cursor.u16()?));
         let packets = |definitions| {
-            if definitions == 0 || self.deprecate_eof {
-                definitions
-            } else {
-                definitions + 1
-            }
+            if definitions == 0 || self.deprecate_eof { definitions } else { definitions + 1 }
         };
         let left = packets(columns) + packets(parameters);
         self.state = State::PreparedRest { left };
@@ -284,9 +273,7 @@ impl Skim {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         self.rows_bytes += payload.len();
         if self.rows_bytes > KEPT_ROWS_MAX || payload.len() != self.length {
-            return Err(WireError::Protocol(format!(
-                "a result of more than {KEPT_ROWS_MAX} bytes"
-            )));
+            return Err(WireError::Protocol(format!("a result of more than {KEPT_ROWS_MAX} bytes")));
         }
         rows.push(payload.to_vec());
         Ok(())
@@ -309,11 +296,7 @@ pub fn server_error(payload: &[u8]) -> WireError {
         rest => (b"HY000".as_slice(), rest),
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    WireError::Server {
-        code,
-        state: text(state),
-        message: text(message),
-    }
+    WireError::Server { code, state: text(state), message: text(message) }
 }
 
 /// Splits a kept row of the text protocol into its columns.
@@ -350,11 +333,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn number(&mut self, count: usize) -> Result<u64, WireError> {
-        Ok(self
-            .bytes(count)?
-            .iter()
-            .rev()
-            .fold(0, |value, &byte| value << 8 | u64::from(byte)))
+        Ok(self.bytes(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
     fn u16(&mut self) -> Result<u16, WireError> {
@@ -372,9 +351,7 @@ impl<'a> Cursor<'a> {
             0xfd => self.number(3),
             0xfe => self.number(8),
             first @ 0..=0xfa => Ok(first),
-            first => Err(WireError::Protocol(format!(
-                "0x{first:02x} where a length is due"
-            ))),
+            first => Err(WireError::Protocol(format!("0x{first:02x} where a length is due"))),
         }
     }
 }
@@ -414,49 +391,30 @@ mod tests {
     }
 
     fn outcome(returns_rows: bool, rows: u64, bytes: usize) -> Outcome {
-        Outcome {
-            returns_rows,
-            rows,
-            bytes: bytes as u64,
-        }
+        Outcome { returns_rows, rows, bytes: bytes as u64 }
     }
 
     #[test]
     fn ok_tells_changed_rows() {
         let bytes = packets(&[b"\x00\xfc\x2c\x01\x00\x02\x00\x00\x00"]);
-        assert_eq!(
-            skim(Expect::Result, true, &bytes).unwrap().outcome,
-            outcome(false, 300, bytes.len())
-        );
+        assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(false, 300, bytes.len()));
     }
 
     #[test]
     fn rows_are_counted_with_and_without_end_markers() {
         let bytes = packets(&[b"\x01", b"def...", b"\x00\x00\x03abc", b"\x00\x00\x03abd", OK_END]);
-        assert_eq!(
-            skim(Expect::Result, true, &bytes).unwrap().outcome,
-            outcome(true, 2, bytes.len())
-        );
+        assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 2, bytes.len()));
         let bytes = packets(&[b"\x02", b"def...", b"def...", EOF, b"\x00\x00\x03abc", EOF]);
-        assert_eq!(
-            skim(Expect::Result, false, &bytes).unwrap().outcome,
-            outcome(true, 1, bytes.len())
-        );
+        assert_eq!(skim(Expect::Result, false, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
         let bytes = packets(&[b"\x01", b"def...", EOF, EOF]);
-        assert_eq!(
-            skim(Expect::Result, false, &bytes).unwrap().outcome,
-            outcome(true, 0, bytes.len())
-        );
+        assert_eq!(skim(Expect::Result, false, &bytes).unwrap().outcome, outcome(true, 0, bytes.len()));
     }
 
     #[test]
     fn a_second_result_follows_where_the_server_says_so() {
         let more = b"\xfe\x00\x00\x0a\x00\x00\x00";
         let bytes = packets(&[b"\x01", b"def", b"\x01a", more, b"\x00\x00\x00\x02\x00\x00\x00"]);
-        assert_eq!(
-            skim(Expect::Result, true, &bytes).unwrap().outcome,
-            outcome(true, 1, bytes.len())
-        );
+        assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
     }
 
     #[test]
@@ -465,35 +423,16 @@ mod tests {
         for (deprecate_eof, rest) in [(true, 3), (false, 5)] {
             let mut payloads: Vec<&[u8]> = vec![head];
             payloads.extend(std::iter::repeat_n(b"def".as_slice(), rest));
-            assert_eq!(
-                skim(Expect::Prepared, deprecate_eof, &packets(&payloads))
-                    .unwrap()
-                    .statement_id,
-                7
-            );
+            assert_eq!(skim(Expect::Prepared, deprecate_eof, &packets(&payloads)).unwrap().statement_id, 7);
         }
     }
 
     #[test]
     fn errors_are_the_servers_words() {
-        let error = WireError::Server {
-            code: 1213,
-            state: "40001".into(),
-            message: "Deadlock found".into(),
-        };
+        let error = WireError::Server { code: 1213, state: "40001".into(), message: "Deadlock found".into() };
         let payload = b"\xff\xbd\x04#40001Deadlock found";
-        assert_eq!(
-            skim(Expect::Result, true, &packets(&[payload])),
-            Err(error.clone())
-        );
-        assert_eq!(
-            skim(
-                Expect::Result,
-                true,
-                &packets(&[b"\x01", b"def", b"\x01a", payload])
-            ),
-            Err(error)
-        );
+        assert_eq!(skim(Expect::Result, true, &packets(&[payload])), Err(error.clone()));
+        assert_eq!(skim(Expect::Result, true, &packets(&[b"\x01", b"def", b"\x01a", payload])), Err(error));
     }
 
     #[test]
@@ -508,28 +447,17 @@ mod tests {
 
     #[test]
     fn hostile_answers_are_errors() {
-        let bad: [&[u8]; 5] = [
-            b"\xfbetc/passwd",
-            b"",
-            b"\x00",
-            b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff",
-            b"\xff",
-        ];
+        let bad: [&[u8]; 5] =
+            [b"\xfbetc/passwd", b"", b"\x00", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff", b"\xff"];
         for payload in bad {
             let result = skim(Expect::Result, true, &packets(&[payload]));
-            assert!(
-                matches!(result, Err(WireError::Protocol(_))),
-                "{payload:?}: {result:?}"
-            );
+            assert!(matches!(result, Err(WireError::Protocol(_))), "{payload:?}: {result:?}");
         }
     }
 
     #[test]
     fn text_rows_are_split_into_columns() {
-        assert_eq!(
-            text_row(b"\x02ab\xfb\x00").unwrap(),
-            [Some("ab".into()), None, Some(String::new())]
-        );
+        assert_eq!(text_row(b"\x02ab\xfb\x00").unwrap(), [Some("ab".into()), None, Some(String::new())]);
         assert!(text_row(b"\x05ab").is_err());
     }
 }

@@ -1,0 +1,211 @@
+//! The binary, from outside: a plan goes in, records come out. The target is the null server.
+
+#![allow(clippy::disallowed_methods)] // A test starts processes.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use dbdyno_door::Record;
+use dbdyno_door::record::{EndReason, PhaseName};
+use dbdyno_gauge::closed::add_counts;
+use serde_json::json;
+
+fn plan() -> serde_json::Value {
+    json!({
+        "schema": 1,
+        "target": {"protocol": "null"},
+        "workload": {"name": "oltp_read_write"},
+        "load": {"connections": 8},
+        "phases": {"warmup_us": 150_000, "measure_us": 350_000},
+        "report": {"interval_us": 100_000, "tick_us": 50_000},
+        "seed": 1,
+    })
+}
+
+fn with(key: &str, value: serde_json::Value) -> serde_json::Value {
+    let mut plan = plan();
+    plan[key] = value;
+    plan
+}
+
+fn engine(command: &str, input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dbdyno-engine"))
+        .arg(command)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn records(output: &Output) -> Vec<Record> {
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+fn run(plan: &serde_json::Value) -> Vec<Record> {
+    let output = engine("run", &format!("{plan}\n"));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    records(&output)
+}
+
+/// Every count of every phase: the intervals add up to the totals, and to the statements and ticks.
+fn assert_sums(records: &[Record]) {
+    let Some(Record::End(end)) = records.last() else { panic!("no end: {records:?}") };
+    for (&phase, totals) in &end.phases {
+        let mut counts = Default::default();
+        let mut next = totals.start_us;
+        for record in records {
+            if let Record::Interval(interval) = record
+                && interval.phase == phase
+            {
+                assert_eq!(interval.start_us, next, "a gap between intervals");
+                next = interval.end_us;
+                add_counts(&mut counts, &interval.counts);
+            }
+        }
+        assert_eq!(next, totals.end_us);
+        assert_eq!(counts, totals.counts);
+        let statements: u64 = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Statements(window) if window.phase == phase => Some(window),
+                _ => None,
+            })
+            .flat_map(|window| window.kinds.values().map(|kind| kind.count))
+            .sum();
+        assert_eq!(statements, counts.reads + counts.writes + counts.other);
+        let span = totals.start_us..totals.end_us;
+        let ticks: u64 = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Tick(tick) if span.contains(&(tick.at_us - 1)) => Some(tick.events),
+                _ => None,
+            })
+            .sum();
+        assert_eq!(ticks, counts.events);
+    }
+}
+
+#[test]
+fn a_run_is_hello_ready_phases_and_end() {
+    let records = run(&plan());
+    assert!(matches!(records[0], Record::Hello(_)));
+    assert!(matches!(&records[1], Record::Ready(ready) if ready.connections == 8));
+    let phases: Vec<_> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Phase(phase) => Some((phase.name, phase.at_us)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(phases, [(PhaseName::Warmup, 0), (PhaseName::Measure, 150_000)]);
+    assert_sums(&records);
+}
+
+#[test]
+fn several_workers_add_up() {
+    let mut plan = with("client", json!({"workers": 3}));
+    plan["load"]["connections"] = json!(7);
+    let records = run(&plan);
+    assert!(matches!(&records[1], Record::Ready(ready) if ready.connections == 7));
+    assert_sums(&records);
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_its_accounts() {
+    for shape in [json!({"constant": {"rate_per_s": 2000.0}}), json!({"poisson": {"rate_per_s": 2000.0}})] {
+        let records = run(&with("load", json!({"connections": 20, "shape": shape})));
+        assert_sums(&records);
+        let Some(Record::End(end)) = records.last() else { unreachable!() };
+        let accounting = &end.phases[&PhaseName::Measure].accounting;
+        // 700 arrivals in 0.35 s; four standard deviations of a Poisson count are 106.
+        assert!(accounting.due.abs_diff(700) <= 106, "{accounting:?}");
+        assert!(accounting.unfinished <= 20, "{accounting:?}");
+    }
+}
+
+#[test]
+fn an_open_loop_above_capacity_counts_what_is_left() {
+    // Two connections that need at least 10 ms a statement cannot do 5000 point selects a second.
+    let mut plan = with("load", json!({"connections": 2, "shape": {"constant": {"rate_per_s": 5000.0}}}));
+    plan["target"] = json!({"protocol": "null", "answer_us": 10_000});
+    plan["workload"]["name"] = json!("oltp_point_select");
+    let records = run(&plan);
+    assert_sums(&records);
+    let Some(Record::End(end)) = records.last() else { unreachable!() };
+    let totals = &end.phases[&PhaseName::Measure];
+    assert!(totals.accounting.unfinished > 2000, "{:?}", totals.accounting);
+    // Latency counts from the due time: the last events have waited for most of the run.
+    assert!(totals.latency_max_us.unwrap() > 300_000.0, "{:?}", totals.latency_max_us);
+    assert!(totals.counts.late > 50, "{}", totals.counts.late);
+}
+
+#[test]
+fn all_faults_of_a_plan_come_at_once() {
+    let mut plan = with("load", json!({"connections": 0}));
+    plan["client"] = json!({"workers": 1000});
+    plan["workload"]["options"] = json!({"tables": 0});
+    let output = engine("run", &format!("{plan}\n"));
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8(output.stderr).unwrap();
+    for fault in ["load.connections is 0", "client.workers is 1000", "workload.options.tables is 0"] {
+        assert!(words.contains(fault), "{words}");
+    }
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn an_unknown_key_is_named() {
+    let output = engine("run", &format!("{}\n", with("conections", json!(1))));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("conections"));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_exit_3() {
+    let target = json!({"protocol": "mysql", "endpoint": {"tcp": {"host": "127.0.0.1", "port": 1}},
+        "user": "u", "database": "d"});
+    let output = engine("run", &format!("{}\n", with("target", target)));
+    assert_eq!(output.status.code(), Some(3));
+    let records = records(&output);
+    let Some(Record::End(end)) = records.last() else { panic!("no end") };
+    assert_eq!(end.reason, EndReason::ConnectFailed);
+    assert!(end.failure.as_ref().unwrap().text.contains("127.0.0.1:1"));
+}
+
+#[test]
+fn the_end_of_input_stops_a_run_on_command() {
+    let plan = with("start", json!({"on-command": {"start_timeout_us": 5_000_000}}));
+    // The order to start and then the end of input: the run begins and is abandoned.
+    let start = json!({"type": "start", "data": {"at_unix_us": 0}});
+    let output = engine("run", &format!("{plan}\n{start}\n"));
+    assert_eq!(output.status.code(), Some(4));
+    let Some(Record::End(end)) = records(&output).pop() else { panic!("no end") };
+    assert_eq!(end.reason, EndReason::Abandoned);
+}
+
+#[test]
+fn sigint_ends_a_run_with_its_report() {
+    let mut plan = plan();
+    plan["phases"] = json!({"measure_us": 60_000_000});
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dbdyno-engine"))
+        .arg("run")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(format!("{plan}\n").as_bytes()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let records = records(&output);
+    assert_sums(&records);
+    let Some(Record::End(end)) = records.last() else { panic!("no end") };
+    assert_eq!(end.reason, EndReason::Interrupted);
+    assert!(end.phases[&PhaseName::Measure].counts.events > 0);
+}
