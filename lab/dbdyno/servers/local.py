@@ -105,7 +105,7 @@ class LocalServer(Server):
                 copy_tree(self._snapshot.data, self._place.data, self._workspace.user)
         except OSError as error:
             raise ServerProblem(
-                f"the data of {self.variant!r} could not be copied to {self._place.directory}: {error.strerror}",
+                f"data of {self.variant!r} could not be copied to {self._place.directory}: {error.strerror}",
                 "free some space or choose another results directory",
                 exit_code=4,
             ) from error
@@ -210,7 +210,7 @@ class LocalServer(Server):
                     raise self._explained(status) from error
                 if number not in NOT_YET:
                     raise ServerProblem(
-                        f"the server of {self.variant!r} runs, but refuses its administrator: {text} ({number})",
+                        f"the server of {self.variant!r} runs, but refuses dbdyno itself: {text} ({number})",
                         "remove what changes accounts or logins from the variant",
                     ) from error
                 if time.monotonic() > deadline:

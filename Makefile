@@ -1,0 +1,82 @@
+# The only interface for contributors. `make` alone lists the targets.
+#
+# Everything Python lives in .venv, everything Rust in target/, notes about what was done in .stamps/.
+# Debian packages come from packaging/debian-packages.txt, only as root and only when missing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# A toolchain that was just installed is not on the PATH of this shell yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+PYTHON ?= python3
+BIN := .venv/bin
+ENGINE := $(BIN)/dbdyno-engine
+
+.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-bench FORCE
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+build: $(ENGINE) .stamps/lab ## put dbdyno and dbdyno-engine into .venv/bin
+
+demo: build packages-servers ## build, then compare MariaDB's thread pool with one thread per connection
+	@$(BIN)/dbdyno compare examples/mariadb-thread-pool.toml --profile quick
+
+check: build ## everything that needs no database server: formats, linters, types, unit tests
+	@scripts/rust-toolchain check
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	cargo test --quiet --workspace --locked
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check --quiet
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/unit
+
+test: check packages-servers ## check, then the end-to-end tests on real servers
+	$(BIN)/pytest tests/end_to_end
+
+bench: build packages-servers packages-bench ## dbdyno against its peers, side by side
+	@for script in benchmarks/*.py; do $(BIN)/python "$$script"; done
+
+docs: build ## write the schemas and the golden streams that are generated from the code
+	@scripts/docs
+
+lock: ## choose new versions of the Python packages
+	@scripts/lock --upgrade
+
+clean: ## remove what was built, keep the results
+	rm -rf .venv .stamps target
+
+# Cargo's fingerprints decide what is compiled; the binary is replaced only when it differs.
+$(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
+	@cargo build --quiet --release --locked --package dbdyno-cli
+	cmp --silent target/release/dbdyno-engine $@ || install target/release/dbdyno-engine $@
+
+# The lab is installed in place: its files are used as they are.
+.stamps/lab: .stamps/venv pyproject.toml setup.py
+	@DBDYNO_LAB_ONLY=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	touch $@
+
+.stamps/venv: .stamps/packages requirements.lock
+	@$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	touch $@
+
+.stamps/packages: packaging/debian-packages.txt scripts/debian-packages
+	@scripts/debian-packages build
+	mkdir -p .stamps
+	touch $@
+
+rust-toolchain:
+	@scripts/rust-toolchain
+
+packages-servers:
+	@scripts/debian-packages servers
+
+packages-bench:
+	@scripts/debian-packages bench
