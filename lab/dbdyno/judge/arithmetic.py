@@ -89,9 +89,10 @@ def _little(recording: Recording) -> Iterator[str]:
     length_us = measure["end_us"] - measure["start_us"]
     connections = int(recording.hello["plan"]["load"]["connections"])
     busy = float(measure["latency_sum_us"]) / length_us
-    # A transaction counts in full in the phase in which it ends: in a short phase the two edges need not
-    # cancel.
-    edge = float(measure["latency_sum_us"]) / int(measure["events"]) / length_us
+    # A transaction counts in full in the phase in which it ends, so the two edges need not cancel: each may
+    # hide the longest transaction, or a pause of the generator that every connection sat through.
+    pauses = (i["generator"]["lag_us_max"] for i in recording.intervals if i["phase"] == "measure")
+    edge = max(float(measure["latency_max_us"] or 0.0), *map(float, pauses), 0.0) / length_us
     if abs(busy - connections) > connections * (LITTLE_TOLERANCE + edge):
         yield f"throughput times mean latency is {busy:.2f}, and there were {connections} connections"
 
