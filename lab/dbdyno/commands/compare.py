@@ -7,13 +7,9 @@ lines one verdict sentence per comparison. Everything else goes to standard erro
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +17,7 @@ from rich.console import Console
 
 from dbdyno import judge, report
 from dbdyno.commands import results as showing
+from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.saying import say
 from dbdyno.commands.watch import watching
 from dbdyno.experiment.durations import format_duration
@@ -34,9 +31,6 @@ from dbdyno.run.compare import compare as conduct
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.store import Run
-
-# A second Ctrl-C is impatience, and servers are being stopped; the third one is meant.
-SIGNALS_IGNORED = 1
 
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -89,7 +83,7 @@ def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine)
     """Run the trials. Whatever ends them early is told with the way to go on."""
     began = time.monotonic()
     try:
-        with _interruptible(), watching(console, experiment.client.cpus) as tell:
+        with interruptible("stopping the servers"), watching(console, experiment.client.cpus) as tell:
             conclusion = conduct(experiment, run, tell, engine)
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
@@ -116,27 +110,6 @@ def _kept(run: Run, experiment: Experiment) -> None:
     words = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
     told = f"{done} of {planned * experiment.design.blocks} trials are finished and kept in {run.path}"
     print(f"  {told}\n  Continue with: dbdyno {shlex.join(words)}", file=sys.stderr)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does; impatience does not keep it from stopping its servers."""
-    received = 0
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received == 1 or received > 1 + SIGNALS_IGNORED:
-            raise KeyboardInterrupt
-        print("dbdyno: stopping the servers; once more to leave at once", file=sys.stderr)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _exit_code(verdict: dict[str, Any], conclusion: Conclusion) -> ExitCode:

@@ -27,9 +27,9 @@ from dbdyno.run.affinity import require_cpus
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.estimate import Estimate
 from dbdyno.run.plan import plan
-from dbdyno.run.trial import give_up, run_trial
+from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers import open_server
-from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.servers.server import Description, Server
 from dbdyno.servers.snapshots import Snapshot, Snapshots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
@@ -210,7 +210,7 @@ class _Conductor:
             self._tell(progress.TrialEnded(trial, not reason, reason, rate, self._estimate.left_s()))
             if reason:
                 reasons.append(reason)
-                dead = dead or _death(server)
+                dead = dead or death(server)
             else:
                 self._fruitful.add(trial.variant)
         if not dead:
@@ -254,12 +254,3 @@ class _Conductor:
         told = tuple(finding for finding in findings if finding.as_json() in new)
         if told:
             self._tell(progress.Found(told))
-
-
-def _death(server: Server) -> str:
-    """Why a server no longer answers; empty when it does."""
-    try:
-        server.query("SELECT 1")
-    except ServerProblem as problem:
-        return f"the server no longer answers: {problem.text}"
-    return ""

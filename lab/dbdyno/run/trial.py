@@ -98,6 +98,15 @@ def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reas
         return writer.finish("failed", reason=reason, exit_code=None)
 
 
+def death(server: Server) -> str:
+    """Why a server no longer answers; empty when it does."""
+    try:
+        server.query("SELECT 1")
+    except ServerProblem as problem:
+        return f"the server no longer answers: {problem.text}"
+    return ""
+
+
 def server_record(description: Description, before: Counters, after: Counters) -> dict[str, Any]:
     """The content of server.json."""
     return {
