@@ -1,0 +1,124 @@
+"""What a report shows, gathered from a run's folder and from nowhere else.
+
+Everything a template or a chart needs is read once into plain values; nothing is computed here that could change a
+verdict. The judge has written verdict.json and measured.json before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.report.differences import Difference, differences
+from dbdyno.store import Run, StoreProblem
+from dbdyno.store.files import read_json
+
+MEASURED = "measured.json"
+LEVELS = ("stop", "warn", "note")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One planned trial. Every figure is None where the trial has none."""
+
+    index: int
+    block: int
+    variant: str
+    workload: str
+    # "connections" or "rate", and how many.
+    unit: str
+    level: float
+    failure: str | None
+    figures: Mapping[str, Any] | None
+    # Start and end of what counts, and end of the warm-up phase, in seconds since the start of the run.
+    window_s: tuple[float, float] | None
+    # Middle of each interval in seconds, and transactions per second in it.
+    series: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole report."""
+
+    run_id: str
+    experiment: Experiment
+    profile: str | None
+    source: str
+    environment: Mapping[str, Any]
+    verdict: Mapping[str, Any]
+    # Per comparison the effect of every single block: measured.json.
+    blocks: Sequence[Mapping[str, Any]]
+    trials: Sequence[Trial]
+    # Variant -> server.json of its first trial.
+    servers: Mapping[str, Mapping[str, Any]]
+    differences: Sequence[Difference]
+
+    @property
+    def checks(self) -> list[Mapping[str, Any]]:
+        """All findings, stops first."""
+        return sorted(self.verdict["checks"], key=lambda check: LEVELS.index(check["level"]))
+
+    @property
+    def variants(self) -> list[str]:
+        """Names in order of the file; the first is the baseline."""
+        return [variant.name for variant in self.experiment.variants]
+
+    @property
+    def workloads(self) -> list[str]:
+        """Names in order of the file."""
+        return [str(workload.name) for workload in self.experiment.workloads]
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether rates were given and latency answers."""
+        return bool(self.experiment.load.rate)
+
+
+def gather(run: Run) -> Report:
+    """Read a judged run. Raises StoreProblem where it was not judged or cannot be read."""
+    verdict = run.verdict()
+    if verdict is None or not (run.path / MEASURED).exists():
+        raise StoreProblem(
+            f"{run.path} has not been judged", f"Give dbdyno report {run.path}, which does it first"
+        )
+    measured = read_json(run.path / MEASURED)
+    servers: dict[str, Mapping[str, Any]] = {}
+    for stored in run.trials():
+        name = str(stored.meta["variant"])
+        if name not in servers and stored.server:
+            servers[name] = stored.server
+    experiment = run.experiment()
+    return Report(
+        run_id=run.path.name,
+        experiment=experiment,
+        profile=run.profile,
+        source=(run.path / "experiment.toml").read_text(encoding="utf-8", errors="replace"),
+        environment=run.environment,
+        verdict=verdict,
+        blocks=measured["comparisons"],
+        trials=[_trial(entry) for entry in measured["trials"]],
+        servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
+        differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
+    )
+
+
+def _trial(entry: Mapping[str, Any]) -> Trial:
+    place, window = entry["place"], entry["window"]
+    ((unit, level),) = place["at"].items()
+    return Trial(
+        index=place["index"],
+        block=place["block"],
+        variant=place["variant"],
+        workload=place["workload"],
+        unit=unit,
+        level=level,
+        failure=entry["failure"],
+        figures=entry["figures"],
+        window_s=None if window is None else (window["start_us"] / 1e6, window["end_us"] / 1e6),
+        series=[
+            ((start_us + end_us) / 2e6, events / ((end_us - start_us) / 1e6))
+            for start_us, end_us, events in entry["seconds"]
+        ],
+    )

@@ -1,0 +1,106 @@
+"""The page: one HTML file that needs no network, no script and no other file, today or in ten years."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dbdyno import __version__
+from dbdyno.report import words
+from dbdyno.report.charts import Figure
+from dbdyno.report.model import Report
+
+
+def page(report: Report, pictures: Sequence[tuple[Figure, str]]) -> str:
+    """The whole page. `pictures` are the figures with their inline SVG.
+
+    Every text that comes from a user or a server is escaped; only the drawings and the style sheet are not.
+    """
+    environment = Environment(
+        loader=PackageLoader("dbdyno.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(words=words)
+    source, _, _ = (
+        environment.loader.get_source(environment, "report.css") if environment.loader else ("", "", None)
+    )
+    return environment.get_template("report.html.j2").render(
+        report=report,
+        experiment=report.experiment,
+        style=Markup(source),  # noqa: S704: our own file
+        pictures=[(figure, Markup(drawn)) for figure, drawn in pictures],  # noqa: S704: escaped by the renderer
+        facts=facts(report.environment),
+        design=design(report),
+        made_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        version=__version__,
+    )
+
+
+def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested facts as rows of name and value, in their order; names of inner facts are joined with blanks."""
+    rows: list[tuple[str, str]] = []
+    for key, value in environment.items():
+        name = f"{prefix}{key.replace('_', ' ')}"
+        if isinstance(value, Mapping):
+            rows += facts(value, f"{name}: ")
+        elif key.endswith("_bytes") and isinstance(value, int | float):
+            rows.append((name.removesuffix(" bytes"), f"{value / 2**30:,.1f} GiB"))
+        elif isinstance(value, list | tuple):
+            rows.append(
+                (name, " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value))
+            )
+        elif value is not None:
+            rows.append((name, str(value)))
+    return rows
+
+
+def design(report: Report) -> list[tuple[str, str]]:
+    """How the experiment was laid out, in words."""
+    experiment = report.experiment
+    load, plan, client = experiment.load, experiment.design, experiment.client
+    warmup = "found per trial (MSER-5)" if load.warmup_s is None else f"{load.warmup_s:g} s"
+    rows = [
+        (
+            "blocks",
+            f"{plan.blocks}, every variant once at every load in each, in random order (seed {plan.seed})",
+        ),
+        ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
+        ("data", f"{plan.state}, per {plan.state_per}"),
+        ("load", _load(report)),
+        ("transport", load.transport),
+        (
+            "client",
+            f"CPUs {client.cpus or 'any'}, {client.workers} worker{'' if client.workers == 1 else 's'}",
+        ),
+    ]
+    rows += [
+        (f"server {variant.name}", f"{_product(report, variant.name)}, CPUs {variant.server.cpus or 'any'}")
+        for variant in experiment.variants
+    ]
+    rows += [
+        (
+            f"workload {workload.name}",
+            f"{workload.tables} table{'' if workload.tables == 1 else 's'} of {workload.table_size:,} rows",
+        )
+        for workload in experiment.workloads
+    ]
+    return rows
+
+
+def _load(report: Report) -> str:
+    load = report.experiment.load
+    if load.rate:
+        return f"open loop, {load.arrivals} arrivals, at most {load.connections[0]} connections busy"
+    return "closed loop: each connection begins its next transaction when the last one has ended"
+
+
+def _product(report: Report, variant: str) -> str:
+    server = report.servers.get(variant)
+    return f"{server['product']} {server['version']}" if server else "never answered"
