@@ -94,6 +94,12 @@ class Run:
             ) from error
         self._lock = descriptor
 
+    def release(self) -> None:
+        """Let other processes write this run again. Idempotent."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
     @property
     def hash(self) -> str:
         """SHA-256 of the resolved experiment."""

@@ -1,0 +1,228 @@
+"""The experiment file: what it may say, what every fault says back, and what overrides change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.experiment.durations import format_duration, parse_duration_s
+from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import read, read_bytes
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALLEST = """
+[experiment]
+name = "smallest"
+[[workload]]
+name = "oltp_read_only"
+[load]
+connections = [1]
+duration = "2s"
+[[variant]]
+name = "a"
+"""
+
+
+def given(text: str, profile: str | None = None, *assignments: str) -> Experiment:
+    return read_bytes(text.encode(), Path("test.toml"), profile, assignments)
+
+
+def faults(text: str, profile: str | None = None, *assignments: str) -> dict[str, str]:
+    """Key -> the whole fault as a user reads it."""
+    with pytest.raises(ExperimentFaults) as caught:
+        given(text, profile, *assignments)
+    return {fault.key: str(fault) for fault in caught.value.faults}
+
+
+def test_every_default_is_filled_in() -> None:
+    experiment = given(SMALLEST)
+    workload, design, variant = experiment.workloads[0], experiment.design, experiment.variants[0]
+    assert (workload.tables, workload.table_size, workload.point_selects) == (1, 10_000, 10)
+    assert (design.blocks, design.state, design.state_per, design.seed) == (8, "restore", "group", 1)
+    assert (variant.server.kind, variant.server.product) == ("local", "mariadb")
+    assert experiment.load.warmup_s is None
+    assert experiment.load.warmup_allowance_s() == 5.0
+
+
+def test_a_resolved_experiment_survives_the_store() -> None:
+    for path in EXAMPLES.glob("*.toml"):
+        experiment = read(path)
+        assert Experiment.model_validate_json(experiment.model_dump_json()) == experiment
+
+
+def test_the_example_is_the_one_of_its_seed() -> None:
+    experiment = read(EXAMPLES / "mariadb-thread-pool.toml")
+    assert experiment.load.connections == (10, 20, 40)
+    assert (experiment.workloads[0].tables, experiment.workloads[0].table_size) == (10, 5_000_000)
+    assert [variant.server.variables["thread_handling"] for variant in experiment.variants] == [
+        "one-thread-per-connection",
+        "pool-of-threads",
+    ]
+
+
+@pytest.mark.parametrize("profile", [None, "quick", "smoke"])
+def test_every_profile_of_the_example_can_be_read(profile: str | None) -> None:
+    assert read(EXAMPLES / "mariadb-thread-pool.toml", profile).name == "mariadb-thread-pool"
+
+
+def test_a_profile_changes_all_variants_and_keeps_their_other_settings() -> None:
+    experiment = read(EXAMPLES / "mariadb-thread-pool.toml", "quick")
+    assert [variant.server.variables["innodb_buffer_pool_size"] for variant in experiment.variants] == [
+        "512M"
+    ] * 2
+    assert experiment.variants[1].server.variables["thread_handling"] == "pool-of-threads"
+    assert (experiment.load.duration_s, experiment.load.warmup_s) == (5.0, 2.0)
+    assert experiment.workloads[0].table_size == 20_000
+
+
+def test_an_assignment_reaches_one_variant_and_beats_the_profile() -> None:
+    experiment = read(
+        EXAMPLES / "mariadb-thread-pool.toml",
+        "quick",
+        [
+            "variant[pool-of-threads].server.variables.thread_pool_size=4",
+            "load.connections=[3]",
+            "client.cpus='0'",
+        ],
+    )
+    assert "thread_pool_size" not in experiment.variants[0].server.variables
+    assert experiment.variants[1].server.variables["thread_pool_size"] == 4
+    assert experiment.load.connections == (3,)
+    assert experiment.client.cpus == "0"
+
+
+def test_a_word_that_is_no_toml_is_text() -> None:
+    experiment = given(
+        SMALLEST, None, "variant.server.variables.innodb_buffer_pool_size=8G", "load.duration=500ms"
+    )
+    assert experiment.variants[0].server.variables == {"innodb_buffer_pool_size": "8G"}
+    assert experiment.load.duration_s == 0.5
+
+
+def test_an_equals_sign_in_a_variants_name_is_not_the_assignment() -> None:
+    text = SMALLEST.replace('name = "a"', 'name = "pool=4"')
+    experiment = given(text, None, "variant[pool=4].server.cpus='2-3'")
+    assert experiment.variants[0].server.cpus == "2-3"
+
+
+def test_all_faults_are_told_at_once() -> None:
+    text = """
+    [experiment]
+    nam = "x"
+    [[workload]]
+    name = "oltp_read_wrte"
+    tabel_size = 3
+    tables = "4"
+    [[workload]]
+    name = "oltp_read_only"
+    table_size = 0
+    [load]
+    connections = [10, 70_000]
+    duration = 30
+    transport = "tpc"
+    [design]
+    state = "restor"
+    [client]
+    cpus = "3-1"
+    [[variant]]
+    name = "a"
+    server = { cpu = "0", variables = { x = [1] }, config = "nope.cnf" }
+    """
+    told = faults(text)
+    assert told["experiment.nam"] == 'experiment.nam = "x": there is no such key. Did you mean name?'
+    assert "There are: oltp_read_write, oltp_read_only" in told["workload[1].name"]
+    assert told["workload[oltp_read_wrte].tabel_size"].endswith("Did you mean table_size?")
+    assert told["workload[oltp_read_wrte].tables"].endswith('"4": this must be a whole number.')
+    assert told["workload[oltp_read_only].table_size"].endswith("0: must be at least 1.")
+    assert told["load.connections[2]"].endswith("70000: must be at most 65_535.")
+    assert 'a duration needs a unit: "30s"' in told["load.duration"]
+    assert told["load.transport"].endswith("Did you mean tcp?")
+    assert told["design.state"].endswith("Did you mean restore?")
+    assert "runs backwards" in told["client.cpus"]
+    assert told["variant[a].server.cpu"].endswith("Did you mean cpus?")
+    assert "this must be text, a number, true or false" in told["variant[a].server.variables.x"]
+    assert "there is no such file" in told["variant[a].server.config"]
+    assert "experiment.name" in told
+    assert len(told) == 14
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "words"),
+    [
+        (('name = "a"', 'name = "a"\n[[variant]]\nname = "a"'), "variant[a]", "2 of them have this name"),
+        (("connections = [1]", "connections = []"), "load.connections", "this is empty"),
+        (("connections = [1]", "connections = [1, 1]"), "load.connections", "1 stands there more than once"),
+        (("connections = [1]", "connections = [1, 2]\nrate = [5]"), "load", "connections is the cap"),
+        (("connections = [1]", "connections = [true]"), "load.connections[1]", "must be a whole number"),
+        (('duration = "2s"', 'duration = "100ms"'), "load.duration", "at least 500ms"),
+        (('duration = "2s"', 'duration = "2 days"'), "load.duration", "a number and a unit"),
+        (('name = "smallest"', 'name = "../up"'), "experiment.name", "letters, digits"),
+        (('name = "a"', 'name = "a"\n[override]\nP07 = " "'), "override.P07", "needs its reason"),
+        (("[load]", '[design]\nstate = "reset"\n[load]'), "design.state", "cannot do this"),
+        (("[load]", "[laod]"), "laod", "Did you mean load?"),
+        (("[[variant]]", "[variant]"), "variant", "Write [[variant]]"),
+    ],
+)
+def test_a_fault_names_its_key(change: tuple[str, str], key: str, words: str) -> None:
+    told = faults(SMALLEST.replace(*change))
+    assert key in told
+    assert words in told[key]
+
+
+def test_an_unknown_profile_lists_those_there_are() -> None:
+    told = faults(SMALLEST + '[profile.fast]\n"load.duration" = "1s"\n', "quik")
+    assert told["--profile quik"].endswith("it has: fast.")
+
+
+def test_overrides_that_lead_nowhere() -> None:
+    told = faults(SMALLEST, None, "load", "lod.duration=1s", "variant[b].server.cpus='0'", "duration=1s")
+    assert "no = in it" in told["--set load"]
+    assert "Did you mean load?" in told["lod.duration"]
+    assert "there is no variant named b" in told["variant[b].server.cpus"]
+    assert "section.key" in told["duration"]
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentFaults, match="No such file"):
+        read(tmp_path / "nope.toml")
+    with pytest.raises(ExperimentFaults, match="Is a directory"):
+        read(tmp_path)
+    assert "this is no TOML" in next(iter(faults("[experiment\n").values()))
+    with pytest.raises(ExperimentFaults, match="this is no TOML"):
+        read_bytes(b"\xff\xfe", Path("binary.toml"))
+
+
+def test_paths_are_meant_from_the_files_folder(tmp_path: Path) -> None:
+    (tmp_path / "my.cnf").write_text("[mariadbd]\n")
+    file = tmp_path / "experiment.toml"
+    file.write_text(SMALLEST + 'server = { config = "my.cnf" }\n')
+    assert read(file).variants[0].server.config == tmp_path / "my.cnf"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("30s", 30.0), ("1.5m", 90.0), ("2h", 7200.0), (" 5 s ", 5.0)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(9.4, "9 s"), (245, "4 min 05 s"), (3725, "1 h 02 min"), (-1, "0 s")]
+)
+def test_durations_for_people(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("0", {0}), ("0-3", {0, 1, 2, 3}), ("8, 0-1", {0, 1, 8})])
+def test_cpu_lists(text: str, numbers: set[int]) -> None:
+    assert parse_cpus(text) == numbers
+    assert parse_cpus(format_cpus(frozenset(numbers))) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-", "-1", "3-1", "0,", "9999"])
+def test_cpu_lists_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r"CPU|backwards"):
+        parse_cpus(text)

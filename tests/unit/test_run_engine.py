@@ -1,0 +1,145 @@
+"""The engine as a process: what dbdyno makes of one that misbehaves. End-to-end tests run the real one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbdyno.run import engine as engines
+from dbdyno.run.engine import Engine, EngineProblem, find_engine
+
+PLAN = {"phases": {"warmup_us": 0, "measure_us": 1000}, "start": {"on-command": {"start_timeout_us": 1000}}}
+END = '{"type":"end","data":{"reason":"time-limit","failure":null}}'
+
+
+def broken(folder: Path, body: str) -> Engine:
+    """An engine whose behaviour is `body`, in Python."""
+    path = folder / "dbdyno-engine"
+    path.write_text(f"#!{sys.executable}\nimport json, os, signal, sys, time\n{body}\n")
+    path.chmod(0o755)
+    return Engine(path)
+
+
+def test_records_are_handed_over_and_the_clock_starts_after_ready(tmp_path: Path) -> None:
+    engine = broken(
+        tmp_path,
+        "plan = json.loads(sys.stdin.readline())\n"
+        "print(json.dumps({'type': 'hello', 'data': {'plan': plan}}), flush=True)\n"
+        'print(\'{"type":"ready","data":{}}\', flush=True)\n'
+        "assert json.loads(sys.stdin.readline())['type'] == 'start'\n"
+        f"print('{END}', flush=True)",
+    )
+    told: list[Any] = []
+    lines: list[bytes] = []
+    result = engine.run(
+        "run",
+        PLAN,
+        on_record=lambda record: told.append(record["type"]),
+        on_line=lines.append,
+        on_ready=lambda: told.append("counters"),
+    )
+    assert told == ["hello", "ready", "counters", "end"]
+    assert result.done
+    assert result.failure() == ""
+    assert result.hello == {"plan": PLAN}
+    assert all(line.endswith(b"}\n") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("sys.stderr.write('the disk is on fire\\n'); sys.exit(4)", "the disk is on fire"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "ended by SIGKILL"),
+        ("sys.exit(0)", "without its last record"),
+        (
+            "print(json.dumps({'type': 'end', 'data': {'reason': 'connect-failed', 'failure': "
+            "{'text': 'refused', 'hint': 'start it'}}})); sys.exit(3)",
+            "refused. start it",
+        ),
+    ],
+)
+def test_a_failure_is_told_in_the_words_nearest_to_it(tmp_path: Path, body: str, words: str) -> None:
+    result = broken(tmp_path, body).run("run", PLAN)
+    assert not result.done
+    assert words in result.failure()
+
+
+@pytest.mark.parametrize("line", ["words", "[1]", '{"type":"tick"}', "null"])
+def test_a_line_that_is_no_record_ends_the_run(tmp_path: Path, line: str) -> None:
+    engine = broken(tmp_path, f"print({line!r}, flush=True); time.sleep(60)")
+    began = time.monotonic()
+    with pytest.raises(EngineProblem, match="no record"):
+        engine.run("run", PLAN)
+    assert time.monotonic() - began < 30
+
+
+def test_an_engine_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "CONNECT_S_MAX", -70.5)
+    pids = tmp_path / "pid"
+    engine = broken(tmp_path, f"open({str(pids)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
+    with pytest.raises(EngineProblem, match="no sign of life"):
+        engine.run("run", {"phases": {"warmup_us": 0, "measure_us": 1_000_000}})
+    if pids.exists():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pids.read_text()), 0)
+
+
+def test_ctrl_c_lets_the_engine_report_and_leaves_none_behind(tmp_path: Path) -> None:
+    engine = broken(
+        tmp_path,
+        "def stop(*_):\n"
+        '    print(\'{"type":"end","data":{"reason":"interrupted"}}\', flush=True)\n'
+        "    sys.exit(130)\n"
+        "signal.signal(signal.SIGINT, stop)\n"
+        "print(json.dumps({'type': 'hello', 'data': {'pid': os.getpid()}}), flush=True)\n"
+        "time.sleep(60)",
+    )
+    told: list[Any] = []
+
+    def record(given: Any) -> None:
+        told.append(given)
+        if given["type"] == "hello":
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.run("run", PLAN, on_record=record)
+    assert told[-1]["data"] == {"reason": "interrupted"}
+    with pytest.raises(ProcessLookupError):
+        os.kill(told[0]["data"]["pid"], 0)
+
+
+def test_a_missing_engine_is_told_with_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(EngineProblem) as caught:
+        find_engine()
+    assert str(tmp_path / "bin" / "dbdyno-engine") in caught.value.text
+    assert str(tmp_path / "empty") in caught.value.text
+    assert "make build" in caught.value.way_out
+
+
+def test_the_engine_beside_python_comes_before_the_one_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("venv", "elsewhere"):
+        (tmp_path / folder).mkdir()
+        broken(tmp_path / folder, "pass")
+    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "venv" / "python"))
+    assert find_engine() == tmp_path / "venv" / "dbdyno-engine"
+    (tmp_path / "venv" / "dbdyno-engine").unlink()
+    assert find_engine() == tmp_path / "elsewhere" / "dbdyno-engine"
+
+
+def test_an_engine_that_cannot_be_started(tmp_path: Path) -> None:
+    path = tmp_path / "dbdyno-engine"
+    path.write_text("no program")
+    with pytest.raises(EngineProblem, match="does not start"):
+        Engine(path).run("run", PLAN)

@@ -1,0 +1,99 @@
+"""The schedule: balanced, random inside blocks, and a function of the seed alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+from dbdyno.experiment.model import Design, Experiment, Load, Point, Variant, Workload
+from dbdyno.experiment.schedule import Trial, engine_seed, schedule
+
+
+def experiment(
+    variants: str = "abc", connections: tuple[int, ...] = (10, 20, 40), **design: Any
+) -> Experiment:
+    return Experiment(
+        name="test",
+        workloads=(Workload(name="oltp_read_write"), Workload(name="oltp_read_only")),
+        load=Load(connections=connections, duration_s=1.0),
+        design=Design(**{"blocks": 16, **design}),
+        variants=tuple(Variant(name=name) for name in variants),
+    )
+
+
+def by_block(trials: tuple[Trial, ...]) -> dict[int, list[Trial]]:
+    return {block: list(part) for block, part in itertools.groupby(trials, key=lambda trial: trial.block)}
+
+
+def test_every_block_holds_every_variant_once_at_every_point() -> None:
+    trials = schedule(experiment())
+    assert [trial.index for trial in trials] == list(range(16 * 3 * 3 * 2))
+    for part in by_block(trials).values():
+        cells = Counter((trial.variant, trial.workload, trial.point) for trial in part)
+        assert len(cells) == 18
+        assert set(cells.values()) == {1}
+
+
+def test_a_group_is_one_variants_points_on_one_workload() -> None:
+    trials = schedule(experiment())
+    groups = [list(part) for _, part in itertools.groupby(trials, key=lambda trial: trial.group)]
+    assert [group[0].group for group in groups] == list(range(16 * 3 * 2))
+    for group in groups:
+        assert len(group) == 3
+        assert len({(trial.block, trial.variant, trial.workload) for trial in group}) == 1
+
+
+def test_the_points_come_in_the_same_order_for_all_variants_of_a_block() -> None:
+    orders = set()
+    for part in by_block(schedule(experiment())).values():
+        found = {
+            (
+                workload,
+                tuple(t.point.connections for t in part if (t.workload, t.variant) == (workload, variant)),
+            )
+            for workload in ("oltp_read_write", "oltp_read_only")
+            for variant in "abc"
+        }
+        assert len(found) == 2
+        orders |= {order for _, order in found}
+    # All six orders of three points turn up in 32 draws; the chance that one does not is below 2 %.
+    assert len(orders) == 6
+
+
+def test_no_variant_has_a_favoured_place() -> None:
+    trials = schedule(experiment("ab", (1,), blocks=400))
+    firsts = Counter(part[0].variant for part in by_block(trials).values())
+    # 400 fair draws: within 4 standard deviations of 200.
+    assert abs(firsts["a"] - 200) < 40
+
+
+def test_one_start_per_trial_puts_the_variants_of_a_point_side_by_side() -> None:
+    trials = schedule(experiment("ab", blocks=4, state_per="trial"))
+    assert [trial.group for trial in trials] == list(range(len(trials)))
+    for first, second in zip(trials[::2], trials[1::2], strict=True):
+        assert (first.block, first.workload, first.point) == (second.block, second.workload, second.point)
+        assert {first.variant, second.variant} == {"a", "b"}
+
+
+def test_it_depends_on_the_seed_alone() -> None:
+    assert schedule(experiment()) == schedule(experiment())
+    assert schedule(experiment()) != schedule(experiment(seed=2))
+
+
+def test_it_is_the_same_in_every_release() -> None:
+    # A run that was interrupted is continued by its schedule: a change here breaks --resume.
+    trials = schedule(experiment("ab", blocks=2))
+    assert "".join(trial.variant for trial in trials) == "bbbaaabbbaaaaaabbbbbbaaa"
+    assert [trial.point.connections for trial in trials[:6]] == [10, 20, 40, 10, 20, 40]
+
+
+def test_all_variants_of_a_block_meet_the_same_keys() -> None:
+    whole = experiment()
+    seeds: dict[tuple[int, str, Point], set[int]] = {}
+    for trial in schedule(whole):
+        seeds.setdefault((trial.block, trial.workload, trial.point), set()).add(engine_seed(whole, trial))
+    assert {len(found) for found in seeds.values()} == {1}
+    distinct = {seed for found in seeds.values() for seed in found}
+    assert len(distinct) == 16 * 3 * 2
+    assert max(distinct) < 2**53

@@ -1,0 +1,226 @@
+"""The store: whole files or none, trials that are only ended ones, runs that can be continued and not mixed up."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.schedule import schedule
+from dbdyno.store import Run, StoreProblem, files
+
+SOURCE = b"# exactly as given\r\n[experiment]\nname = 'test'\n"
+LINES = [b'{"type":"hello","data":{"schema":1}}\n', b'{"type":"end","data":{"reason":"time-limit"}}\n']
+
+
+def experiment(name: str = "test", blocks: int = 2, config: Path | None = None) -> Experiment:
+    return Experiment(
+        name=name,
+        workloads=(Workload(name="oltp_read_only"),),
+        load=Load(connections=(1, 2), duration_s=1.0),
+        design=Design(blocks=blocks),
+        variants=(Variant(name="a", server=ServerSpec(config=config)), Variant(name="b")),
+    )
+
+
+def create(results: Path, **given: object) -> Run:
+    return Run.create(results, experiment(**given), SOURCE, "quick", {"host": {"name": "here"}})  # type: ignore[arg-type]
+
+
+def write_trial(run: Run, index: int, status: str = "done") -> None:
+    with run.begin(schedule(experiment())[index], {"schema": 1}) as writer:
+        for line in LINES:
+            writer.event(line)
+        writer.server({"product": "mariadb"})
+        writer.finish(status, reason=None)  # type: ignore[arg-type]
+
+
+def test_a_run_is_plain_files(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    assert run.path.parent == tmp_path / "test"
+    assert (run.path / "experiment.toml").read_bytes() == SOURCE
+    again = Run.open(run.path)
+    assert again.experiment() == experiment()
+    assert again.profile == "quick"
+    assert again.environment == {"host": {"name": "here"}}
+    assert again.schedule()[0].keys() == {"index", "block", "group", "variant", "workload", "at"}
+    assert len(again.schedule()) == 8
+    assert (again.trials(), again.findings(), again.verdict()) == ([], [], None)
+
+
+def test_a_trial_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    write_trial(run, 3, "failed")
+    write_trial(run, 1)
+    first, second = run.trials()
+    assert (first.index, first.done, second.index, second.done) == (1, True, 3, False)
+    assert first.plan == {"schema": 1}
+    assert first.server == {"product": "mariadb"}
+    assert [record["type"] for record in first.records()] == ["hello", "end"]
+    assert gzip.decompress((first.path / "events.jsonl.gz").read_bytes()) == b"".join(LINES)
+    assert not (first.path / "events.jsonl").exists()
+
+
+def test_an_interrupted_trial_does_not_count_and_is_begun_anew(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    writer = run.begin(schedule(experiment())[0], {"schema": 1})
+    writer.event(LINES[0])
+    # Written as it comes: another process can already read it.
+    assert (run.path / "trials/0000/events.jsonl").read_bytes() == LINES[0]
+    writer.close()
+    assert run.trials() == []
+    write_trial(run, 0)
+    assert len(list(run.trials()[0].records())) == 2
+
+
+def test_a_cut_off_last_line_is_left_out_and_any_other_is_not(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    for index, lines in enumerate([[LINES[0], b'{"type":"en'], [b"{broken}\n", LINES[0]]]):
+        with run.begin(schedule(experiment())[index], {}) as writer:
+            for line in lines:
+                writer.event(line)
+            writer.finish("failed")
+    cut, broken = run.trials()
+    assert [record["type"] for record in cut.records()] == ["hello"]
+    with pytest.raises(StoreProblem, match=r"line 1 of the events is no JSON"):
+        list(broken.records())
+
+
+def test_findings_are_told_once(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    finding = {
+        "code": "P11",
+        "level": "warn",
+        "text": "shared",
+        "subject": "",
+        "evidence": {},
+        "override": None,
+    }
+    assert run.add_findings([finding, {**finding, "subject": "a"}, finding]) == [
+        finding,
+        {**finding, "subject": "a"},
+    ]
+    assert run.add_findings([finding]) == []
+    assert len(Run.open(run.path).findings()) == 2
+
+
+def test_a_verdict_is_kept_and_cannot_hold_what_json_lacks(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    run.write_verdict({"schema": 1})
+    assert run.verdict() == {"schema": 1}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        run.write_verdict({"effect_percent": float("nan")})
+    assert run.verdict() == {"schema": 1}
+
+
+def test_resume_takes_the_newest_run_of_the_same_experiment(tmp_path: Path) -> None:
+    old = create(tmp_path)
+    old.path.rename(old.path.with_name("20000101T000000Z-0000"))
+    new = create(tmp_path)
+    new.path.rename(new.path.with_name("20990101T000000Z-0000"))
+    assert Run.resume(tmp_path, experiment()).path.name == "20990101T000000Z-0000"
+
+
+def test_resume_refuses_another_experiment_and_says_what_differs(tmp_path: Path) -> None:
+    create(tmp_path)
+    with pytest.raises(StoreProblem, match=r"design\.blocks was 2 and is 3") as caught:
+        Run.resume(tmp_path, experiment(blocks=3))
+    assert "--resume" in caught.value.way_out
+    with pytest.raises(StoreProblem, match="no run of other"):
+        Run.resume(tmp_path, experiment("other"))
+
+
+def test_a_changed_configuration_file_is_another_experiment(tmp_path: Path) -> None:
+    config = tmp_path / "my.cnf"
+    config.write_text("[mariadbd]\n")
+    create(tmp_path, config=config)
+    config.write_text("[mariadbd]\nsync_binlog=1\n")
+    with pytest.raises(StoreProblem, match="configuration file has changed"):
+        Run.resume(tmp_path, experiment(config=config))
+
+
+def test_two_processes_never_write_one_run(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    code = "import sys; from pathlib import Path; from dbdyno.store import Run; Run.open(Path(sys.argv[1])).hold()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    held = subprocess.run(
+        [sys.executable, "-c", code, run.path], capture_output=True, text=True, env=environment, check=False
+    )
+    assert "is being written by another dbdyno" in held.stderr
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    with pytest.raises(StoreProblem, match="is no run") as caught:
+        Run.open(tmp_path)
+    assert str(run.path) in caught.value.way_out
+
+
+def test_a_run_that_could_not_begin_leaves_nothing(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    assert run.discard_if_empty()
+    assert not run.path.exists()
+    begun = create(tmp_path)
+    write_trial(begun, 0)
+    assert not begun.discard_if_empty()
+    assert begun.path.exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_no_space_left_names_the_place_and_the_way_out(tmp_path: Path, number: int) -> None:
+    with (
+        pytest.raises(StoreProblem, match=f"no space left for {tmp_path}") as caught,
+        files.plainly(tmp_path),
+    ):
+        raise OSError(number, os.strerror(number))
+    assert "--resume" in caught.value.way_out
+    assert caught.value.exit_code == 4
+
+
+# A file size limit fails a real write in the middle, as a full disk does.
+FULL = """
+import json, resource, sys
+from pathlib import Path
+from dbdyno.store import StoreProblem, files
+target = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    files.write(target, b"x" * 100_000)
+except StoreProblem as problem:
+    print(problem.text)
+"""
+
+
+def test_a_write_that_fails_leaves_the_file_that_was_there(tmp_path: Path) -> None:
+    target = tmp_path / "verdict.json"
+    target.write_text("{}")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, target], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout.startswith(f"no space left for {target}")
+    assert target.read_text() == "{}"
+    assert [path.name for path in tmp_path.iterdir()] == ["verdict.json"]
+
+
+def test_a_place_that_cannot_be_written() -> None:
+    with pytest.raises(StoreProblem, match="Not a directory") as caught:
+        Run.create(Path("/dev/null/results"), experiment(), SOURCE)
+    assert caught.value.exit_code == 2
+
+
+def test_the_same_events_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_bytes(b"".join(LINES) * 100)
+        files.compress(tmp_path / name / "events.jsonl")
+    packed = [(tmp_path / name / "events.jsonl.gz").read_bytes() for name in ("one", "two")]
+    assert packed[0] == packed[1]
+    assert json.loads(gzip.decompress(packed[0]).splitlines()[0])["type"] == "hello"
