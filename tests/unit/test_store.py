@@ -1,4 +1,4 @@
-"""The store: whole files or none, trials that are only ended ones, runs that can be continued and not mixed up."""
+"""The store: whole files or none, trials only when they ended, runs that go on and never mix."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_cut_off_last_line_is_left_out_and_any_other_is_not(tmp_path: Path) ->
 
 def test_findings_are_told_once(tmp_path: Path) -> None:
     run = create(tmp_path)
-    finding = {
+    finding: dict[str, object] = {
         "code": "P11",
         "level": "warn",
         "text": "shared",
@@ -122,8 +122,10 @@ def test_a_verdict_is_kept_and_cannot_hold_what_json_lacks(tmp_path: Path) -> No
 
 def test_resume_takes_the_newest_run_of_the_same_experiment(tmp_path: Path) -> None:
     old = create(tmp_path)
+    old.release()
     old.path.rename(old.path.with_name("20000101T000000Z-0000"))
     new = create(tmp_path)
+    new.release()
     new.path.rename(new.path.with_name("20990101T000000Z-0000"))
     assert Run.resume(tmp_path, experiment()).path.name == "20990101T000000Z-0000"
 
@@ -148,7 +150,7 @@ def test_a_changed_configuration_file_is_another_experiment(tmp_path: Path) -> N
 
 def test_two_processes_never_write_one_run(tmp_path: Path) -> None:
     run = create(tmp_path)
-    code = "import sys; from pathlib import Path; from dbdyno.store import Run; Run.open(Path(sys.argv[1])).hold()"
+    code = "import sys, pathlib; from dbdyno.store import Run; Run.open(pathlib.Path(sys.argv[1])).hold()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     held = subprocess.run(
         [sys.executable, "-c", code, run.path], capture_output=True, text=True, env=environment, check=False
