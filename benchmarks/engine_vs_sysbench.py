@@ -57,7 +57,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         workspace = Workspace.open(Path(scratch))
         spec = ServerSpec(variables=VARIABLES)
-        with closing(workspace), closing(open_server(Variant(name="bench", server=spec), workspace, None)) as server:
+        with (
+            closing(workspace),
+            closing(open_server(Variant(name="bench", server=spec), workspace, None)) as server,
+        ):
             server.restore()
             server.start()
             dbdyno, sysbench = Dbdyno(server.address()), Sysbench(server.address())
@@ -71,9 +74,7 @@ def main() -> int:
     return 0 if held else 1
 
 
-def _workload(
-    dbdyno: Dbdyno, sysbench: Sysbench, setting: Setting, pairs: int, lines: list[str]
-) -> bool:
+def _workload(dbdyno: Dbdyno, sysbench: Sysbench, setting: Setting, pairs: int, lines: list[str]) -> bool:
     capacity = _pairs(dbdyno, sysbench, setting, pairs)
     held = _table(f"{setting.workload}, {setting.connections} connections", capacity, CAPACITY_BARS, lines)
     lower = min(median(side.throughput for side in sides) for sides in zip(*capacity, strict=True))
@@ -104,21 +105,32 @@ def _table(
     title: str, pairs: Sequence[tuple[Measured, Measured]], bars: Sequence[Bar], lines: list[str]
 ) -> bool:
     """Append a table to `lines`, print it, and tell whether every bar holds for the median ratio."""
-    rows = [f"## {title}\n", f"{len(pairs)} pairs.\n", "| | dbdyno | sysbench | ratio | interval | bar |", "|---|---|---|---|---|---|"]
+    rows = [
+        f"## {title}\n",
+        f"{len(pairs)} pairs.\n",
+        "| | dbdyno | sysbench | ratio | interval | bar |",
+        "|---|---|---|---|---|---|",
+    ]
     held = True
     for figure, label in FIGURES.items():
         ours, theirs = ([getattr(side, figure) for side in sides] for sides in zip(*pairs, strict=True))
         ratios = log_ratios(theirs, ours)
         ratio = 1 + percent(hodges_lehmann(ratios)) / 100
         reach = interval(ratios, 0.0625 if len(pairs) < 6 else 0.05)
-        shown = "" if reach is None else f"{1 + percent(reach.low) / 100:.3f} to {1 + percent(reach.high) / 100:.3f}"
+        shown = (
+            ""
+            if reach is None
+            else f"{1 + percent(reach.low) / 100:.3f} to {1 + percent(reach.high) / 100:.3f}"
+        )
         bar = next((bar for bar in bars if bar.figure == figure), None)
         verdict = ""
         if bar is not None:
             holds = bar.low <= ratio <= bar.high
             held &= holds
             verdict = f"{bar.low:g} to {bar.high:g}: {'holds' if holds else 'MISSED'}"
-        rows.append(f"| {label} | {median(ours):.3f} | {median(theirs):.3f} | {ratio:.3f} | {shown} | {verdict} |")
+        rows.append(
+            f"| {label} | {median(ours):.3f} | {median(theirs):.3f} | {ratio:.3f} | {shown} | {verdict} |"
+        )
     rows.append("")
     print("\n".join(rows), flush=True)
     lines.extend(rows)
@@ -126,7 +138,9 @@ def _table(
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workload", nargs="+", default=["oltp_read_write", "oltp_point_select"])
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--seconds", type=int, default=20, help="length of one run")

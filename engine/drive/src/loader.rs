@@ -38,6 +38,11 @@ pub fn cleanup(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -
 type Outcome = Result<(), (EndReason, Failure)>;
 type Step<'a> = std::pin::Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 
+/// Deadlock and lock wait timeout.
+const IN_THE_WAY: [u16; 2] = [1213, 1205];
+/// Times an INSERT is sent before its error counts.
+const INSERT_ATTEMPTS: u32 = 20;
+
 /// A range of ids of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
@@ -281,17 +286,14 @@ async fn fill<C: Connection>(
     pieces: Pieces,
     progress: Progress<(u32, u64)>,
 ) -> Outcome {
-    query(&mut connection, "SET SESSION unique_checks = 0, foreign_key_checks = 0").await?;
     let mut sql = Vec::new();
     loop {
-        let Some(Piece { table, first, last }) = pieces.borrow_mut().pop_front() else {
-            break;
-        };
+        let Some(Piece { table, first, last }) = pieces.borrow_mut().pop_front() else { break };
         let mut next = first;
         while next <= last {
             let begin = next;
             next = schema.insert(table, begin, last, &mut sql);
-            let inserted = connection.query(&sql).await;
+            let inserted = insert(&mut connection, &sql).await;
             inserted
                 .map_err(|error| failure::working(&error, &format!("INSERT INTO {}", schema.name(table))))?;
             // The receiver is gone only when loading stops.
@@ -300,6 +302,20 @@ async fn fill<C: Connection>(
     }
     connection.close().await;
     Ok(())
+}
+
+/// Sends one INSERT, which commits by itself, and sends it again when streams got into each other's way: into an
+/// empty table they can deadlock (MariaDB locks the whole table for the first insert, MDEV-515).
+async fn insert<C: Connection>(connection: &mut C, sql: &[u8]) -> Result<(), WireError> {
+    let mut left = INSERT_ATTEMPTS;
+    loop {
+        left -= 1;
+        match connection.query(sql).await {
+            Ok(_) => return Ok(()),
+            Err(error) if left > 0 && error.code().is_some_and(|code| IN_THE_WAY.contains(&code)) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 async fn finish<C: Connection>(

@@ -1,0 +1,262 @@
+"""The engine against a real MariaDB: its counts are the server's, its rows are the same whoever loads them.
+
+Each number is held against an independent one: the server's own counters, CHECKSUM TABLE, a second session.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.run.engine import Engine, EngineResult
+from dbdyno.servers import Server, Workspace, open_server
+from dbdyno.servers.server import Address
+
+ROWS = 2000
+TABLES = 2
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A private MariaDB with an empty schema."""
+    spec = ServerSpec(variables={"innodb_lock_wait_timeout": 1, "innodb_buffer_pool_size": "64M"})
+    variant = Variant(name="engine", server=spec)
+    workspace = Workspace.open(Path(tmp_path_factory.mktemp("servers")))
+    with closing(workspace), closing(open_server(variant, workspace, None)) as server:
+        server.restore()
+        server.start()
+        yield server
+
+
+def plan(address: Address, **changes: Any) -> dict[str, Any]:
+    """One connection, one second of oltp_read_write, without warm-up."""
+    asked: dict[str, Any] = {
+        "schema": 1,
+        "target": address.target(),
+        "workload": {
+            "name": "oltp_read_write",
+            "options": {"tables": TABLES, "table_size": ROWS, **changes.pop("options", {})},
+        },
+        "load": {"connections": 1},
+        "phases": {"measure_us": 1_000_000},
+        "seed": 1,
+    }
+    return {**asked, **changes}
+
+
+def engine(command: Any, server: Server, **changes: Any) -> tuple[EngineResult, list[Any]]:
+    """The result and every record of one command."""
+    records: list[Any] = []
+    address = server.address()
+    result = Engine().run(command, plan(address, **changes), address.environment(), records.append)
+    return result, records
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(server: Server) -> None:
+    """The tables of `plan`."""
+    result, _ = engine("prepare", server)
+    assert result.done, result.failure()
+
+
+def counters(server: Server) -> dict[str, int]:
+    """The server's counts of commands."""
+    names = (
+        "Com_select",
+        "Com_update",
+        "Com_delete",
+        "Com_insert",
+        "Com_begin",
+        "Com_commit",
+        "Com_stmt_execute",
+    )
+    status = server.status()
+    return {name: int(status[name]) for name in names}
+
+
+def test_counts_are_the_servers_own(server: Server) -> None:
+    before = counters(server)
+    result, records = engine("run", server)
+    after = counters(server)
+    assert result.done, result.failure()
+    kinds: dict[str, int] = {}
+    for record in records:
+        if record["type"] == "statements":
+            for kind, stats in record["data"]["kinds"].items():
+                kinds[kind] = kinds.get(kind, 0) + stats["count"]
+    selects = sum(kinds[kind] for kind in kinds if kind.endswith(("_select", "_range")))
+    counted = {
+        "Com_select": selects,
+        "Com_update": kinds["index_update"] + kinds["non_index_update"],
+        "Com_delete": kinds["delete"],
+        "Com_insert": kinds["insert"],
+        "Com_begin": kinds["begin"],
+        "Com_commit": kinds["commit"],
+        "Com_stmt_execute": sum(kinds.values()),
+    }
+    assert counted["Com_commit"] > 50
+    # The event in flight at the end is played to its end and not counted: at most 20 statements, of which 14
+    # are selects. Our own look at the counters adds nothing to these.
+    for name, count in counted.items():
+        seen = after[name] - before[name]
+        assert count <= seen <= count + (20 if name == "Com_stmt_execute" else 14), (name, count, seen)
+
+
+def test_every_statement_keeps_its_contract(server: Server) -> None:
+    # A seed of its own: a run repeated with the same seed writes what is there already, and changes no row.
+    _, records = engine("run", server, load={"connections": 8}, seed=2)
+    windows = [record["data"]["kinds"] for record in records if record["type"] == "statements"]
+    assert windows
+    for kinds in windows:
+        for kind, stats in kinds.items():
+            assert stats["rows"] == stats["rows_expected"], (kind, stats)
+            assert stats["off_contract"] == 0, (kind, stats)
+
+
+def checksums(server: Server, tables: int) -> list[Any]:
+    """CHECKSUM TABLE of sbtest1 to sbtestN."""
+    schema = server.address().database
+    names = ", ".join(f"{schema}.sbtest{number}" for number in range(1, tables + 1))
+    return [row[1] for row in server.query(f"CHECKSUM TABLE {names}")]
+
+
+def test_rows_do_not_depend_on_the_number_of_streams(server: Server) -> None:
+    sums = []
+    for streams in (1, 4):
+        for command in ("cleanup", "prepare"):
+            result, _ = engine(command, server, loading={"streams": streams})
+            assert result.done, result.failure()
+        sums.append(checksums(server, TABLES))
+    assert sums[0] == sums[1]
+    assert len(set(sums[0])) == TABLES, "two tables hold the same rows"
+
+
+def test_a_complete_table_is_kept(server: Server) -> None:
+    result, records = engine("prepare", server)
+    assert result.done
+    steps = [record["data"]["step"] for record in records if record["type"] == "loading"]
+    assert steps == ["kept"] * TABLES
+
+
+def test_a_table_that_is_not_ours_is_never_touched(server: Server) -> None:
+    schema = server.address().database
+    server.query(f"CREATE TABLE {schema}.sbtest3 (id INT)")
+    try:
+        result, _ = engine("prepare", server, options={"tables": 3})
+        assert result.exit_code == 4
+        assert "sbtest3 (not made by dbdyno)" in result.failure()
+        result, records = engine("cleanup", server, options={"tables": 3})
+        assert result.done
+        warnings = [record["data"]["code"] for record in records if record["type"] == "warning"]
+        assert warnings == ["table-kept"]
+        assert server.query(f"SELECT COUNT(*) FROM {schema}.sbtest3") == [(0,)]
+    finally:
+        server.query(f"DROP TABLE {schema}.sbtest3")
+        engine("prepare", server)
+
+
+def test_a_lock_wait_timeout_is_rolled_back_counted_and_retried(server: Server) -> None:
+    address = server.address()
+    engine("prepare", server)
+    blocker = pymysql.connect(
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password,
+        database=address.database,
+    )
+    with closing(blocker), blocker.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT COUNT(*) FROM sbtest1 FOR UPDATE")
+        release = threading.Timer(1.8, blocker.rollback)
+        release.start()
+        before = int(server.status()["Com_rollback"])
+        options = {"tables": 1}
+        result, _ = engine("run", server, options=options, phases={"measure_us": 3_500_000})
+        release.join()
+    assert result.done, result.failure()
+    assert result.end is not None
+    totals = result.end["phases"]["measure"]
+    assert totals["errors"] == {"1205": 1}
+    assert totals["retries"] == 1
+    assert totals["accounting"]["failed"] == 0
+    # The wait of one second belongs to the event that was retried.
+    assert totals["latency_max_us"] > 1_000_000
+    assert int(server.status()["Com_rollback"]) - before >= 1
+
+
+def test_deadlocks_are_retried_and_no_row_is_lost(server: Server) -> None:
+    options = {"tables": 1, "table_size": ROWS, "index_updates": 4, "delete_inserts": 4}
+    engine("prepare", server, options=options)
+    workload = {"name": "oltp_write_only", "options": {**options, "table_size": 20, "range_size": 10}}
+    result, _ = engine(
+        "run", server, workload=workload, load={"connections": 16}, phases={"measure_us": 2_000_000}
+    )
+    assert result.done, result.failure()
+    assert result.end is not None
+    totals = result.end["phases"]["measure"]
+    assert totals["errors"].get("1213", 0) > 0, "16 users of 20 rows met no deadlock"
+    assert totals["retries"] == sum(totals["errors"].values())
+    schema = server.address().database
+    assert server.query(f"SELECT COUNT(*), MAX(id) FROM {schema}.sbtest1") == [(ROWS, ROWS)]
+
+
+def test_a_missing_table_names_itself_and_the_way_out(server: Server) -> None:
+    result, _ = engine("run", server, options={"tables": 5})
+    assert result.exit_code == 3
+    assert "sbtest3" in result.failure()
+    assert "load the tables first" in result.failure()
+
+
+def test_a_wrong_password_is_one_clear_sentence(server: Server) -> None:
+    address = server.address()
+    asked = plan(address)
+    result = Engine().run("run", asked, {Address.PASSWORD_VARIABLE: "canary-not-the-password"})
+    assert result.exit_code == 3
+    assert "Access denied" in result.failure()
+    assert "canary" not in result.words
+
+
+def test_a_server_that_dies_ends_the_run(server: Server) -> None:
+    killer = threading.Timer(0.7, _kill_sessions, [server])
+    killer.start()
+    result, _ = engine("run", server, load={"connections": 4}, phases={"measure_us": 5_000_000})
+    killer.join()
+    assert result.exit_code == 4
+    assert result.end is not None
+    assert result.end["reason"] in ("connection-lost", "server-error")
+    assert result.end["phases"]["measure"]["events"] > 0
+
+
+def _kill_sessions(server: Server) -> None:
+    user = server.address().user
+    for _ in range(3):
+        for (number,) in server.query(f"SELECT id FROM information_schema.processlist WHERE user = '{user}'"):
+            try:
+                server.query(f"KILL {number}")
+            except pymysql.MySQLError:
+                return
+        time.sleep(0.05)
+
+
+def test_the_unix_socket_works_too(server: Server) -> None:
+    result, _ = engine("run", server, target=server.address().target("unix"))
+    assert result.done, result.failure()
+
+
+def test_no_password_leaves_the_engine(server: Server) -> None:
+    address = server.address()
+    lines: list[bytes] = []
+    result = Engine().run("run", plan(address), address.environment(), on_line=lines.append)
+    assert result.done
+    assert address.password
+    assert address.password.encode() not in b"".join(lines)
+    assert address.password not in result.words
