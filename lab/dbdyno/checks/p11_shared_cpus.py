@@ -59,13 +59,17 @@ def _overlaps(context: Context) -> Iterator[Finding]:
         shared = client_cpus & (available if server is None else parse_cpus(server))
         if shared:
             sharing.setdefault(format_cpus(shared), []).append(variant.name)
+    held = all(variant.server.kind == "local" for variant in context.experiment.variants)
+    way_out = (
+        "Set [client] cpus and [variant.server] cpus to different ones, or measure" if held else "Measure"
+    )
     for cpus, names in sharing.items():
         yield Finding(
             code="P11",
             level="warn",
-            text="throughput verdict not valid for a server with CPUs of its own: load generator and "
-            f"server share CPU {cpus} ({', '.join(names)}), so the generator's work slows the server down. "
-            "Set [client] cpus and [variant.server] cpus to different ones, or measure from another machine.",
+            text="throughput verdict not valid for a server with CPUs of its own: load generator and server "
+            f"share CPU {cpus} ({', '.join(names)}), so the generator's work slows the server down. "
+            f"{way_out} from another machine.",
             evidence={"cpus": cpus, "variants": names, "client_cpus": format_cpus(client_cpus)},
         )
 

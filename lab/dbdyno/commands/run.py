@@ -1,0 +1,222 @@
+"""`dbdyno run`: one set-up under load, point by point, as a table that grows while it runs.
+
+Standard output gets the table and nothing else; progress, findings and the run's folder go to standard error.
+"""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn, get_args
+
+import typer
+
+from dbdyno import judge
+from dbdyno.checks import Finding
+from dbdyno.commands.interrupts import interruptible
+from dbdyno.commands.saying import say
+from dbdyno.commands.sweep_options import SweepOptions
+from dbdyno.commands.sweep_options import experiment as experiment_of
+from dbdyno.commands.sweep_table import header, row
+from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.model import Experiment, WorkloadName
+from dbdyno.experiment.reading import read
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run import progress
+from dbdyno.run.affinity import require_cpus
+from dbdyno.run.compare import compare
+from dbdyno.run.engine import Engine
+from dbdyno.run.environment import environment
+from dbdyno.run.sweep import SweepEnd, sweep
+from dbdyno.servers.endpoint import EndpointServer, Target, password
+from dbdyno.store import Run, StoredTrial
+
+
+def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD|FILE.toml",
+            help=f"{', '.join(get_args(WorkloadName))}, with --target; or an experiment of one variant.",
+            show_default=False,
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The server: mysql://user@host:port/database, without a password."),
+    ] = None,
+    connections: Annotated[str, typer.Option(help="The points, in this order.")] = "2,4,8,16",
+    rate: Annotated[
+        str | None,
+        typer.Option(help="Transactions per second to offer; connections is then the most at once."),
+    ] = None,
+    time: Annotated[str, typer.Option(help="How long each point is measured.")] = "10s",
+    warmup: Annotated[str, typer.Option(help="How long each point runs before it is measured.")] = "2s",
+    tables: Annotated[int | None, typer.Option(help="Number of tables.", show_default="1")] = None,
+    table_size: Annotated[int | None, typer.Option(help="Rows per table.", show_default="10000")] = None,
+    workers: Annotated[int, typer.Option(help="Threads of the load generator.")] = 1,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="OPTION=VALUE",
+            help="An option of the workload, as in point_selects=5. Repeatable.",
+        ),
+    ] = None,
+    keep_data: Annotated[
+        bool, typer.Option("--keep-data", help="Leave the tables that were loaded where they are.")
+    ] = False,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the password; else DBDYNO_PASSWORD is read, or it is asked for."),
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("results"),
+    profile: Annotated[str | None, typer.Option(help="For a FILE.toml: overrides to apply.")] = None,
+) -> None:
+    """Put one server under load, from few connections to many, and print the table."""
+    try:
+        if target is None and (what.endswith(".toml") or Path(what).is_file()):
+            _file(Path(what), profile, assignments or [], results)
+        options = SweepOptions(
+            workload=what,
+            target=target or "",
+            connections=connections,
+            rate=rate,
+            time=time,
+            warmup=warmup,
+            tables=tables,
+            table_size=table_size,
+            workers=workers,
+            assignments=assignments or [],
+        )
+        experiment, where, source = experiment_of(options)
+    except ExperimentFaults as faults:
+        print(f"dbdyno: {faults}", file=sys.stderr)
+        raise typer.Exit(ExitCode.USAGE) from faults
+    _target(experiment, where, source.encode(), password_file, results, keep_data=keep_data)
+
+
+def _target(
+    experiment: Experiment,
+    where: Target,
+    source: bytes,
+    password_file: Path | None,
+    results: Path,
+    *,
+    keep_data: bool,
+) -> NoReturn:
+    """Sweep over a server that is there."""
+    require_cpus(experiment)
+    engine = Engine()
+    secret = password(password_file, _ask(where) if sys.stdin.isatty() else None)
+    with closing(EndpointServer(where, secret)) as server:
+        # A server that cannot be reached leaves no run behind.
+        server.start()
+        stored = Run.create(results, experiment, source, None, environment(engine.version()))
+        with _kept(stored), interruptible("dropping the tables"):
+            end = sweep(experiment, stored, server, _Table(stored).tell, engine, keep_data=keep_data)
+    _conclude(stored, end)
+
+
+def _file(path: Path, profile: str | None, assignments: list[str], results: Path) -> NoReturn:
+    """Run an experiment of one variant on a server that dbdyno starts."""
+    experiment = read(path, profile, assignments)
+    if len(experiment.variants) > 1:
+        names = ", ".join(variant.name for variant in experiment.variants)
+        raise Problem(
+            f"{path} has {len(experiment.variants)} variants ({names}), and dbdyno run measures one",
+            f"Compare them with dbdyno compare {path}",
+        )
+    require_cpus(experiment)
+    engine = Engine()
+    stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
+    with _kept(stored), interruptible("stopping the server"):
+        conclusion = compare(experiment, stored, _Table(stored).tell, engine)
+    _conclude(stored, SweepEnd(conclusion.done, conclusion.failed, conclusion.stops))
+
+
+@contextmanager
+def _kept(stored: Run) -> Iterator[None]:
+    """After an early end: say what is kept, and keep nothing where there is nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("dbdyno: interrupted", file=sys.stderr)
+        _tell_kept(stored)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except Problem:
+        _tell_kept(stored)
+        raise
+
+
+def _tell_kept(stored: Run) -> None:
+    if not stored.discard_if_empty():
+        done = sum(trial.done for trial in stored.trials())
+        print(f"{done} finished points are stored in {stored.path}", file=sys.stderr)
+
+
+def _ask(where: Target) -> Callable[[], str]:
+    return lambda: getpass.getpass(f"Password of {where.user} on {where.host}: ")
+
+
+def _conclude(stored: Run, end: SweepEnd) -> NoReturn:
+    """Judge and name what is stored, and exit with its code."""
+    if end.done + end.failed:
+        stored.write_verdict(judge.judge(stored))
+    print(f"stored in {stored.path}", file=sys.stderr)
+    if end.stops or end.failed:
+        told = f"{end.failed} points failed" if end.failed else "a check said stop"
+        say(Problem(told, "See above"))
+        raise typer.Exit(ExitCode.NOT_COMPARABLE)
+    raise typer.Exit(ExitCode.DONE)
+
+
+class _Table:
+    """Rows on standard output as points end, everything else on standard error."""
+
+    def __init__(self, stored: Run) -> None:
+        self._stored = stored
+        self._headed = False
+        # Rows loaded are told by tenths.
+        self._tenth = 0
+
+    def tell(self, news: progress.Progress) -> None:
+        """Show one piece of progress."""
+        match news:
+            case progress.Step():
+                self._tenth = 0
+                print(news.text, file=sys.stderr, flush=True)
+            case progress.Loading():
+                self._loading(news)
+            case progress.TrialEnded():
+                self._row(news.trial.index)
+            case progress.Found():
+                for finding in news.findings:
+                    _show(finding)
+            case _:
+                pass
+
+    def _loading(self, news: progress.Loading) -> None:
+        tenth = 10 * news.rows // max(1, news.rows_planned)
+        if tenth > self._tenth:
+            print(f"  {news.rows:,} of {news.rows_planned:,} rows", file=sys.stderr, flush=True)
+        self._tenth = tenth
+
+    def _row(self, index: int) -> None:
+        if not self._headed:
+            self._headed = True
+            print(header())
+        # At once: somebody watches, or a script reads along.
+        print(row(StoredTrial(self._stored.path / "trials" / f"{index:04d}")), flush=True)
+
+
+def _show(finding: Finding) -> None:
+    # A run of one set-up compares nothing, and knows it.
+    if finding.code == "P15":
+        return
+    print(f"{finding.level} {finding.code}: {finding.text}", file=sys.stderr)
+    if finding.override is not None:
+        print(f"  overridden: {finding.override}", file=sys.stderr)

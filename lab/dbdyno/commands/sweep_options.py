@@ -1,0 +1,182 @@
+"""The options of `dbdyno run WORKLOAD --target URL` as an experiment.
+
+One vocabulary underneath: the options become the document that an experiment file would hold, so that they
+are checked by the same rules, and the run can be stored, shown and understood like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from dbdyno.checks.topology import is_this_machine
+from dbdyno.experiment import overrides
+from dbdyno.experiment.faults import ExperimentFaults, Fault
+from dbdyno.experiment.model import Experiment, WorkloadName
+from dbdyno.experiment.reading import from_document
+from dbdyno.problem import Problem
+from dbdyno.servers.endpoint import Target, parse_url
+
+VARIANT = "target"
+
+# Keys of an experiment file -> the options that set them.
+_OPTIONS = {
+    "load.connections": "--connections",
+    "load.rate": "--rate",
+    "load.duration": "--time",
+    "load.warmup": "--warmup",
+    "client.workers": "--workers",
+}
+_WORKLOAD_OPTIONS = {"name": "WORKLOAD", "tables": "--tables", "table_size": "--table-size"}
+_WORKLOAD_KEY = re.compile(r"workload\[[^\]]*\]\.(.+)")
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What was typed, unchecked."""
+
+    workload: str
+    target: str
+    connections: str
+    rate: str | None
+    time: str
+    warmup: str
+    tables: int | None
+    table_size: int | None
+    workers: int
+    # key=value; a key without a dot is an option of the workload.
+    assignments: Sequence[str]
+
+
+def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
+    """The experiment, where its server is, and the same as the text of an experiment file.
+
+    Raises ExperimentFaults with everything that is wrong, by the names of the options.
+    """
+    faults: list[Fault] = []
+    target = _target(options.target, faults)
+    document = _document(options, target, faults)
+    changes = [overrides.assignment(_qualified(text)) for text in options.assignments]
+    faults += [change for change in changes if isinstance(change, Fault)]
+    faults += overrides.apply(document, [change for change in changes if not isinstance(change, Fault)])
+    source = as_toml(document)
+    try:
+        checked = from_document(document, "dbdyno run", Path.cwd())
+    except ExperimentFaults as found:
+        known = {fault.key for fault in faults}
+        theirs = [_by_option(fault) for fault in found.faults]
+        raise ExperimentFaults(
+            "dbdyno run", faults + [fault for fault in theirs if fault.key not in known]
+        ) from None
+    if faults or target is None:
+        raise ExperimentFaults("dbdyno run", faults)
+    return checked, target, source
+
+
+def as_toml(document: Mapping[str, Any]) -> str:
+    """A document of tables and lists of tables as TOML."""
+    lines: list[str] = []
+
+    def table(header: str, prefix: str, content: Mapping[str, Any]) -> None:
+        lines.append(header)
+        nested = {key: value for key, value in content.items() if isinstance(value, Mapping)}
+        # A JSON value of these kinds is a TOML value too.
+        lines.extend(
+            f"{_key(key)} = {json.dumps(value)}" for key, value in content.items() if key not in nested
+        )
+        for key, value in nested.items():
+            table(f"[{prefix}.{_key(key)}]", f"{prefix}.{_key(key)}", value)
+
+    for section, content in document.items():
+        for entry in content if isinstance(content, list) else [content]:
+            table(f"[[{section}]]" if isinstance(content, list) else f"[{section}]", section, entry)
+    return "\n".join(lines) + "\n"
+
+
+def _key(text: str) -> str:
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text)
+
+
+def _target(url: str, faults: list[Fault]) -> Target | None:
+    if not url:
+        faults.append(
+            Fault("--target", None, "this is missing", "Write --target mysql://user@host:3306/database")
+        )
+        return None
+    try:
+        return parse_url(url)
+    except Problem as problem:
+        # The URL itself is not repeated: it may hold a password.
+        faults.append(Fault("--target", None, problem.text.removeprefix("--target: "), problem.way_out))
+        return None
+
+
+def _document(options: SweepOptions, target: Target | None, faults: list[Fault]) -> dict[str, Any]:
+    known = options.workload in get_args(WorkloadName)
+    local = target is not None and (target.unix_socket is not None or is_this_machine(target.host))
+    workload: dict[str, Any] = {"name": options.workload}
+    if options.tables is not None:
+        workload["tables"] = options.tables
+    if options.table_size is not None:
+        workload["table_size"] = options.table_size
+    load: dict[str, Any] = {
+        "connections": _numbers("--connections", options.connections, int, faults),
+        "duration": options.time,
+        "warmup": options.warmup,
+        "transport": "unix" if target is not None and target.unix_socket is not None else "tcp",
+    }
+    if options.rate is not None:
+        load["rate"] = _numbers("--rate", options.rate, float, faults)
+    return {
+        "experiment": {"name": f"run-{options.workload}" if known else "run"},
+        "workload": [workload],
+        "load": load,
+        "design": {"blocks": 1, "state": "preserve", "order": "given"},
+        "client": {
+            "workers": options.workers,
+            # A client that shares its CPUs with the server must not preempt it at every reply.
+            "scheduling": "batch" if local and options.rate is None else "normal",
+        },
+        "variant": [
+            {"name": VARIANT, "server": {"kind": "remote", "url": str(target) if target else "unknown"}}
+        ],
+        "override": {},
+    }
+
+
+def _numbers(
+    option: str, text: str, number: Callable[[str], int | float], faults: list[Fault]
+) -> list[int | float]:
+    """The numbers of "2,4,8"; where one is none, a fault and something harmless instead."""
+    values: list[int | float] = []
+    wrong: list[str] = []
+    for part in text.split(","):
+        try:
+            values.append(number(part.strip()))
+        except ValueError:
+            wrong.append(part.strip())
+    if wrong:
+        kind = "a whole number" if number is int else "a number"
+        shown = ", ".join(repr(part) for part in wrong)
+        faults.append(Fault(option, text, f"{shown} is not {kind}", f"Write {option} 2,4,8"))
+        return [1]
+    return values
+
+
+def _qualified(text: str) -> str:
+    """`point_selects=5` is meant for the workload; a key with a section stays as it is."""
+    key = text.partition("=")[0]
+    return text if "." in key or "=" not in text else f"workload.{text}"
+
+
+def _by_option(fault: Fault) -> Fault:
+    """The fault under the name of the option that set the key."""
+    match = _WORKLOAD_KEY.fullmatch(fault.key)
+    if match is not None:
+        return replace(fault, key=_WORKLOAD_OPTIONS.get(match[1], f"--set {match[1]}"))
+    name = next((name for name in _OPTIONS if fault.key == name or fault.key.startswith(f"{name}[")), None)
+    return replace(fault, key=_OPTIONS[name] if name else f"--set {fault.key}")

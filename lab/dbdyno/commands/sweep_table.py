@@ -1,0 +1,73 @@
+"""The table of a sweep, a row as each point ends: the columns that sysbench users know.
+
+::
+
+     thc   elaptime      reads     writes   others       tps        qps    errs        min        avg
+     max        p95
+       2   60.0215s      64540      18440     9220     76.80    1536.08       0      24.59      26.04
+       30.33      27.17
+
+Latencies are milliseconds from the due time to the end; `errs` counts every error of the server, retried or
+not. A point that failed has its reason in the place of numbers: an old number in a new row is the mistake
+that a script around a text parser makes.
+"""
+
+from __future__ import annotations
+
+from dbdyno.judge.measured import figures
+from dbdyno.judge.recording import failure, read
+from dbdyno.judge.window import Window
+from dbdyno.store import StoredTrial
+
+COLUMNS = ("thc", "elaptime", "reads", "writes", "others", "tps", "qps", "errs", "min", "avg", "max", "p95")
+_WIDTHS = (4, 10, 10, 10, 8, 9, 10, 7, 10, 10, 10, 10)
+_US_PER_S = 1e6
+_US_PER_MS = 1e3
+
+
+def header() -> str:
+    """The names of the columns."""
+    return _line(COLUMNS)
+
+
+def row(trial: StoredTrial) -> str:
+    """One point's line, from what was stored of it."""
+    connections = str(trial.plan["load"]["connections"])
+    recording = read(trial.records())
+    reason = failure(trial, recording)
+    if reason is not None:
+        return f"{connections:>{_WIDTHS[0]}} failed: {_one_line(reason)}"
+    measured = recording.measure
+    elapsed_s = (measured["end_us"] - measured["start_us"]) / _US_PER_S
+    found = figures(
+        recording,
+        Window(measured["start_us"], measured["end_us"], cut_us=None, settled=True, drift_percent=0.0),
+    )
+    statements = measured["reads"] + measured["writes"] + measured["other"]
+    latencies_us = (
+        found.latency_min_us,
+        found.latency_mean_us,
+        found.latency_max_us,
+        found.latency_p95_us,
+    )
+    return _line(
+        (
+            connections,
+            f"{elapsed_s:.4f}s",
+            str(measured["reads"]),
+            str(measured["writes"]),
+            str(measured["other"]),
+            f"{measured['events'] / elapsed_s:.2f}",
+            f"{statements / elapsed_s:.2f}",
+            str(sum(measured["errors"].values())),
+            *(f"{latency / _US_PER_MS:.2f}" for latency in latencies_us),
+        )
+    )
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,202 @@
+"""A sweep over one server that is there: its data, its points in the given order, and nothing left behind.
+
+::
+
+    capacity checked -> tables loaded, or those that are there checked -> each point -> checks -> tables
+    dropped
+
+It prints nothing; what happens goes to `tell` and into the run's folder, as with a comparison. Only tables
+that this sweep has loaded are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from dbdyno import checks
+from dbdyno.checks import Context, Finding, Moment
+from dbdyno.checks.tables import DataSpec, Shape, shapes
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import schedule
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run import progress
+from dbdyno.run.compare import Tell
+from dbdyno.run.engine import Command, Engine, EngineResult, Record
+from dbdyno.run.plan import plan
+from dbdyno.run.trial import death, give_up, run_trial
+from dbdyno.servers.server import Server
+from dbdyno.store import Run
+
+# A table's comment while the engine loads it: a load that was cut short, which the next one begins anew.
+UNFINISHED = "dbdyno loading"
+
+# The design of a sweep is its purpose, and it compares nothing.
+_DESIGN_CODES = ("P07", "P11")
+_READY_CODES = ("P07",)
+_DATA_CODES = ("P02",)
+_AFTER_CODES = ("P02", "P03")
+
+
+@dataclass(frozen=True)
+class SweepEnd:
+    """How a sweep ended."""
+
+    done: int
+    failed: int
+    # Findings that forbid using its numbers; empty when all went its way.
+    stops: tuple[Finding, ...]
+
+
+def sweep(
+    experiment: Experiment, run: Run, server: Server, tell: Tell, engine: Engine, *, keep_data: bool
+) -> SweepEnd:
+    """Measure every point of a one-variant experiment on `server`, which has been started.
+
+    Raises Problem (loading, foreign tables, the engine, the store) and lets KeyboardInterrupt through.
+    Either way the points that ended are kept, and the tables it made are dropped unless `keep_data`.
+    """
+    return _Sweep(experiment, run, server, tell, engine).conduct(keep_data=keep_data)
+
+
+class _Sweep:
+    """One sweep in progress."""
+
+    def __init__(self, experiment: Experiment, run: Run, server: Server, tell: Tell, engine: Engine) -> None:
+        assert len(experiment.variants) == len(experiment.workloads) == 1, "a sweep is over one of each"
+        self._experiment, self._run, self._server = experiment, run, server
+        self._tell, self._engine = tell, engine
+        self._workload = experiment.workloads[0]
+        self._context = Context(
+            experiment,
+            variant=experiment.variants[0],
+            server=server,
+            description=server.describe(),
+            workload=self._workload,
+        )
+
+    def conduct(self, *, keep_data: bool) -> SweepEnd:
+        """Everything, in order."""
+        # Before anything is loaded: a limit that stands in the way of the last point is told now.
+        stops = self._check(Moment.DESIGN, _DESIGN_CODES) + self._check(Moment.READY, _READY_CODES)
+        if stops:
+            return SweepEnd(0, 0, tuple(stops))
+        with self._data(keep_data=keep_data):
+            stops = self._check(Moment.READY, _DATA_CODES)
+            if stops:
+                return SweepEnd(0, 0, tuple(stops))
+            done, failed, dead = self._points()
+            stops = [] if dead else self._check(Moment.AFTER_GROUP, _AFTER_CODES)
+        return SweepEnd(done, failed, tuple(stops))
+
+    @contextmanager
+    def _data(self, *, keep_data: bool) -> Iterator[None]:
+        """The tables: those that are there, which stay, or ours, which go."""
+        there = self._existing()
+        if there:
+            self._require_fit(there)
+            self._say(f"using the {len(there)} tables that are there; they stay")
+            yield
+            return
+        try:
+            self._load()
+            yield
+        except BaseException:
+            # Whatever went wrong is the thing to hear about, even when the tables cannot be dropped either.
+            if not keep_data and (why := self._drop()):
+                self._say(why)
+            raise
+        if not keep_data and (why := self._drop()):
+            raise Problem(why, self._leftover_way_out(), ExitCode.NOT_COMPARABLE)
+
+    def _existing(self) -> dict[str, Shape]:
+        """Tables under the workload's names, without those of a load that was cut short."""
+        names = DataSpec.of(self._workload).names()
+        found = shapes(self._server.query, self._server.address().database, names)
+        return {name: shape for name, shape in found.items() if shape.comment != UNFINISHED}
+
+    def _require_fit(self, there: dict[str, Shape]) -> None:
+        """Foreign tables are used when they are what the options say, and never touched otherwise."""
+        self._say(f"{len(there)} tables are there already: checking them against the options")
+        stops = self._check(Moment.READY, _DATA_CODES)
+        if stops:
+            # A table shared with somebody else is a matter of the options, not of the measurement.
+            raise Problem(
+                "\n".join(stop.text for stop in stops),
+                "They were left as they are. Give the options they were loaded with (--tables, "
+                "--table-size, --set), name another database in --target, or drop them yourself",
+                ExitCode.USAGE,
+            )
+
+    def _load(self) -> None:
+        workload = self._workload
+        self._say(f"loading {workload.tables} x {workload.table_size:,} rows")
+        result = self._engine_run("prepare")
+        if not result.done:
+            raise Problem(
+                f"loading the tables failed: {result.failure()}",
+                "Nothing was measured",
+                result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
+            )
+        # What the engine says it will do is surer than what the options promise.
+        self._context = replace(self._context, hello=result.hello)
+
+    def _drop(self) -> str:
+        """Drop our tables; why it failed, or nothing."""
+        self._say("dropping the tables")
+        try:
+            result = self._engine_run("cleanup")
+        except Problem as problem:
+            return f"the tables could not be dropped: {problem.text}"
+        return "" if result.done else f"the tables could not be dropped: {result.failure()}"
+
+    def _leftover_way_out(self) -> str:
+        database, tables = self._server.address().database, self._workload.tables
+        return f"Drop sbtest1 to sbtest{tables} in {database} yourself; their comments begin with dbdyno"
+
+    def _engine_run(self, command: Command) -> EngineResult:
+        address = self._server.address()
+        asked = plan(self._experiment, self._workload, address.target(self._experiment.load.transport))
+        return self._engine.run(command, asked, address.environment(), self._loading)
+
+    def _loading(self, record: Record) -> None:
+        if record["type"] == "loading" and record["data"]["step"] == "rows":
+            self._tell(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
+
+    def _points(self) -> tuple[int, int, str]:
+        """Every point: how many are done, how many failed, and why the server is dead, if it is."""
+        description = self._context.description
+        assert description is not None, "it was described when the sweep began"
+        done, failed, dead = 0, 0, ""
+        for trial in schedule(self._experiment):
+            self._tell(progress.TrialBegan(trial, 0.0, 0.0))
+            if dead:
+                stored = give_up(self._run, self._experiment, trial, self._server, dead)
+            else:
+                outcome = run_trial(
+                    self._run,
+                    self._experiment,
+                    trial,
+                    server=self._server,
+                    description=description,
+                    engine=self._engine,
+                )
+                stored = outcome.stored
+            reason = str(stored.meta["reason"] or "")
+            self._tell(progress.TrialEnded(trial, stored.done, reason, None, 0.0))
+            done, failed = done + stored.done, failed + (not stored.done)
+            dead = dead or ("" if stored.done else death(self._server))
+        return done, failed, dead
+
+    def _check(self, moment: Moment, codes: tuple[str, ...]) -> list[Finding]:
+        """Keep and tell what the checks find, and give back what forbids going on."""
+        findings = checks.run(moment, self._context, codes)
+        new = self._run.add_findings(finding.as_json() for finding in findings)
+        told = tuple(finding for finding in findings if finding.as_json() in new)
+        if told:
+            self._tell(progress.Found(told))
+        return checks.stops(findings)
+
+    def _say(self, text: str) -> None:
+        self._tell(progress.Step(text, 0.0))
