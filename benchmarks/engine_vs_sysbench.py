@@ -107,7 +107,7 @@ def _table(
     """Append a table to `lines`, print it, and tell whether every bar holds for the median ratio."""
     rows = [
         f"## {title}\n",
-        f"{len(pairs)} pairs.\n",
+        f"{len(pairs)} pairs; the interval is that of the ratio, at the best level so few pairs can reach.\n",
         "| | dbdyno | sysbench | ratio | interval | bar |",
         "|---|---|---|---|---|---|",
     ]
@@ -115,26 +115,25 @@ def _table(
     for figure, label in FIGURES.items():
         ours, theirs = ([getattr(side, figure) for side in sides] for sides in zip(*pairs, strict=True))
         ratios = log_ratios(theirs, ours)
-        ratio = 1 + percent(hodges_lehmann(ratios)) / 100
+        ratio = _ratio(hodges_lehmann(ratios))
         reach = interval(ratios, 0.0625 if len(pairs) < 6 else 0.05)
-        shown = (
-            ""
-            if reach is None
-            else f"{1 + percent(reach.low) / 100:.3f} to {1 + percent(reach.high) / 100:.3f}"
-        )
+        shown = "" if reach is None else f"{_ratio(reach.low):.3f} to {_ratio(reach.high):.3f}"
         bar = next((bar for bar in bars if bar.figure == figure), None)
         verdict = ""
         if bar is not None:
             holds = bar.low <= ratio <= bar.high
             held &= holds
             verdict = f"{bar.low:g} to {bar.high:g}: {'holds' if holds else 'MISSED'}"
-        rows.append(
-            f"| {label} | {median(ours):.3f} | {median(theirs):.3f} | {ratio:.3f} | {shown} | {verdict} |"
-        )
+        figures = f"{median(ours):.3f} | {median(theirs):.3f} | {ratio:.3f}"
+        rows.append(f"| {label} | {figures} | {shown} | {verdict} |")
     rows.append("")
     print("\n".join(rows), flush=True)
     lines.extend(rows)
     return held
+
+
+def _ratio(log_ratio: float) -> float:
+    return 1 + percent(log_ratio) / 100
 
 
 def _options() -> argparse.Namespace:

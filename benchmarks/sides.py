@@ -79,7 +79,7 @@ class Dbdyno:
         queries = totals["reads"] + totals["writes"] + totals["other"]
         seconds = (totals["end_us"] - totals["start_us"]) / US
         p95 = percentile(
-            {lower: count for lower, count in totals["latency_us"]},
+            dict(totals["latency_us"]),
             95,
             totals["latency_min_us"],
             totals["latency_max_us"],
@@ -153,7 +153,8 @@ def _run(command: list[str], environment: dict[str, str], given: str) -> tuple[s
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(given)
         process.stdin.close()
         output = process.stdout.read()
