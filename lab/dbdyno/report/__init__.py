@@ -1,4 +1,4 @@
-"""The report: a judged run goes in, one HTML file and its charts come out. Reads the store and nothing else."""
+"""The report: a judged run becomes one HTML file and its charts. Reads the store and nothing else."""
 
 from dbdyno.report.writing import write, write_charts
 

@@ -1,7 +1,8 @@
 """Which server variables differ between the variants, and why they may.
 
-A comparison is about what was declared. Everything else that differs is listed too, apart: first what only says
-where a server lives (its directory, its port), then what nobody asked for, which is what a careful reader looks at.
+A comparison is about what was declared. Everything else that differs is listed too, apart: first what only
+says where a server lives (its directory, its port), then what nobody asked for, which is what a careful
+reader looks at.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import vl_convert
 
-from dbdyno.report.charts import Figure, finished
+from dbdyno.report.figure import Figure, finished
 
 PNG_SCALE = 2.0
 
@@ -26,7 +26,7 @@ def png(figure: Figure) -> bytes:
 
 
 def inline(drawn: str, figure: Figure) -> str:
-    """An SVG document as an element of the page: it scales, says what it shows, and keeps its ids to itself."""
+    """An SVG document as a part of the page: it scales, says what it shows, and keeps its ids to itself."""
     # Every chart numbers its clip paths from 0; in one page they would clip one another.
     own = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', drawn)
     own = re.sub(r'url\((?:&quot;|")?#([^)"&]+)(?:&quot;|")?\)', rf"url(#{figure.name}-\1)", own)

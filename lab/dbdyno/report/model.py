@@ -1,7 +1,7 @@
 """What a report shows, gathered from a run's folder and from nowhere else.
 
-Everything a template or a chart needs is read once into plain values; nothing is computed here that could change a
-verdict. The judge has written verdict.json and measured.json before.
+Everything a template or a chart needs is read once into plain values; nothing is computed here that could
+change a verdict. The judge has written verdict.json and measured.json before.
 """
 
 from __future__ import annotations

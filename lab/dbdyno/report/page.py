@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,7 +12,7 @@ from markupsafe import Markup
 
 from dbdyno import __version__
 from dbdyno.report import words
-from dbdyno.report.charts import Figure
+from dbdyno.report.figure import Figure
 from dbdyno.report.model import Report
 
 
@@ -28,14 +29,12 @@ def page(report: Report, pictures: Sequence[tuple[Figure, str]]) -> str:
         lstrip_blocks=True,
     )
     environment.globals.update(words=words)
-    source, _, _ = (
-        environment.loader.get_source(environment, "report.css") if environment.loader else ("", "", None)
-    )
+    style = resources.files("dbdyno.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     return environment.get_template("report.html.j2").render(
         report=report,
         experiment=report.experiment,
-        style=Markup(source),  # noqa: S704: our own file
-        pictures=[(figure, Markup(drawn)) for figure, drawn in pictures],  # noqa: S704: escaped by the renderer
+        style=Markup(style),  # noqa: S704 — our own file
+        pictures=[(figure, Markup(drawn)) for figure, drawn in pictures],  # noqa: S704 — escaped when drawn
         facts=facts(report.environment),
         design=design(report),
         made_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -69,7 +68,8 @@ def design(report: Report) -> list[tuple[str, str]]:
     rows = [
         (
             "blocks",
-            f"{plan.blocks}, every variant once at every load in each, in random order (seed {plan.seed})",
+            f"{plan.blocks}, each with every variant once at every load, variants in random order, "
+            f"loads in {plan.order} order (seed {plan.seed})",
         ),
         ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
         ("data", f"{plan.state}, per {plan.state_per}"),

@@ -1,0 +1,100 @@
+"""Throughput or latency over the load, one line per variant and one mark per block."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from dbdyno.report import words
+from dbdyno.report.figure import HALF_WIDTH, HEIGHT, Figure, chart_of, color, dash, levels_of, shape
+from dbdyno.report.model import Report, Trial
+
+# Share of the axis by which the variants stand apart at one load level.
+DODGE = 0.03
+# Share of the axis below which two labels of levels would touch.
+LABEL_ROOM = 0.06
+
+
+def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) -> Figure:
+    """Throughput or latency over the load: the median of the blocks as a line, every block as a mark."""
+    dots: list[dict[str, Any]] = [
+        {"variant": t.variant, "at": t.level, "x": _dodged(report, trials, t), "value": _shown(metric, t)}
+        for t in trials
+    ]
+    groups = {(dot["variant"], dot["at"], dot["x"]): None for dot in dots}
+    medians: list[dict[str, Any]] = [
+        {
+            "variant": name,
+            "at": at,
+            "x": x,
+            "value": statistics.median(d["value"] for d in dots if (d["variant"], d["at"]) == (name, at)),
+        }
+        for name, at, x in groups
+    ]
+    unit = "offered transactions per second" if report.open_loop else "connections"
+    title = "transactions per second" if metric == "throughput" else "p95 latency, milliseconds"
+    x = alt.X(
+        "x:Q",
+        scale=_level_scale(trials),
+        axis=alt.Axis(values=_axis_values(trials), format=",~f", title=unit, grid=False),
+    )
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(zero=False, nice=True),
+        axis=alt.Axis(title=title, tickCount=6, minExtent=48),
+    )
+    chart = alt.layer(
+        chart_of(medians)
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
+        chart_of(dots)
+        .mark_point(filled=True, size=42, opacity=0.6)
+        .encode(x=x, y=y, color=color(report), shape=shape(report)),
+    ).properties(width=HALF_WIDTH, height=HEIGHT)
+    what = "Throughput" if metric == "throughput" else "p95 latency"
+    told = "; ".join(
+        f"{m['variant']} at {m['at']:g}: {words.rate(m['value'])}"
+        for m in sorted(medians, key=lambda m: (m["variant"], m["at"]))
+    )
+    return Figure(
+        name=f"{'throughput' if metric == 'throughput' else 'latency-p95'}-{workload}",
+        title=f"{what} of {workload}",
+        description=f"{what} ({title}) over {unit}, medians of the blocks. {told}.",
+        caption="Lines: median of the blocks; marks: single blocks. The vertical axis need not begin at zero.",
+        chart=chart,
+        shape="half",
+    )
+
+
+def _shown(metric: str, trial: Trial) -> float:
+    value = float((trial.figures or {})[metric])
+    return value if metric == "throughput" else value / 1000.0
+
+
+def _dodged(report: Report, trials: Sequence[Trial], trial: Trial) -> float:
+    """The level, moved a little along the logarithmic axis so that variants do not hide one another."""
+    levels = levels_of(trials)
+    span = math.log(levels[-1] / levels[0]) or math.log(4.0)
+    place = report.variants.index(trial.variant) - (len(report.variants) - 1) / 2
+    return trial.level * math.exp(place * DODGE * span)
+
+
+def _level_scale(trials: Sequence[Trial]) -> Any:
+    levels = levels_of(trials)
+    room = (levels[-1] / levels[0]) ** 0.1 if len(levels) > 1 else 2.0
+    return alt.Scale(type="log", domain=[levels[0] / room, levels[-1] * room], nice=False)
+
+
+def _axis_values(trials: Sequence[Trial]) -> list[float]:
+    """The levels themselves, thinned where their labels would touch."""
+    levels = levels_of(trials)
+    span = math.log(levels[-1] / levels[0]) or 1.0
+    kept = [levels[0]]
+    for level in levels[1:]:
+        if math.log(level / kept[-1]) > LABEL_ROOM * span:
+            kept.append(level)
+    return kept
