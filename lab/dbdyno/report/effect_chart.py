@@ -17,7 +17,7 @@ EFFECT_WIDTH, RESULT_X, WORD_X = 570, 582, 744
 
 
 def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[Figure]:
-    """One comparison's effects with intervals, blocks and the zone of ±delta; none where nothing was measured."""
+    """One comparison's effects with intervals, blocks and the zone of ±delta; [] without results."""
     rows, dots = _effect_rows(comparison, blocks)
     if not rows:
         return []
@@ -30,8 +30,8 @@ def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[F
             name=f"effect-{workload}-{number + 1}",
             title=f"Effect of {variant} against {baseline} on {workload}",
             description=f"Change of {metric} with its interval. {told}.",
-            caption="Marks: estimate; bars: 95 % interval, held for all points together; small strokes: single "
-            f"blocks; grey zone: ±{delta:g} %, inside which a difference is called equivalent.",
+            caption="Marks: estimate; bars: 95 % interval, held for all points together; small strokes: "
+            f"single blocks; grey zone: ±{delta:g} %, inside which a difference is called equivalent.",
             chart=_plot(
                 rows,
                 dots,
@@ -105,7 +105,7 @@ def _effect_rows(comparison: Any, blocks: Any) -> tuple[list[Row], list[Row]]:
                 "effect": entry["effect_percent"],
                 "low": low,
                 "high": high,
-                "size": f"{words.change(entry['effect_percent'])} {words.interval(entry['interval_percent'])}",
+                "size": words.effect(entry),
                 "word": words.VERDICTS[entry["verdict"]],
             }
         )

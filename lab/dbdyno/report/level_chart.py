@@ -64,7 +64,7 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
         name=f"{'throughput' if metric == 'throughput' else 'latency-p95'}-{workload}",
         title=f"{what} of {workload}",
         description=f"{what} ({title}) over {unit}, medians of the blocks. {told}.",
-        caption="Lines: median of the blocks; marks: single blocks. The vertical axis need not begin at zero.",
+        caption="Lines: medians of the blocks; marks: single ones. The vertical axis may not begin at zero.",
         chart=chart,
         shape="half",
     )

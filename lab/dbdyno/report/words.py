@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 # An en dash and a true minus sign, by name because they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
@@ -52,6 +53,11 @@ def interval(bounds: Sequence[float] | None) -> str:
         return MISSING
     low, high = (change(bound).removesuffix(" %") for bound in bounds)
     return f"[{low}, {high}]"
+
+
+def effect(entry: Mapping[str, Any]) -> str:
+    """Change and interval of a point or a curve of verdict.json."""
+    return f"{change(entry['effect_percent'])} {interval(entry['interval_percent'])}"
 
 
 def level(unit: str, value: float) -> str:

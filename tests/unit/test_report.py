@@ -1,0 +1,316 @@
+"""The report of a stored run: everything is there, nothing is fetched, and no name can do harm."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.unit.stored_run import Arms, Making, make
+
+from dbdyno import report
+from dbdyno.judge import judge
+from dbdyno.report import tables, words
+from dbdyno.report.differences import differences
+from dbdyno.report.page import facts
+from dbdyno.store import Run, StoreProblem
+
+HOSTILE = "<script>alert(1)</script>"
+# Elements without an end tag.
+VOID = {"meta", "br", "hr", "img", "link"}
+# Attributes by which a page could fetch something.
+FETCHING = {"src", "href", "xlink:href", "srcset", "action", "data", "poster"}
+
+
+def judged(folder: Path, making: Making | None = None) -> Run:
+    """A made run with its verdict."""
+    run = make(folder, making)
+    run.write_verdict(judge(run))
+    return run
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page; raises on tags that do not match."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.text += " " if tag in ("td", "th") else ""
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self._open or self._open[-1] != "style":
+            self.text += data
+
+
+def page_of(run: Run) -> Page:
+    """The parsed report.html of a run."""
+    return Page(report.write(run).read_text())
+
+
+def told(text: str) -> str:
+    """Text with its blanks made one."""
+    return " ".join(text.split())
+
+
+def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:
+    making = Making(
+        speed=Arms(a=lambda _t: 1000, b=lambda t: 900 + 2 * t.block),
+        findings=[
+            {
+                "code": "P02",
+                "level": "note",
+                "text": "a note",
+                "evidence": {},
+                "subject": "",
+                "override": None,
+            },
+            {
+                "code": "P11",
+                "level": "warn",
+                "text": "CPUs are shared",
+                "evidence": {},
+                "subject": "b",
+                "override": None,
+            },
+        ],
+        variables={"b": {"sort_buffer_size": "4194304"}},
+    )
+    run = judged(tmp_path, making)
+    page = page_of(run)
+    text = told(page.text)
+    verdict = run.verdict()
+    assert verdict is not None
+    order = [
+        "Is b as fast as a?",
+        verdict["comparisons"][0]["curve"]["sentence"],
+        "CPUs are shared",
+        "a note",
+        "10 connections 10,000 /s 9,070 /s",
+        "Throughput of oltp_read_write",
+        "p95 latency of oltp_read_write",
+        "Declared in the experiment",
+        "thread_handling as-0 as-1",
+        "sort_buffer_size 2097152 4194304",
+        "All trials",
+        "laboratory",
+        '[experiment] name = "made"',
+        "Hodges–Lehmann",  # noqa: RUF001 — the names of two people
+    ]
+    places = [text.find(piece) for piece in order]
+    assert -1 not in places, order[places.index(-1)]
+    assert places == sorted(places)
+    # A row for every trial, a picture for the effect, two over the load and one over time.
+    assert page.tags.count("figure") == page.tags.count("svg") == 4
+    assert len(re.findall(r"oltp_read_write (?:10|20|40) (?:10,000|9,\d{3})", text)) == 48
+
+
+def test_nothing_is_fetched_and_nothing_runs(tmp_path: Path) -> None:
+    page = page_of(judged(tmp_path))
+    assert not {"script", "link", "iframe", "object", "embed", "img", "form"} & set(page.tags)
+    assert [a for a in page.attributes if a[1] in FETCHING or a[1].startswith("on")] == []
+    html = (tmp_path / "made").rglob("report.html")
+    (path,) = html
+    content = path.read_text()
+    assert "@import" not in content
+    assert re.findall(r"url\((?!#)", content) == []
+    policy = [value for tag, name, value in page.attributes if (tag, name) == ("meta", "content")]
+    assert "default-src 'none'; style-src 'unsafe-inline'" in policy
+
+
+def test_hostile_names_and_texts_are_shown_and_do_nothing(tmp_path: Path) -> None:
+    making = Making(
+        names=(f'a"{HOSTILE}', f"b'{HOSTILE}"),
+        question=HOSTILE,
+        speed=lambda t, _tick: 100 if t.variant.startswith("a") else 90,
+        findings=[
+            {"code": "P07", "level": "stop", "text": HOSTILE, "evidence": {}, "subject": "", "override": None}
+        ],
+        override={"P07": HOSTILE},
+        variables={f"b'{HOSTILE}": {"init_connect": HOSTILE}},
+    )
+    page = page_of(judged(tmp_path, making))
+    assert "script" not in page.tags
+    assert page.text.count(HOSTILE) > 20
+    assert not any(name.startswith("on") for _, name, _ in page.attributes)
+    for path in (tmp_path / "made").rglob("*.svg"):
+        root = ElementTree.parse(path).getroot()
+        assert not [element for element in root.iter() if element.tag.endswith("script")]
+
+
+def test_pictures_say_what_they_show_and_keep_their_ids_apart(tmp_path: Path) -> None:
+    page = page_of(judged(tmp_path))
+    labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(labels) == 4
+    assert "10 connections: −10.0 % [−10.0, −10.0], slower" in labels[0]  # noqa: RUF001 — a minus sign
+    assert "a at 10: 1,000; a at 20: 1,000" in labels[1]
+    ids = [value for _, name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    used = {match for _, _, value in page.attributes for match in re.findall(r"url\(#([^)]+)\)", value)}
+    assert used <= set(ids)
+
+
+def test_charts_are_files_too(tmp_path: Path) -> None:
+    run = judged(tmp_path)
+    report.write(run)
+    names = {
+        "effect-oltp_read_write-1",
+        "latency-p95-oltp_read_write",
+        "seconds-oltp_read_write",
+        "throughput-oltp_read_write",
+    }
+    assert {path.name for path in (run.path / "charts").iterdir()} == {
+        f"{name}.{kind}" for name in names for kind in ("svg", "png")
+    }
+    for path in (run.path / "charts").glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+    for path in (run.path / "charts").glob("*.svg"):
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_every_block_is_a_mark(tmp_path: Path) -> None:
+    run = judged(tmp_path, Making(speed=Arms(b=lambda t: 80 + t.block)))
+    (path, *_) = report.write_charts(run, "svg")
+    drawn = next(path.parent.glob("throughput-*.svg")).read_text()
+    marks = [
+        child
+        for group in ElementTree.fromstring(drawn).iter()
+        if "mark-symbol" in group.get("class", "") and "role-mark" in group.get("class", "")
+        for child in group
+    ]
+    assert len(marks) == 48
+
+
+def test_a_run_without_a_verdict_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    with pytest.raises(StoreProblem, match="has not been judged") as caught:
+        report.write(make(tmp_path))
+    assert "dbdyno report" in caught.value.way_out
+
+
+@pytest.mark.parametrize(
+    "making",
+    [
+        pytest.param(Making(names=("a",)), id="one variant"),
+        pytest.param(Making(blocks=1, connections=(1,)), id="one block, one point"),
+        pytest.param(Making(absent=lambda _t: True), id="nothing ran"),
+        pytest.param(Making(failed=lambda t: "gone" if t.variant == "b" else None), id="one arm failed"),
+        pytest.param(Making(connections=(64,), rates=(500.0, 1000.0)), id="open loop"),
+        pytest.param(Making(warmup_s=0.0), id="no warm-up"),
+        pytest.param(Making(names=tuple("abcdefghij"), blocks=1), id="more variants than colours"),
+        pytest.param(
+            Making(connections=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 3000), blocks=1), id="wide sweep"
+        ),
+    ],
+)
+def test_unusual_runs_have_a_report_too(tmp_path: Path, making: Making) -> None:
+    text = told(page_of(judged(tmp_path, making)).text)
+    assert "All trials" in text
+    if making.failed is not Making().failed and making.names == ("a", "b") and "gone" in text:
+        assert "no result: gone" in text
+
+
+def test_failed_trials_are_told_and_not_numbered(tmp_path: Path) -> None:
+    making = Making(failed=lambda t: "server went away" if t.block == 2 else None)
+    text = told(page_of(judged(tmp_path, making)).text)
+    assert text.count("no result: server went away") == 6
+
+
+def test_markdown(tmp_path: Path) -> None:
+    run = judged(
+        tmp_path, Making(speed=Arms(a=lambda _t: 1000, b=lambda t: 900 + 2 * t.block), names=("a", "b|*"))
+    )
+    text = tables.as_markdown(run)
+    assert "| load | a | b\\|\\* | change | 95 % interval | blocks | verdict |" in text
+    row = next(line for line in text.splitlines() if line.startswith("| 10 connections"))
+    assert row.split(" | ")[1:3] == ["10,000 /s", "9,070 /s"]
+    assert row.endswith("| 8 | slower |")
+    assert "| whole curve | | | " in text
+
+
+def test_csv_has_a_line_per_trial_and_no_number_without_a_result(tmp_path: Path) -> None:
+    run = judged(tmp_path, Making(failed=lambda t: "a, b" if t.index == 3 else None))
+    rows = list(csv.DictReader(io.StringIO(tables.as_csv(run))))
+    assert [int(row["trial"]) for row in rows] == list(range(48))
+    assert (rows[3]["status"], rows[3]["failure"], rows[3]["throughput_per_s"]) == ("failed", "a, b", "")
+    done = next(row for row in rows if row["variant"] == "a" and row["status"] == "done")
+    assert float(done["throughput_per_s"]) == 1000.0
+    assert done["failure"] == ""
+
+
+def test_json_is_the_verdict(tmp_path: Path) -> None:
+    run = judged(tmp_path)
+    assert json.loads(tables.as_json(run)) == run.verdict()
+
+
+def test_differences_are_told_apart() -> None:
+    def server(name: str, **variables: str) -> dict[str, object]:
+        place = f"/private/{name}/data"
+        return {
+            "declared": {"Thread-Handling": "x"},
+            "identity": {"datadir": place, "port": 33060 if name == "a" else 33061, "pid": 17},
+            "variables": {
+                "datadir": place,
+                "pid_file": f"/private/{name}/server.pid",
+                "port": "33060" if name == "a" else "33061",
+                "version": "11.4",
+                **variables,
+            },
+        }
+
+    servers = {
+        "a": server("a", thread_handling="one", sort_buffer_size="2"),
+        "b": server("b", thread_handling="pool", sort_buffer_size="4", thread_pool_size="2"),
+    }
+    assert [(d.name, d.kind) for d in differences(servers, ["a", "b"])] == [
+        ("datadir", "place"),
+        ("pid_file", "place"),
+        ("port", "place"),
+        ("sort_buffer_size", "other"),
+        ("thread_handling", "declared"),
+        ("thread_pool_size", "other"),
+    ]
+    assert differences(servers, ["a"]) == []
+
+
+def test_facts_are_rows() -> None:
+    environment = {"host": {"cpu_model": "X", "memory_bytes": 2**31, "load": [0.5, 1]}, "empty": None}
+    assert facts(environment) == [
+        ("host: cpu model", "X"),
+        ("host: memory", "2.0 GiB"),
+        ("host: load", "0.5 1"),
+    ]
+
+
+def test_numbers_as_a_reader_sees_them() -> None:
+    assert [words.rate(v) for v in (12345.6, 188.17, 9.876, None)] == [
+        "12,346",
+        "188.2",
+        "9.88",
+        words.MISSING,
+    ]
+    assert words.milliseconds(1234.5) == "1.23"
+    assert words.change(-9.24) == f"{words.MINUS}9.2 %"
+    assert words.interval([-10.44, 8.0]) == f"[{words.MINUS}10.4, +8.0]"
+    assert (words.level("connections", 1), words.level("rate", 500.0)) == ("1 connection", "500 per second")
