@@ -58,20 +58,19 @@ class Demand:
 
 
 def of_server(
-    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, running: bool
+    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, ours: bool
 ) -> list[Capacity]:
     """The server's limits that are known from `limits` (its variables, or the declared ones).
 
-    `in_use` counts what others hold already, under the names of SHOW GLOBAL STATUS. A `running` server is
-    told by SET GLOBAL where it can be; one that is only declared by its variables.
+    `in_use` counts what others hold already, under the names of SHOW GLOBAL STATUS. A server of `ours` gets
+    its limits from the experiment; another one is told by SET GLOBAL, where it can be.
     """
 
     def remedy(name: str, dynamic: bool = True) -> str:
-        return (
-            f"SET GLOBAL {name} = {{value}}"
-            if running and dynamic
-            else f"start the server with {name} = {{value}}"
+        statement = (
+            f"SET GLOBAL {name} = {{value}}" if dynamic else f"start the server with {name} = {{value}}"
         )
+        return f"declare {name} = {{value}} in its variables ({statement} elsewhere)" if ours else statement
 
     rows = (
         (

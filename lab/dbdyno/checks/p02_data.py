@@ -71,7 +71,9 @@ def _rows(
     if faults:
         yield _many("hold other rows than specified", faults, database, subject)
     if not tolerance and not faults and spec.auto_inc:
-        moved = [name for name, found in extents.items() if found.auto_increment != spec.table_size + 1]
+        moved = [
+            name for name, found in extents.items() if found.auto_increment not in (None, spec.table_size + 1)
+        ]
         if moved:
             first = extents[moved[0]].auto_increment
             yield _finding(
@@ -90,7 +92,7 @@ def _many(what: str, faults: dict[str, list[str]], database: str, subject: str) 
     more = f"; and {len(faults) - len(named)} more" if len(faults) > len(named) else ""
     return _finding(
         "stop",
-        f"{len(faults)} tables in {database} {what}: {details}{more}. "
+        f"{len(faults)} of the tables in {database} {what}: {details}{more}. "
         "Load and run with the same options, or use another database.",
         {"tables": {name: faults[name] for name in named}, "count": len(faults)},
         subject,

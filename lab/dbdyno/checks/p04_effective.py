@@ -78,8 +78,8 @@ def _absent(option: str, declared: Setting, variables: Mapping[str, str], subjec
         code="P04",
         level="stop",
         text=f"{option} = {as_text(declared)}: the running server shows no such variable, so its effect "
-        f"cannot be proved.{f' {known.capitalize()}.' if known else ''} Take it out; an option without a "
-        "variable belongs into `arguments`.",
+        f"cannot be proved.{f' {known[0].upper()}{known[1:]}.' if known else ''} Take it out; an option "
+        "without a variable belongs into `arguments`.",
         evidence={"variable": name, "declared": as_text(declared), "effective": None, "rule": known},
         subject=subject,
     )

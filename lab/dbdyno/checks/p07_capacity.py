@@ -39,9 +39,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
                 variable_name(name): as_text(value) for name, value in variant.server.variables.items()
             }
             for workload, demand in demands:
-                yield from _judge(
-                    of_server(declared, demand, {}, running=False), demand, workload, variant.name
-                )
+                yield from _judge(of_server(declared, demand, {}, ours=True), demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
         yield from _judge(_client(context), Demand(connections, 0, 0), None, "")
         return
@@ -49,7 +47,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         return
     in_use = _in_use(context)
     for workload, demand in demands:
-        limits = of_server(context.description.variables, demand, in_use, running=True)
+        ours = context.variant is None or context.variant.server.kind == "local"
+        limits = of_server(context.description.variables, demand, in_use, ours=ours)
         yield from _judge(limits, demand, workload, context.subject)
 
 
@@ -92,13 +91,14 @@ def _judge(
         if capacity.fits(demand.connections):
             continue
         need, largest = capacity.need(demand.connections), capacity.largest()
-        running = f" of {workload.name}" if workload is not None else ""
-        each = f" ({capacity.per_connection} each)" if capacity.per_connection > 1 else ""
-        beside = f" with {capacity.fixed:,} beside them" if capacity.fixed else ""
+        of_workload = f" of {workload.name}" if workload is not None else ""
+        parts = [f"{capacity.per_connection} each"] if capacity.per_connection > 1 else []
+        parts += [f"{capacity.fixed:,} besides"] if capacity.fixed else []
+        made_up = f" ({', '.join(parts)})" if parts else ""
         yield Finding(
             code="P07",
             level="stop",
-            text=f"{demand.connections:,} connections{running} need {need:,} {capacity.what}{each}{beside}, "
+            text=f"{demand.connections:,} connections{of_workload} need {need:,} {capacity.what}{made_up}, "
             f"and {capacity.limit_name} is {capacity.limit:,}, of which 90 % may be used. "
             + (f"The largest point that fits is {largest:,} connections. " if largest else "No point fits. ")
             + f"To make room: {capacity.remedy.format(value=capacity.enough(demand.connections))}.",

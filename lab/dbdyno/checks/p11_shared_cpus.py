@@ -60,9 +60,7 @@ def _overlaps(context: Context) -> Iterator[Finding]:
         if shared:
             sharing.setdefault(format_cpus(shared), []).append(variant.name)
     held = all(variant.server.kind == "local" for variant in context.experiment.variants)
-    way_out = (
-        "Set [client] cpus and [variant.server] cpus to different ones, or measure" if held else "Measure"
-    )
+    way_out = "Set [client] cpus and [variant.server] cpus apart, or measure" if held else "Measure"
     for cpus, names in sharing.items():
         yield Finding(
             code="P11",

@@ -18,6 +18,7 @@ from dbdyno.checks import (
     p15_design,
 )
 from dbdyno.checks.finding import LEVELS, Check, Context, Finding, Moment
+from dbdyno.servers.server import ServerProblem
 
 ALL: tuple[Check, ...] = (
     p02_data.CHECK,
@@ -33,15 +34,21 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
     """Every finding of the checks that look at this moment, gravest first.
 
     `codes` limits the catalogue to those checks. The experiment's overrides are attached to the stops they
-    name. Raises `servers.server.ServerProblem` when the server no longer answers.
+    name. Raises `servers.server.ServerProblem` when the server no longer answers, and no other check says
+    why.
     """
     wanted = None if codes is None else frozenset(codes)
-    findings = [
-        _overridden(finding, context)
-        for check in ALL
-        if moment in check.moments and (wanted is None or check.code in wanted)
-        for finding in check.find(moment, context)
-    ]
+    findings: list[Finding] = []
+    trouble: ServerProblem | None = None
+    for check in ALL:
+        if moment in check.moments and (wanted is None or check.code in wanted):
+            try:
+                findings += [_overridden(finding, context) for finding in check.find(moment, context)]
+            except ServerProblem as problem:
+                trouble = trouble or problem
+    # A setting that makes the server refuse one check's question is best told by the check that found it.
+    if trouble is not None and not stops(findings):
+        raise trouble
     if moment is Moment.DESIGN:
         findings += _unknown_overrides(context)
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))

@@ -77,7 +77,7 @@ class Extent:
     rows: int
     id_min: int | None
     id_max: int | None
-    # The id the next row without one would get; None without AUTO_INCREMENT.
+    # The id the next row without one would get; None where the server does not say (sql_mode = ANSI).
     auto_increment: int | None
 
 
@@ -92,10 +92,13 @@ def shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape
     ):
         if name in wanted:
             found[name] = Shape(engine=str(engine or "view").lower(), comment=str(comment))
-    for name, column, kind, length, nullable, extra in query(
-        "SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, IS_NULLABLE, EXTRA"
-        f" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} ORDER BY TABLE_NAME, "
-        "ORDINAL_POSITION"
+    # Sorted here: a server whose sort buffer is part of the experiment may be unable to.
+    columns = query(
+        "SELECT TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, "
+        f"IS_NULLABLE, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema}"
+    )
+    for name, _, column, kind, length, nullable, extra in sorted(
+        columns, key=lambda row: (row[0], int(row[1]))
     ):
         if name in found:
             found[name].columns[str(column)] = (
@@ -104,13 +107,14 @@ def shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape
                 str(nullable).upper() == "YES",
                 "auto_increment" in str(extra).lower(),
             )
-    for name, index, column in query(
-        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS"
-        f" WHERE TABLE_SCHEMA = {schema} ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
-    ):
+    indexes = query(
+        "SELECT TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME FROM information_schema.STATISTICS"
+        f" WHERE TABLE_SCHEMA = {schema}"
+    )
+    for name, index, _, column in sorted(indexes, key=lambda row: (row[0], row[1], int(row[2]))):
         if name in found:
-            columns = found[name].indexes.get(str(index), ())
-            found[name].indexes[str(index)] = (*columns, str(column))
+            before = found[name].indexes.get(str(index), ())
+            found[name].indexes[str(index)] = (*before, str(column))
     return found
 
 

@@ -168,8 +168,8 @@ def _conclude(stored: Run, end: SweepEnd) -> NoReturn:
         stored.write_verdict(judge.judge(stored))
     print(f"stored in {stored.path}", file=sys.stderr)
     if end.stops or end.failed:
-        told = f"{end.failed} points failed" if end.failed else "a check said stop"
-        say(Problem(told, "See above"))
+        points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
+        say(Problem(points if end.failed else "a check said stop", "The reason stands above"))
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
     raise typer.Exit(ExitCode.DONE)
 

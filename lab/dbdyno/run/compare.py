@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
@@ -26,15 +26,13 @@ from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.estimate import Estimate
-from dbdyno.run.plan import plan
+from dbdyno.run.loading import Tell, load_snapshot
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Description, Server
-from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.snapshots import Snapshot
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
-
-Tell = Callable[[progress.Progress], None]
 
 
 @dataclass(frozen=True)
@@ -146,22 +144,15 @@ class _Conductor:
 
     def _load(self, workspace: Workspace, workload: Workload, variant: Variant) -> Snapshot:
         """The data of a workload, loaded by the engine's own `prepare` where they are not there yet."""
-
-        def load(server: Server) -> None:
-            address = server.address()
-            asked = plan(self._experiment, workload, address.target())
-            result = self._engine.run("prepare", asked, address.environment(), self._loading)
-            if not result.done:
-                raise Problem(
-                    f"loading the tables of {workload.name} failed: {result.failure()}",
-                    exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
-                )
-
-        return Snapshots(workspace).obtain(self._experiment, workload, variant, load, self._step)
-
-    def _loading(self, record: Record) -> None:
-        if record["type"] == "loading":
-            self._tell(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
+        return load_snapshot(
+            self._experiment,
+            workload,
+            variant,
+            workspace,
+            engine=self._engine,
+            tell=self._tell,
+            say=self._step,
+        )
 
     def _step(self, text: str) -> None:
         self._tell(progress.Step(text, self._estimate.left_s()))

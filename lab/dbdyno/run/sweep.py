@@ -22,8 +22,8 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
-from dbdyno.run.compare import Tell
-from dbdyno.run.engine import Command, Engine, EngineResult, Record
+from dbdyno.run.engine import Engine
+from dbdyno.run.loading import Tell, prepare
 from dbdyno.run.plan import plan
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers.server import Server
@@ -96,7 +96,7 @@ class _Sweep:
         there = self._existing()
         if there:
             self._require_fit(there)
-            self._say(f"using the {len(there)} tables that are there; they stay")
+            self._say("using the tables that are there; they stay")
             yield
             return
         try:
@@ -118,27 +118,21 @@ class _Sweep:
 
     def _require_fit(self, there: dict[str, Shape]) -> None:
         """Foreign tables are used when they are what the options say, and never touched otherwise."""
-        self._say(f"{len(there)} tables are there already: checking them against the options")
-        stops = self._check(Moment.READY, _DATA_CODES)
-        if stops:
-            # A table shared with somebody else is a matter of the options, not of the measurement.
+        self._say(f"{_tables(len(there))} there already: checking against the options")
+        if self._check(Moment.READY, _DATA_CODES):
+            # Somebody else's tables under our names are a matter of the options, not of the measurement.
             raise Problem(
-                "\n".join(stop.text for stop in stops),
-                "They were left as they are. Give the options they were loaded with (--tables, "
-                "--table-size, --set), name another database in --target, or drop them yourself",
+                f"the tables in {self._server.address().database} are not what the options ask for (see "
+                "above)",
+                "They were left as they are. Give the options they were loaded with (--tables, --table-size, "
+                "--set), name another database in --target, or drop them yourself",
                 ExitCode.USAGE,
             )
 
     def _load(self) -> None:
         workload = self._workload
-        self._say(f"loading {workload.tables} x {workload.table_size:,} rows")
-        result = self._engine_run("prepare")
-        if not result.done:
-            raise Problem(
-                f"loading the tables failed: {result.failure()}",
-                "Nothing was measured",
-                result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
-            )
+        self._say(f"loading {_tables(workload.tables)} of {workload.table_size:,} rows")
+        result = prepare(self._experiment, workload, self._server, self._engine, self._tell)
         # What the engine says it will do is surer than what the options promise.
         self._context = replace(self._context, hello=result.hello)
 
@@ -146,7 +140,9 @@ class _Sweep:
         """Drop our tables; why it failed, or nothing."""
         self._say("dropping the tables")
         try:
-            result = self._engine_run("cleanup")
+            address = self._server.address()
+            asked = plan(self._experiment, self._workload, address.target(self._experiment.load.transport))
+            result = self._engine.run("cleanup", asked, address.environment())
         except Problem as problem:
             return f"the tables could not be dropped: {problem.text}"
         return "" if result.done else f"the tables could not be dropped: {result.failure()}"
@@ -154,15 +150,6 @@ class _Sweep:
     def _leftover_way_out(self) -> str:
         database, tables = self._server.address().database, self._workload.tables
         return f"Drop sbtest1 to sbtest{tables} in {database} yourself; their comments begin with dbdyno"
-
-    def _engine_run(self, command: Command) -> EngineResult:
-        address = self._server.address()
-        asked = plan(self._experiment, self._workload, address.target(self._experiment.load.transport))
-        return self._engine.run(command, asked, address.environment(), self._loading)
-
-    def _loading(self, record: Record) -> None:
-        if record["type"] == "loading" and record["data"]["step"] == "rows":
-            self._tell(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
 
     def _points(self) -> tuple[int, int, str]:
         """Every point: how many are done, how many failed, and why the server is dead, if it is."""
@@ -200,3 +187,7 @@ class _Sweep:
 
     def _say(self, text: str) -> None:
         self._tell(progress.Step(text, 0.0))
+
+
+def _tables(count: int) -> str:
+    return "1 table" if count == 1 else f"{count} tables"

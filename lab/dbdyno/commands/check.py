@@ -1,0 +1,76 @@
+"""`dbdyno check FILE.toml`: everything that can be known before the first second of load.
+
+The DESIGN checks, then the READY checks on each variant's own server with the real data. Nothing is stored,
+except that loaded data stay in the cache for the run that follows.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dbdyno import checks
+from dbdyno.checks import LEVELS, Finding
+from dbdyno.commands.interrupts import interruptible
+from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.reading import read
+from dbdyno.problem import ExitCode
+from dbdyno.run import progress
+from dbdyno.run.affinity import require_cpus
+from dbdyno.run.engine import Engine
+from dbdyno.run.preflight import preflight
+
+_HEADINGS = {
+    "stop": "These stop the comparison, unless [override] gives a reason:",
+    "warn": "These will stand beside the result:",
+    "note": "Worth knowing:",
+}
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="The experiment.", show_default=False)],
+    profile: Annotated[str | None, typer.Option(help="Overrides to apply, from [profile.NAME].")] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override one key. May be repeated."),
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Where runs are kept, and loaded data.")] = Path("results"),
+) -> None:
+    """Make every check that needs no load."""
+    try:
+        experiment = read(file, profile, assignments or [])
+    except ExperimentFaults as faults:
+        print(f"dbdyno: {faults}", file=sys.stderr)
+        raise typer.Exit(ExitCode.USAGE) from faults
+    require_cpus(experiment)
+    with interruptible("stopping the servers"):
+        findings = preflight(experiment, results, Engine(), _tell)
+    _print(experiment, findings)
+    raise typer.Exit(ExitCode.NOT_COMPARABLE if checks.stops(findings) else ExitCode.DONE)
+
+
+def _tell(news: progress.Progress) -> None:
+    if isinstance(news, progress.Step):
+        print(news.text, file=sys.stderr, flush=True)
+
+
+def _print(experiment: Experiment, findings: list[Finding]) -> None:
+    """The findings by level, the gravest first, and one closing sentence."""
+    for level in LEVELS:
+        found = [finding for finding in findings if finding.level == level]
+        if found:
+            print(_HEADINGS[level])
+            for finding in found:
+                about = f" {finding.subject}:" if finding.subject else ""
+                print(f"  {finding.code}{about} {finding.text}")
+                if finding.override is not None:
+                    print(f"    overridden: {finding.override}")
+    stopping = len(checks.stops(findings))
+    if stopping:
+        print(f"{experiment.name} cannot be compared: {stopping} stop{'s' if stopping > 1 else ''}")
+    else:
+        print(f"{experiment.name} can be compared")

@@ -1,0 +1,57 @@
+"""Data for an experiment: the engine's `prepare` on a server, and the snapshot that is taken of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run import progress
+from dbdyno.run.engine import Engine, EngineResult, Record
+from dbdyno.run.plan import plan
+from dbdyno.servers.server import Server
+from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.workspace import Workspace
+
+Tell = Callable[[progress.Progress], None]
+
+
+def prepare(
+    experiment: Experiment, workload: Workload, server: Server, engine: Engine, tell: Tell
+) -> EngineResult:
+    """Load the tables of a workload on a running server. Raises Problem."""
+
+    def loading(record: Record) -> None:
+        if record["type"] == "loading":
+            tell(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
+
+    address = server.address()
+    asked = plan(experiment, workload, address.target(experiment.load.transport))
+    result = engine.run("prepare", asked, address.environment(), loading)
+    if not result.done:
+        raise Problem(
+            f"loading the tables of {workload.name} failed: {result.failure()}",
+            exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
+        )
+    return result
+
+
+def load_snapshot(
+    experiment: Experiment,
+    workload: Workload,
+    variant: Variant,
+    workspace: Workspace,
+    *,
+    engine: Engine,
+    tell: Tell,
+    say: Callable[[str], None],
+) -> Snapshot:
+    """The data of a workload for a variant: from the cache, or loaded now. Raises Problem.
+
+    `tell` hears of rows, `say` of steps.
+    """
+
+    def load(server: Server) -> None:
+        prepare(experiment, workload, server, engine, tell)
+
+    return Snapshots(workspace).obtain(experiment, workload, variant, load, say)
