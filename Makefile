@@ -43,8 +43,9 @@ test: check packages-servers ## check, then the end-to-end tests on real servers
 bench: build packages-servers packages-bench ## dbdyno against its peers, side by side
 	@for script in benchmarks/*.py; do $(BIN)/python "$$script"; done
 
-docs: build ## write the schemas and the golden streams that are generated from the code
-	@scripts/docs
+docs: build ## write the schemas, which are generated from the code
+	@$(ENGINE) schema plan >schema/plan.schema.json
+	$(ENGINE) schema events >schema/events.schema.json
 
 lock: ## choose new versions of the Python packages
 	@scripts/lock --upgrade

@@ -23,6 +23,9 @@ PACKAGE = "mariadb-server-core"
 # Where packages and tarballs put programs, below `basedir` or the root of the file system.
 FOLDERS = ("bin", "sbin", "libexec", "scripts", "usr/bin", "usr/sbin", "usr/libexec")
 
+# /usr/sbin is rarely on an ordinary user's PATH.
+SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/usr/libexec")
+
 _PRIVATE = "dbdyno gives every private server its own"
 
 ADMIN_USER = "dbdyno_admin"
@@ -217,8 +220,7 @@ def _find(names: Sequence[str], basedir: Path | None) -> Path | None:
                 (basedir / folder / name for folder in FOLDERS if (basedir / folder / name).is_file()), None
             )
         else:
-            # /usr/sbin is rarely on an ordinary user's PATH.
-            places = [*os.environ.get("PATH", "").split(":"), "/usr/sbin", "/usr/bin", "/usr/libexec"]
+            places = [*os.environ.get("PATH", "").split(":"), *SYSTEM_FOLDERS]
             which = shutil.which(name, path=":".join(places))
             found = Path(which) if which else None
         if found is not None:

@@ -95,9 +95,8 @@ class Snapshots:
         key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:20]
         lock = Lock(self._workspace.snapshots / f"{key}.lock")
         try:
-            if not lock.acquire(wait=False):
-                report("waiting for another dbdyno that makes or uses the same data")
-                # Those who use a finished snapshot hold the lock shared, and so can we.
+            if not lock.acquire(shared=True, wait=False):
+                report("waiting for another dbdyno that makes the same data")
                 lock.acquire(shared=True)
             if (found := self._found(key, lock)) is not None:
                 return found
@@ -130,13 +129,12 @@ class Snapshots:
         directory = self._workspace.snapshots / key
         try:
             manifest = json.loads((directory / "snapshot.json").read_text())
+            # From the exclusive lock, under which it was made, to the one for its use.
+            lock.acquire(shared=True)
+            # The time of its last use decides which ones are kept.
+            os.utime(directory / "snapshot.json")
         except FileNotFoundError:
             return None
-        lock.acquire(shared=True)
-        if not directory.is_dir():
-            # Removed by somebody between the two locks.
-            return None
-        os.utime(directory / "snapshot.json")
         self._remove_old()
         return Snapshot(
             key, directory / "data", manifest["bytes"], manifest["made_of"], manifest["method"], lock

@@ -1,0 +1,69 @@
+"""Servers that are only reached, with a private one playing somebody else's."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+
+import pytest
+
+from dbdyno.servers import open_endpoint
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.server import ServerProblem
+
+
+def url(mariadb: LocalServer, user: str = "dbdyno", database: str = "dbdyno") -> str:
+    return f"mysql://{user}@127.0.0.1:{mariadb.address().port}/{database}"
+
+
+def test_it_is_described_and_left_running(mariadb: LocalServer) -> None:
+    with closing(open_endpoint(url(mariadb), mariadb.address().password)) as server:
+        server.restore()
+        server.start()
+        description = server.describe()
+        assert description.product == "mariadb"
+        assert description.version == mariadb.describe().version
+        assert description.identity["url"] == url(mariadb)
+        assert description.variables["port"] == str(mariadb.address().port)
+        assert description.declared == description.harness == {}
+        assert int(server.status()["Threads_connected"]) >= 1
+        assert server.query("SELECT DATABASE()") == [("dbdyno",)]
+        assert server.address().target()["password"] == {"env": "DBDYNO_PASSWORD"}
+        assert mariadb.address().password not in repr(description) + repr(server.address())
+        server.stop(clean=True)
+    assert mariadb.query("SELECT 1") == [(1,)]
+
+
+def test_the_unix_socket_works_too(mariadb: LocalServer) -> None:
+    address = mariadb.address()
+    with closing(
+        open_endpoint(f"mysql://dbdyno@/dbdyno?socket={address.unix_socket}", address.password)
+    ) as server:
+        server.start()
+        assert server.query("SELECT 1") == [(1,)]
+        assert server.address().target("unix")["endpoint"] == {"unix": {"path": address.unix_socket}}
+
+
+def test_a_wrong_password_and_a_wrong_database_are_told(mariadb: LocalServer) -> None:
+    right = mariadb.address().password
+    for target, password, told in (
+        (url(mariadb), "canary", "refuses user 'dbdyno' with a password"),
+        (url(mariadb), "", "refuses user 'dbdyno' without a password"),
+        (url(mariadb, user="nobody"), "canary", "refuses user 'nobody'"),
+        (url(mariadb, database="other"), right, "has no database 'other' for user 'dbdyno'"),
+    ):
+        with pytest.raises(ServerProblem) as caught, closing(open_endpoint(target, password)) as server:
+            server.start()
+        assert told in caught.value.text
+        assert caught.value.exit_code == 3
+        assert "canary" not in caught.value.text + caught.value.way_out
+
+
+def test_an_unreachable_server_is_told() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        for target in (f"127.0.0.1:{port}", "no-such-host.invalid:3306"):
+            with pytest.raises(ServerProblem, match=f"{target} cannot be reached") as caught:
+                open_endpoint(f"mysql://u@{target}/db", "").start()
+            assert caught.value.exit_code == 3

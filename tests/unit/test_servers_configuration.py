@@ -1,0 +1,119 @@
+"""Option files, declared values and their faults: pure text, exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.servers import configuration
+from dbdyno.servers.declared import declared
+from dbdyno.servers.server import ServerProblem
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "ON"),
+        (False, "OFF"),
+        (8, "8"),
+        (0.5, "0.5"),
+        ("8G", "8G"),
+        ("512MiB", "512M"),
+        ("64 KiB", "64K"),
+        ("ROW", "ROW"),
+    ],
+)
+def test_values_are_written_as_servers_want_them(value: configuration.Value, text: str) -> None:
+    assert configuration.rendered("x", value) == text
+
+
+def test_a_value_with_a_line_break_is_refused() -> None:
+    with pytest.raises(ServerProblem, match=r"variables\.init_connect is 'a\\nb'"):
+        configuration.rendered("init_connect", "a\nb")
+
+
+@pytest.mark.parametrize(
+    "name", ["innodb-page-size", "INNODB_PAGE_SIZE", "--innodb-page-size", "loose-innodb_page_size"]
+)
+def test_all_spellings_of_a_name_are_one(name: str) -> None:
+    assert configuration.normal(name) == "innodb_page_size"
+
+
+def test_an_option_file_is_read_as_a_server_reads_it() -> None:
+    text = """
+    # a comment
+    [client]
+    port = 1
+    [mysqld]
+    innodb-page-size = 8k   # pages
+    skip-log-bin
+    init_connect = "SET x = '#1'"
+    !include /elsewhere
+    [mariadb-10.11]
+    max_connections=7
+    [mysqldump]
+    max_connections=9
+    """
+    assert configuration.file_options(text) == {
+        "innodb_page_size": "8k",
+        "skip_log_bin": "",
+        "init_connect": "SET x = '#1'",
+        "max_connections": "7",
+    }
+
+
+def test_the_generated_file_holds_harness_config_variables_and_place_in_this_order() -> None:
+    text = configuration.option_file(
+        harness={"max_connections": "100"},
+        config="[mysqld]\nmax_connections = 200\n",
+        declared={"max_connections": "300", "sql_mode": "", "init_connect": 'say "a\\b"'},
+        place={"port": "20000"},
+    )
+    lines = [line for line in text.splitlines() if line and not line.startswith(("#", "["))]
+    assert lines == [
+        'max_connections = "100"',
+        "max_connections = 200",
+        'max_connections = "300"',
+        'sql_mode = ""',
+        r'init_connect = "say \"a\\b\""',
+        'port = "20000"',
+    ]
+
+
+def test_every_fault_is_told_at_once() -> None:
+    spec = ServerSpec(
+        variables={"datadir": "/x", "a b": 1, "max-connections": 3, "max_connections": 4, "port": "70000"},
+        arguments=("--socket=/x", "plain"),
+        config=Path("/nowhere/my.cnf"),
+    )
+    with pytest.raises(ServerProblem) as caught:
+        declared(Variant(name="v", server=spec))
+    text = caught.value.text
+    assert caught.value.exit_code == 2
+    for part in (
+        "variant 'v'",
+        "variables.datadir cannot be declared",
+        "'a b', which cannot be the name",
+        "'max-connections' and 'max_connections'",
+        "variables.port is '70000'; a port is a number from 1 to 65535",
+        "arguments cannot hold '--socket=/x'",
+        "arguments holds 'plain'",
+        "config is '/nowhere/my.cnf', which cannot be read: No such file",
+    ):
+        assert part in text
+
+
+def test_arguments_win_over_variables_and_variables_over_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "my.cnf"
+    config.write_text("[mysqld]\ninnodb_page_size=4k\nmax_connections=1\nback_log=5\ndatadir=/x\nport=1\n")
+    spec = ServerSpec(
+        config=config,
+        variables={"innodb-page-size": "8k", "max_connections": 2},
+        arguments=("--max-connections=3",),
+    )
+    wanted = declared(Variant(name="v", server=spec))
+    assert wanted.by_name() == {"innodb_page_size": "8k", "max_connections": "3", "back_log": "5"}
+    assert wanted.init_options() == {"innodb_page_size": "8k"}
+    assert wanted.port is None

@@ -1,0 +1,162 @@
+"""Copies, locks, places and ports: files only, no server."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dbdyno.servers import ports
+from dbdyno.servers.account import ServerUser, server_user
+from dbdyno.servers.copying import copy_tree, sync_tree, tree_bytes
+from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.workspace import Lock, Workspace, filesystem_of, socket_directory
+
+STRANGER = ServerUser("stranger", 12345, 12345, switches=True)
+
+
+def test_a_copy_has_the_same_bytes_and_no_holes(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "db" / "deep").mkdir(parents=True)
+    (source / "db" / "empty").touch()
+    with (source / "db" / "deep" / "sparse").open("wb") as file:
+        file.write(b"begin")
+        file.seek(3_000_000)
+        file.write(b"end")
+    assert (source / "db" / "deep" / "sparse").stat().st_blocks * 512 < 1_000_000
+    assert copy_tree(source, tmp_path / "copy", server_user()) == 3_000_003
+    copy = tmp_path / "copy" / "db" / "deep" / "sparse"
+    assert copy.read_bytes() == (source / "db" / "deep" / "sparse").read_bytes()
+    assert copy.stat().st_blocks * 512 >= 3_000_003
+    assert (tmp_path / "copy" / "db" / "empty").stat().st_size == 0
+    assert tree_bytes(tmp_path / "copy") == 3_000_003
+    sync_tree(tmp_path / "copy")
+
+
+def test_a_copy_never_writes_over_anything(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "copy").mkdir()
+    with pytest.raises(FileExistsError):
+        copy_tree(tmp_path / "source", tmp_path / "copy", server_user())
+
+
+def test_a_lock_is_held_against_others_and_shared_with_readers(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first, second, third = Lock(path), Lock(path), Lock(path)
+    assert first.acquire(wait=False)
+    assert not second.acquire(wait=False)
+    assert first.acquire(shared=True)
+    assert second.acquire(shared=True, wait=False)
+    assert not third.acquire(wait=False)
+    first.release()
+    second.release()
+    second.release()
+    assert third.acquire(wait=False)
+
+
+def test_a_lock_on_a_file_that_was_removed_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    old, waiting = Lock(path), Lock(path)
+    assert old.acquire()
+    path.unlink()
+    old.release()
+    assert waiting.acquire(wait=False)
+    assert not Lock(path).acquire(wait=False)
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    code = (
+        "import os; from dbdyno.servers.workspace import Lock, Path; "
+        f"Lock(Path({str(tmp_path / 'lock')!r})).acquire(); os._exit(9)"
+    )
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2] / "lab"), "PATH": os.environ["PATH"]}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 9
+    assert Lock(tmp_path / "lock").acquire(wait=False)
+
+
+def test_what_a_killed_run_left_behind_is_removed(results: Path) -> None:
+    with closing(Workspace.open(results / "leftovers")) as workspace:
+        gone, used = workspace.base / "servers" / "gone", workspace.server_directory("used")
+        gone.mkdir()
+        (gone / "data").touch()
+        gone.with_suffix(".lock").touch()
+        with closing(Workspace.open(results / "leftovers")):
+            assert not gone.exists()
+            assert used.exists()
+    assert not used.exists()
+
+
+def test_a_name_gives_the_same_directory_unless_it_is_in_use(results: Path) -> None:
+    with closing(Workspace.open(results / "names")) as workspace:
+        first, second = (
+            workspace.server_directory("Pool of/threads"),
+            workspace.server_directory("Pool of/threads"),
+        )
+        assert [first.name, second.name] == ["pool-of-threads", "pool-of-threads-2"]
+        workspace.discard(first)
+        workspace.discard(first)
+        assert workspace.server_directory("Pool of/threads") == first
+
+
+def test_space_is_asked_for_before_it_is_needed(workspace: Workspace) -> None:
+    workspace.require_space(1, "a byte")
+    with pytest.raises(
+        ServerProblem, match=r"no space left for a snapshot: it needs 1,000,000,000 MB"
+    ) as caught:
+        workspace.require_space(10**15, "a snapshot")
+    assert caught.value.exit_code == 4
+
+
+def test_a_closed_directory_on_the_way_keeps_the_servers_user_out(tmp_path: Path) -> None:
+    inner = tmp_path / "closed" / "open"
+    inner.mkdir(parents=True)
+    inner.chmod(0o755)
+    (tmp_path / "closed").chmod(0o700)
+    assert not STRANGER.may_enter(inner)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to give its rights away")
+def test_root_gives_its_rights_away_and_looks_for_another_place(tmp_path: Path) -> None:
+    assert server_user().uid != 0
+    (tmp_path / "closed").mkdir(mode=0o700)
+    with closing(Workspace.open(tmp_path / "closed" / "results")) as workspace:
+        assert not workspace.base.is_relative_to(tmp_path)
+        assert workspace.user.may_enter(workspace.base)
+
+
+def test_data_in_memory_are_a_warning() -> None:
+    shared_memory = Path("/dev/shm")
+    if filesystem_of(shared_memory) != "tmpfs":
+        pytest.fail("/dev/shm is no tmpfs here, so there is nothing to try this on")
+    with closing(Workspace.open(shared_memory / f"dbdyno-test-{os.getpid()}")) as workspace:
+        assert "the data are in memory" in workspace.warnings[0]
+        assert workspace.filesystem == "tmpfs"
+        for name in ("servers", "snapshots", ""):
+            (workspace.base / name).rmdir()
+    (shared_memory / f"dbdyno-test-{os.getpid()}").rmdir()
+
+
+def test_a_socket_moves_to_a_short_path_when_the_kernel_could_not_hold_the_long_one(tmp_path: Path) -> None:
+    assert socket_directory(tmp_path, server_user()) == tmp_path
+    short = socket_directory(tmp_path / ("x" * 120), server_user())
+    assert len(str(short / "server.sock")) < 108
+    short.rmdir()
+
+
+def test_ports_are_the_same_for_the_same_name_and_never_taken_ones() -> None:
+    first = ports.free_pair("/data/a", None)
+    assert first == ports.free_pair("/data/a", None)
+    assert len(set(first)) == 2
+    assert ports.free_pair("/data/a", 4711)[0] == 4711
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first[0]))
+        other.listen()
+        assert first[0] not in ports.free_pair("/data/a", None)
+        with pytest.raises(ServerProblem, match=f"port {first[0]} on 127.0.0.1 is in use") as caught:
+            ports.require_free(first[0])
+        assert caught.value.exit_code == 3
