@@ -93,7 +93,7 @@ def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine)
         say(problem)
         _kept(run, experiment)
         raise typer.Exit(problem.exit_code) from problem
-    console.print(f"took {format_duration(time.monotonic() - began)}")
+    console.print(f"done in {format_duration(time.monotonic() - began)}")
     return conclusion
 
 

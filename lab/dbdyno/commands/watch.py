@@ -55,7 +55,8 @@ def level(point: Point) -> str:
 def show(console: Console, finding: Finding) -> None:
     """One finding: level and code, then its text."""
     about = f" {finding.subject}:" if finding.subject else ""
-    console.print(Text(f"{finding.level} {finding.code}:{about} {finding.text}", style=STYLES[finding.level]))
+    text = f"{finding.level} {finding.code}:{about} {finding.text}"
+    console.print(Text(text, style=STYLES[finding.level]), soft_wrap=True)
     if finding.override is not None:
         console.print(Text(f"  overridden: {finding.override}", style="dim"))
 

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
@@ -136,8 +137,8 @@ class Run:
         return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan)
 
     def discard_if_empty(self) -> bool:
-        """Remove a run in which nothing was tried and nothing found: one that could not even begin."""
-        if self.findings() or any((self.path / "trials").iterdir()):
+        """Remove a run in which no trial has begun: one that could not even start its servers."""
+        if any((self.path / "trials").iterdir()):
             return False
         shutil.rmtree(self.path, ignore_errors=True)
         return True
@@ -214,7 +215,8 @@ def _schedule_json(experiment: Experiment) -> list[dict[str, Any]]:
 
 
 def _identity(finding: Mapping[str, Any]) -> tuple[str, str, str]:
-    return str(finding["code"]), str(finding.get("subject", "")), str(finding["text"])
+    # Figures (a process id, a count) may differ from group to group; what is found is the same.
+    return str(finding["code"]), str(finding.get("subject", "")), re.sub(r"\d+", "#", str(finding["text"]))
 
 
 def _runs_near(path: Path) -> str:

@@ -1,0 +1,125 @@
+"""Runs `dbdyno compare` as a process on a small experiment, for the tests beside this file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from dbdyno.store import Run
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENT = """
+[experiment]
+name = "small"
+[[workload]]
+name = "oltp_read_write"
+tables = 2
+table_size = 1_000
+[load]
+connections = [1, 4]
+duration = "1s"
+warmup = "500ms"
+[design]
+blocks = 2
+seed = 1
+[[variant]]
+name = "one-thread-per-connection"
+[variant.server]
+variables = { innodb_buffer_pool_size = "64M", thread_handling = "one-thread-per-connection" }
+[[variant]]
+name = "pool-of-threads"
+[variant.server]
+variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-threads" }
+"""
+# Far above what any of these comparisons takes, on a busy machine too.
+TIME_LIMIT_S = 300.0
+
+
+class Comparing:
+    """The command on one experiment file and one results directory."""
+
+    def __init__(self, results: Path, text: str = EXPERIMENT) -> None:
+        self.results = results
+        self.file = results / "small.toml"
+        self.file.write_text(text)
+
+    def command(self, *arguments: str, file: Path | None = None) -> list[str]:
+        """The argv of `dbdyno compare`."""
+        place = ["--results", str(self.results)]
+        return [sys.executable, "-m", "dbdyno", "compare", str(file or self.file), *place, *arguments]
+
+    def run(self, *arguments: str, file: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        return subprocess.run(
+            self.command(*arguments, file=file),
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT_S,
+            env=environment(),
+            check=False,
+        )
+
+    def interrupt(self, at: str, number: signal.Signals, *arguments: str) -> tuple[int, str]:
+        """Run it, signal it at the first line of standard error that holds `at`: exit code and all lines."""
+        process = subprocess.Popen(
+            self.command(*arguments),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        assert process.stderr is not None
+        limit = threading.Timer(TIME_LIMIT_S, process.kill)
+        limit.start()
+        lines = []
+        sent = False
+        for line in process.stderr:
+            lines.append(line)
+            if at in line and not sent:
+                sent = True
+                # Into the middle of what that line announces.
+                time.sleep(0.7)
+                process.send_signal(number)
+        limit.cancel()
+        assert sent, "".join(lines)
+        return process.wait(), "".join(lines)
+
+    def newest(self) -> Run:
+        """The newest run."""
+        paths = sorted(self.results.glob("*/*/experiment.json"), key=lambda path: path.stat().st_mtime_ns)
+        return Run.open(paths[-1].parent)
+
+    def runs(self) -> list[Path]:
+        """All runs."""
+        return sorted(path.parent for path in self.results.glob("*/*/experiment.json"))
+
+
+def environment() -> dict[str, str]:
+    """Ours, with the lab and, where it is not installed beside Python, the engine of this clone."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), str(ROOT / "target" / "release")])
+    return {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "PATH": path}
+
+
+def servers_below(results: Path) -> list[str]:
+    """Command lines of processes that serve data below `results`."""
+    return [" ".join(line) for line in _command_lines() if any(str(results) in word for word in line)]
+
+
+def engines() -> list[str]:
+    """Command lines of load engines that this process's children left behind."""
+    return [" ".join(line) for line in _command_lines() if line and line[0].endswith("dbdyno-engine")]
+
+
+def _command_lines() -> list[list[str]]:
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        if process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.info["cmdline"] or [])
+    return found

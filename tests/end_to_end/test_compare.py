@@ -1,0 +1,164 @@
+"""`dbdyno compare` as its users meet it: the command, real servers, exit codes, what stays in the store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.end_to_end.comparing import Comparing, servers_below
+
+from dbdyno.store import Run, StoredTrial
+
+SCHEMA = Path(__file__).parents[2] / "schema"
+
+
+@pytest.fixture(scope="module")
+def comparing(results: Path) -> Comparing:
+    return Comparing(results)
+
+
+@pytest.fixture(scope="module")
+def done(comparing: Comparing) -> tuple[Any, Run]:
+    """One comparison of two variants at two points, in two blocks."""
+    answer = comparing.run()
+    assert answer.returncode == 0, answer.stderr
+    return answer, comparing.newest()
+
+
+def test_the_last_line_is_the_verdict_of_the_file_and_of_the_report(done: tuple[Any, Run]) -> None:
+    answer, run = done
+    verdict = run.verdict()
+    assert verdict is not None
+    (comparison,) = verdict["comparisons"]
+    sentence = comparison["curve"]["sentence"]
+    assert answer.stdout.splitlines()[-1] == sentence
+    assert sentence in (run.path / "report.html").read_text()
+    assert comparison["curve"]["verdict"] == "exploratory"
+    assert [point["at"] for point in comparison["points"]] == [{"connections": 1}, {"connections": 4}]
+    assert all(point["blocks"] == 2 and point["effect_percent"] is not None for point in comparison["points"])
+
+
+def test_progress_goes_to_standard_error_and_the_result_to_standard_output(done: tuple[Any, Run]) -> None:
+    answer, run = done
+    assert "[8/8]" in answer.stderr
+    assert "left" in answer.stderr
+    assert "[8/8]" not in answer.stdout
+    assert str(run.path / "report.html") in answer.stdout
+    assert "one-thread" in answer.stdout
+    assert "\x1b[" not in answer.stdout + answer.stderr
+
+
+def test_every_trial_keeps_what_was_asked_what_came_and_who_answered(done: tuple[Any, Run]) -> None:
+    _, run = done
+    schema = json.loads((SCHEMA / "events.schema.json").read_text())
+    plans = json.loads((SCHEMA / "plan.schema.json").read_text())
+    trials = run.trials()
+    assert [trial.index for trial in trials] == list(range(8))
+    for trial in trials:
+        assert trial.done
+        jsonschema.validate(trial.plan, plans)
+        records = list(trial.records())
+        for record in (records[0], records[1], records[-1]):
+            jsonschema.validate(record, schema)
+        server = trial.server
+        assert server["declared"]["thread_handling"] == server["variables"]["thread_handling"]
+        assert server["variables"]["thread_handling"] == trial.meta["variant"]
+        assert server["identity"]["pid"] > 0
+        assert len(server["variables"]) > 500
+        assert server["process"]["after"]["cpu_user_s"] >= server["process"]["before"]["cpu_user_s"]
+
+
+def test_a_variant_is_one_server_place_and_every_group_a_new_process(done: tuple[Any, Run]) -> None:
+    _, run = done
+    places: dict[str, set[str]] = {}
+    pids: dict[int, set[int]] = {}
+    for trial in run.trials():
+        identity = trial.server["identity"]
+        places.setdefault(trial.meta["variant"], set()).add(f"{identity['datadir']} {identity['port']}")
+        pids.setdefault(trial.meta["group"], set()).add(identity["pid"])
+    assert all(len(found) == 1 for found in places.values())
+    assert all(len(found) == 1 for found in pids.values())
+    assert len(set.union(*pids.values())) == 4
+
+
+def counted(trial: StoredTrial) -> dict[str, int]:
+    """Statements the engine counted over both phases, by the server's name for them."""
+    end = list(trial.records())[-1]["data"]
+    phases = end["phases"].values()
+    return {
+        "Com_select": sum(phase["reads"] for phase in phases),
+        "events": sum(phase["events"] for phase in phases),
+    }
+
+
+def test_the_servers_own_counters_agree(done: tuple[Any, Run]) -> None:
+    _, run = done
+    for trial in run.trials():
+        before, after = trial.server["status_before"], trial.server["status_after"]
+        mine, connections = counted(trial), trial.meta["at"]["connections"]
+        moved = {
+            name: int(after[name]) - int(before[name]) for name in ("Com_select", "Com_update", "Com_commit")
+        }
+        # Events under way when the time was over ran to their end and are not counted: one per connection.
+        assert 0 <= moved["Com_commit"] - mine["events"] <= connections
+        assert 0 <= moved["Com_select"] - mine["Com_select"] <= 14 * connections
+        assert 0 <= moved["Com_update"] - 2 * mine["events"] <= 2 * connections
+
+
+def test_no_server_remains(done: tuple[Any, Run], results: Path) -> None:
+    assert servers_below(results) == []
+    assert list((results / ".servers" / "servers").iterdir()) == []
+
+
+def test_a_finished_run_is_judged_again_and_not_measured_again(
+    comparing: Comparing, done: tuple[Any, Run]
+) -> None:
+    answer, run = done
+    before = {path: path.stat().st_mtime_ns for path in (run.path / "trials").rglob("*")}
+    again = comparing.run("--resume")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[-1] == answer.stdout.splitlines()[-1]
+    assert {path: path.stat().st_mtime_ns for path in (run.path / "trials").rglob("*")} == before
+
+
+def test_resume_refuses_another_experiment(comparing: Comparing, done: tuple[Any, Run]) -> None:
+    answer = comparing.run("--resume", "--set", "design.seed=2")
+    assert answer.returncode == 2
+    assert "design.seed was 1 and is 2" in answer.stderr
+    assert answer.stdout == ""
+
+
+def test_an_open_loop_is_judged_by_its_latency(comparing: Comparing) -> None:
+    answer = comparing.run("--set", "load.rate=[40]", "--set", "load.connections=[16]", "--no-report")
+    assert answer.returncode == 0, answer.stderr
+    run = comparing.newest()
+    verdict = run.verdict()
+    assert verdict is not None
+    (point,) = verdict["comparisons"][0]["points"]
+    assert (point["at"], point["metric"]) == ({"rate": 40.0}, "latency_p95_us")
+    assert not (run.path / "report.html").exists()
+    for trial in run.trials():
+        totals = list(trial.records())[-1]["data"]["phases"]["measure"]
+        # Poisson arrivals, 40 a second for one second: within 5 standard deviations.
+        assert 8 <= totals["accounting"]["due"] <= 72
+
+
+@pytest.mark.parametrize("change", ["design.state=restart", "design.state_per=trial"])
+def test_the_other_ways_to_hold_the_data(comparing: Comparing, change: str) -> None:
+    answer = comparing.run("--set", change, "--set", "design.blocks=1", "--no-report")
+    assert answer.returncode == 0, answer.stderr
+    starts = {trial.server["identity"]["pid"] for trial in comparing.newest().trials()}
+    assert len(starts) == (4 if "trial" in change else 2)
+
+
+def test_the_smoke_profile_of_the_example_runs(comparing: Comparing) -> None:
+    example = Path(__file__).parents[2] / "examples" / "mariadb-thread-pool.toml"
+    answer = comparing.run("--profile", "smoke", file=example)
+    assert answer.returncode == 0, answer.stderr
+    assert (
+        "Exploratory only, pool-of-threads against one-thread-per-connection"
+        in answer.stdout.splitlines()[-1]
+    )
