@@ -22,7 +22,7 @@ from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as experiment_of
 from dbdyno.commands.sweep_table import header, row
 from dbdyno.experiment.faults import ExperimentFaults
-from dbdyno.experiment.model import Experiment, WorkloadName
+from dbdyno.experiment.model import WorkloadName
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
@@ -77,45 +77,34 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     profile: Annotated[str | None, typer.Option(help="For a FILE.toml: overrides to apply.")] = None,
 ) -> None:
     """Put one server under load, from few connections to many, and print the table."""
-    try:
-        if target is None and (what.endswith(".toml") or Path(what).is_file()):
-            _file(Path(what), profile, assignments or [], results)
-        options = SweepOptions(
-            workload=what,
-            target=target or "",
-            connections=connections,
-            rate=rate,
-            time=time,
-            warmup=warmup,
-            tables=tables,
-            table_size=table_size,
-            workers=workers,
-            assignments=assignments or [],
-        )
-        experiment, where, source = experiment_of(options)
-    except ExperimentFaults as faults:
-        print(f"dbdyno: {faults}", file=sys.stderr)
-        raise typer.Exit(ExitCode.USAGE) from faults
-    _target(experiment, where, source.encode(), password_file, results, keep_data=keep_data)
+    if target is None and (what.endswith(".toml") or Path(what).is_file()):
+        _file(Path(what), profile, assignments or [], results)
+    options = SweepOptions(
+        what,
+        target or "",
+        connections=connections,
+        rate=rate,
+        time=time,
+        warmup=warmup,
+        tables=tables,
+        table_size=table_size,
+        workers=workers,
+        assignments=assignments or [],
+    )
+    _target(options, password_file, results, keep_data=keep_data)
 
 
-def _target(
-    experiment: Experiment,
-    where: Target,
-    source: bytes,
-    password_file: Path | None,
-    results: Path,
-    *,
-    keep_data: bool,
-) -> NoReturn:
+def _target(options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool) -> NoReturn:
     """Sweep over a server that is there."""
+    with _faults_told():
+        experiment, where, source = experiment_of(options)
     require_cpus(experiment)
     engine = Engine()
     secret = password(password_file, _ask(where) if sys.stdin.isatty() else None)
     with closing(EndpointServer(where, secret)) as server:
         # A server that cannot be reached leaves no run behind.
         server.start()
-        stored = Run.create(results, experiment, source, None, environment(engine.version()))
+        stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
         with _kept(stored), interruptible("dropping the tables"):
             end = sweep(experiment, stored, server, _Table(stored).tell, engine, keep_data=keep_data)
     _conclude(stored, end)
@@ -123,7 +112,8 @@ def _target(
 
 def _file(path: Path, profile: str | None, assignments: list[str], results: Path) -> NoReturn:
     """Run an experiment of one variant on a server that dbdyno starts."""
-    experiment = read(path, profile, assignments)
+    with _faults_told():
+        experiment = read(path, profile, assignments)
     if len(experiment.variants) > 1:
         names = ", ".join(variant.name for variant in experiment.variants)
         raise Problem(
@@ -136,6 +126,15 @@ def _file(path: Path, profile: str | None, assignments: list[str], results: Path
     with _kept(stored), interruptible("stopping the server"):
         conclusion = compare(experiment, stored, _Table(stored).tell, engine)
     _conclude(stored, SweepEnd(conclusion.done, conclusion.failed, conclusion.stops))
+
+
+@contextmanager
+def _faults_told() -> Iterator[None]:
+    try:
+        yield
+    except ExperimentFaults as faults:
+        print(f"dbdyno: {faults}", file=sys.stderr)
+        raise typer.Exit(ExitCode.USAGE) from faults
 
 
 @contextmanager
@@ -153,9 +152,10 @@ def _kept(stored: Run) -> Iterator[None]:
 
 
 def _tell_kept(stored: Run) -> None:
-    if not stored.discard_if_empty():
-        done = sum(trial.done for trial in stored.trials())
-        print(f"{done} finished points are stored in {stored.path}", file=sys.stderr)
+    done = sum(trial.done for trial in stored.trials())
+    if not stored.discard_if_empty() and done:
+        points = "1 finished point is" if done == 1 else f"{done} finished points are"
+        print(f"{points} stored in {stored.path}", file=sys.stderr)
 
 
 def _ask(where: Target) -> Callable[[], str]:

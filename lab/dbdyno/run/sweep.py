@@ -148,8 +148,9 @@ class _Sweep:
         return "" if result.done else f"the tables could not be dropped: {result.failure()}"
 
     def _leftover_way_out(self) -> str:
-        database, tables = self._server.address().database, self._workload.tables
-        return f"Drop sbtest1 to sbtest{tables} in {database} yourself; their comments begin with dbdyno"
+        names = DataSpec.of(self._workload).names()
+        told = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        return f"Drop {told} in {self._server.address().database} yourself; the comment begins with dbdyno"
 
     def _points(self) -> tuple[int, int, str]:
         """Every point: how many are done, how many failed, and why the server is dead, if it is."""
