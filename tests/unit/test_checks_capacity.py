@@ -1,0 +1,79 @@
+"""P07's arithmetic, with the figures of the seeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.checks import statements
+from dbdyno.checks.capacities import Capacity, Demand, of_client, of_server
+from dbdyno.experiment.model import Workload
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        # sysbench's nine kinds over tables, and BEGIN and COMMIT (pitfalls of seeds 000, 002, 003).
+        (Workload(name="oltp_read_write", tables=5), 47),
+        (Workload(name="oltp_read_write", tables=10), 92),
+        (Workload(name="oltp_write_only", tables=10), 42),
+        (Workload(name="oltp_read_only", tables=10, skip_trx=True), 50),
+        (Workload(name="oltp_read_only", tables=10, range_selects=False), 12),
+        (Workload(name="oltp_point_select", tables=32), 32),
+        (Workload(name="oltp_read_write", tables=1, delete_inserts=0, index_updates=0), 8),
+        (Workload(name="oltp_read_only", tables=3, point_selects=0, sum_ranges=0), 11),
+    ],
+)
+def test_statements_of_a_connection(workload: Workload, expected: int) -> None:
+    assert statements.per_connection(workload) == expected
+
+
+def test_statements_as_the_engine_counts_them() -> None:
+    hello = {
+        "plan": {"workload": {"options": {"tables": 10}}},
+        "statements": [
+            {"kind": "begin", "sql": "BEGIN", "prepared": False},
+            {"kind": "point_select", "sql": "SELECT c FROM sbtest1 WHERE id=?", "prepared": True},
+            {"kind": "commit", "sql": "COMMIT", "prepared": True},
+        ],
+    }
+    assert statements.per_connection_of(hello) == 11
+
+
+def test_the_largest_point_of_seed_000() -> None:
+    capacity = Capacity("max_prepared_stmt_count", 16382, "prepared statements", 46, 0, "SET")
+    assert capacity.need(500) == 23_000
+    assert not capacity.fits(500)
+    # 90 % of 16,382 is 14,743.8, and 46 x 320 is 14,720.
+    assert capacity.largest() == 320
+    assert capacity.fits(320)
+    assert not capacity.fits(321)
+    # 23,000 are 90 % of 25,555.6.
+    assert capacity.enough(500) == 25_556
+    assert Capacity("", 25_556, "", 46, 0, "").fits(500)
+    assert not Capacity("", 25_555, "", 46, 0, "").fits(500)
+
+
+def test_what_is_in_use_leaves_less_room() -> None:
+    assert Capacity("max_connections", 100, "connections", 1, 0, "").largest() == 90
+    assert Capacity("max_connections", 100, "connections", 1, 30, "").largest() == 60
+    assert Capacity("max_connections", 100, "connections", 1, 95, "").largest() == 0
+
+
+def test_a_limit_of_zero_or_unknown_is_no_limit() -> None:
+    demand = Demand(connections=1000, tables=10, statements_per_connection=92)
+    limits = {"max_user_connections": "0", "max_connections": "2000", "table_open_cache": "what"}
+    capacities = of_server(limits, demand, {"Threads_connected": 7}, ours=False)
+    assert [(one.limit_name, one.limit, one.fixed) for one in capacities] == [("max_connections", 2000, 7)]
+    assert capacities[0].remedy.format(value=9) == "SET GLOBAL max_connections = 9"
+
+
+def test_a_workload_without_statements_needs_no_room_for_them() -> None:
+    demand = Demand(connections=10, tables=1, statements_per_connection=0)
+    assert of_server({"max_prepared_stmt_count": "1"}, demand, {}, ours=True) == []
+
+
+def test_the_clients_limits() -> None:
+    ports = {one.limit_name: one.largest() for one in of_client((32768, 60999), 1024)}
+    # 28,232 ports, and 1,024 files of which 50 are other ones.
+    assert ports == {"open files of the client": 871, "net.ipv4.ip_local_port_range": 25_408}
+    assert len(of_client(None, 1024)) == 1

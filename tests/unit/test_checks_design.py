@@ -1,0 +1,181 @@
+"""P15, P11 and P07 at DESIGN, overrides, and the order of findings: what needs no server."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from dbdyno import checks
+from dbdyno.checks import Context, Finding, Moment
+from dbdyno.checks.p15_design import blocks_needed
+from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.model import Client, Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.stats.holm import smallest_blocks
+
+
+def experiment(
+    *,
+    blocks: int = 8,
+    connections: tuple[int, ...] = (10, 20, 40),
+    variables: tuple[dict[str, Any], ...] = ({"thread_handling": "a"}, {"thread_handling": "b"}),
+    override: dict[str, str] | None = None,
+    client: Client | None = None,
+    order: Any = "random",
+    **server: Any,
+) -> Experiment:
+    return Experiment(
+        name="test",
+        workloads=(Workload(name="oltp_read_write", tables=5),),
+        load=Load(connections=connections, duration_s=1.0),
+        design=Design(blocks=blocks, order=order),
+        client=client or Client(),
+        variants=tuple(
+            Variant(name="AB"[index], server=ServerSpec(variables=settings, **server))
+            for index, settings in enumerate(variables)
+        ),
+        override=override or {},
+    )
+
+
+def found(code: str, given: Experiment) -> list[Finding]:
+    return checks.run(Moment.DESIGN, Context(given), [code])
+
+
+def test_a_sound_design_has_no_finding() -> None:
+    assert found("P15", experiment()) == []
+
+
+@pytest.mark.parametrize(("points", "needed"), [(1, 6), (3, 7), (10, 9)])
+def test_blocks_for_holm(points: int, needed: int) -> None:
+    # The three figures of the design document, and the same as the judge's own.
+    assert blocks_needed(points) == needed
+    assert 2 / 2**needed <= 0.05 / points < 2 / 2 ** (needed - 1)
+
+
+@pytest.mark.parametrize("points", range(1, 65))
+def test_blocks_agree_with_the_judge(points: int) -> None:
+    assert max(6, blocks_needed(points)) == max(6, smallest_blocks(points))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "points", "words"),
+    [
+        (1, 3, ["1 block is not interleaved", "7 blocks are needed for 3 points"]),
+        (5, 1, ["5 blocks are fewer than 6", "exploratory", "6 blocks are needed for 1 point"]),
+        (
+            6,
+            3,
+            ["6 blocks are too few for 3 points", "2/2^6 = 0.0312", "0.05/3 = 0.0167", "7 blocks are needed"],
+        ),
+        (8, 10, ["9 blocks are needed"]),
+    ],
+)
+def test_too_few_blocks(blocks: int, points: int, words: list[str]) -> None:
+    (finding,) = found("P15", experiment(blocks=blocks, connections=tuple(range(1, points + 1))))
+    assert finding.level == "warn"
+    assert all(word in finding.text for word in words), finding.text
+
+
+def test_more_than_one_difference_is_confounded() -> None:
+    given = experiment(variables=({"a": 1, "pool": "8G"}, {"a": 2, "pool": "4G", "extra": True}))
+    (finding,) = found("P15", given)
+    assert (finding.level, finding.subject) == ("warn", "B")
+    assert finding.evidence["differing"] == ["variables.a", "variables.pool", "variables.extra"]
+
+
+def test_spellings_of_one_value_are_no_difference() -> None:
+    given = experiment(variables=({"innodb_buffer_pool_size": "1G"}, {"innodb-buffer-pool-size": "1024M"}))
+    (finding,) = found("P15", given)
+    assert (finding.level, finding.subject) == ("note", "B")
+    assert "A/A" in finding.text
+
+
+def test_one_variant_is_no_comparison() -> None:
+    (finding,) = found("P15", experiment(variables=({},), blocks=1))
+    assert finding.level == "warn"
+    assert "there is one variant, A" in finding.text
+
+
+def test_points_in_a_given_order_are_told() -> None:
+    (finding,) = found("P15", experiment(order="given"))
+    assert finding.evidence == {"order": "given"}
+    assert found("P15", experiment(order="given", connections=(1,))) == []
+
+
+def test_shared_cpus_are_a_warning_and_apart_they_are_none() -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    first = str(cpus[0])
+    shared = [f for f in found("P11", experiment(client=Client(cpus=first), cpus=first)) if "share" in f.text]
+    assert len(shared) == 1
+    assert "throughput verdict not valid" in shared[0].text
+    assert shared[0].evidence == {"cpus": first, "variants": ["A", "B"], "client_cpus": first}
+    apart = found("P11", experiment(client=Client(cpus=first), cpus="4000"))
+    assert [f for f in apart if "share" in f.text] == []
+
+
+def test_undeclared_cpus_are_all_of_them() -> None:
+    (finding,) = [f for f in found("P11", experiment()) if "share" in f.text]
+    assert finding.evidence["cpus"] == format_cpus(frozenset(os.sched_getaffinity(0)))
+
+
+def test_a_server_elsewhere_shares_no_cpu() -> None:
+    # An address of TEST-NET-1 (RFC 5737) is nobody's.
+    given = experiment(kind="remote", url="mysql://load@192.0.2.1:3306/db")
+    assert [f for f in found("P11", given) if "share" in f.text] == []
+
+
+def test_declared_limits_are_checked_before_anything_runs() -> None:
+    given = experiment(connections=(64, 500), variables=({"max-prepared-stmt-count": 16382}, {}))
+    (finding,) = [f for f in found("P07", given) if f.subject]
+    assert (finding.level, finding.subject) == ("stop", "A")
+    assert finding.evidence["limit"] == "max_prepared_stmt_count"
+    assert finding.evidence["need"] == 500 * 47
+    # 90 % of 16,382 holds 313 times 47 statements.
+    assert finding.evidence["largest_connections"] == 313
+    assert "SET GLOBAL max_prepared_stmt_count = 26112" in finding.text
+
+
+def test_an_override_lets_a_stop_pass_and_says_why() -> None:
+    given = experiment(
+        connections=(500,), variables=({"max_connections": 100}, {}), override={"P07": "to see the error"}
+    )
+    findings = [f for f in checks.run(Moment.DESIGN, Context(given)) if f.code == "P07" and f.subject]
+    assert [f.override for f in findings] == ["to see the error"]
+    assert checks.stops(findings) == []
+    assert (
+        len(
+            checks.stops(
+                [
+                    f
+                    for f in found(
+                        "P07", experiment(connections=(500,), variables=({"max_connections": 100}, {}))
+                    )
+                    if f.subject
+                ]
+            )
+        )
+        == 1
+    )
+
+
+def test_an_override_leaves_warnings_alone() -> None:
+    findings = found("P15", experiment(blocks=1, override={"P15": "no time"}))
+    assert [(f.level, f.override) for f in findings] == [("warn", None)]
+
+
+def test_a_misspelt_override_is_told_and_a_later_checks_is_not() -> None:
+    given = experiment(override={"P70": "typo", "R04": "the judge's"})
+    told = [f for f in checks.run(Moment.DESIGN, Context(given)) if "overrides nothing" in f.text]
+    assert [f.code for f in told] == ["P70"]
+
+
+def test_the_gravest_comes_first() -> None:
+    given = experiment(
+        blocks=1, connections=(500,), variables=({"max_connections": 100}, {"max_connections": 100})
+    )
+    levels = [f.level for f in checks.run(Moment.DESIGN, Context(given))]
+    assert levels == sorted(levels, key=checks.LEVELS.index)
+    assert levels[0] == "stop"
+    assert levels[-1] == "note"

@@ -1,0 +1,129 @@
+"""P03 and P04 on descriptions of servers, as a server gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbdyno import checks
+from dbdyno.checks import Context, Finding, Moment
+from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.servers.server import Description
+
+IDENTITY = {"datadir": "/data/a", "socket": "/run/a.sock", "port": 3310, "pid": 71, "start_unix_us": 1_000}
+
+
+def description(
+    version: str = "10.11.1",
+    variables: dict[str, str] | None = None,
+    declared: dict[str, str] | None = None,
+    **identity: Any,
+) -> Description:
+    return Description("mariadb", version, {**IDENTITY, **identity}, declared or {}, {}, variables or {})
+
+
+def context(now: Description, variables: dict[str, Any] | None = None, **known: Any) -> Context:
+    variants = (
+        Variant(name="A", server=ServerSpec(variables=variables or {})),
+        Variant(name="B", server=ServerSpec()),
+    )
+    experiment = Experiment(
+        name="test",
+        workloads=(Workload(name="oltp_point_select"),),
+        load=Load(connections=(1,), duration_s=1.0),
+        variants=variants,
+    )
+    return Context(experiment, variant=variants[0], description=now, **known)
+
+
+def ready(code: str, given: Context) -> list[Finding]:
+    return checks.run(Moment.READY, given, [code])
+
+
+def test_a_first_start_is_compared_with_nobody() -> None:
+    assert ready("P03", context(description())) == []
+
+
+def test_another_start_of_the_same_server_is_the_same_server() -> None:
+    assert ready("P03", context(description(pid=72, start_unix_us=2_000), first=description())) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (description(datadir="/data/b"), "datadir was /data/a and is /data/b"),
+        (description(port=3306), "port was 3310 and is 3306"),
+        (description(socket="/run/b.sock"), "socket was /run/a.sock and is /run/b.sock"),
+        (description(version="10.11.2"), "version was 10.11.1 and is 10.11.2"),
+    ],
+)
+def test_another_server_is_a_stop(now: Description, words: str) -> None:
+    (finding,) = ready("P03", context(now, first=description()))
+    assert (finding.level, finding.subject) == ("stop", "A")
+    assert words in finding.text
+
+
+def test_one_process_cannot_be_two_variants() -> None:
+    (finding,) = ready("P03", context(description(datadir="/data/c"), peers={"B": description()}))
+    assert finding.level == "stop"
+    assert "A and B were answered by the same server process (pid 71)" in finding.text
+    # A new start, or a process id that was given out again, is another process.
+    assert ready("P03", context(description(start_unix_us=9), peers={"B": description()})) == []
+
+
+def test_the_same_software_has_one_version() -> None:
+    peers = {"B": description(version="10.6.1", pid=5)}
+    (finding,) = ready("P03", context(description(), peers=peers))
+    assert finding.evidence == {"version": {"A": "10.11.1", "B": "10.6.1"}}
+
+
+def test_settings_in_effect_have_no_finding() -> None:
+    now = description(variables={"innodb_buffer_pool_size": "8589934592", "skip_name_resolve": "ON"})
+    assert ready("P04", context(now, {"innodb-buffer-pool-size": "8G", "skip_name_resolve": True})) == []
+
+
+def test_an_adjusted_setting_is_a_stop_with_both_values_and_the_rule() -> None:
+    now = description(variables={"thread_stack": "131072"})
+    (finding,) = ready("P04", context(now, {"thread_stack": 100000}))
+    assert finding.level == "stop"
+    assert "declared 100000, effective 131072" in finding.text
+    assert "131072 to 67108864, a multiple of 1024" in finding.text
+
+
+def test_an_adjustment_nobody_knows_points_to_the_log() -> None:
+    now = description(variables={"lock_wait_timeout": "86400"})
+    (finding,) = ready("P04", context(now, {"lock_wait_timeout": 100000}))
+    assert finding.level == "stop"
+    assert finding.evidence["rule"] is None
+    assert "error log" in finding.text
+
+
+def test_a_rounded_size_is_a_note() -> None:
+    now = description(variables={"key_buffer_size": "999424"})
+    (finding,) = ready("P04", context(now, {"key_buffer_size": 1000001}))
+    assert (finding.level, finding.evidence["rule"]) == ("note", "rounded to a multiple of 4096")
+
+
+def test_a_variable_the_server_does_not_have_is_a_stop() -> None:
+    (finding,) = ready("P04", context(description(), {"innodb_buffer_pool_instances": 4}))
+    assert finding.level == "stop"
+    assert "shows no such variable" in finding.text
+    assert "does nothing with it" in finding.text
+
+
+def test_a_skipping_option_shows_in_the_variable_it_switches_off() -> None:
+    off, on = ({"slow_query_log": value} for value in ("OFF", "ON"))
+    assert ready("P04", context(description(variables=off), {"skip-slow-query-log": True})) == []
+    assert len(ready("P04", context(description(variables=on), {"skip-slow-query-log": True}))) == 1
+
+
+def test_what_a_configuration_file_declares_is_read_back_too() -> None:
+    now = description(declared={"max_connections": "5"}, variables={"max_connections": "10"})
+    (finding,) = ready("P04", context(now))
+    assert finding.evidence == {
+        "variable": "max_connections",
+        "declared": "5",
+        "effective": "10",
+        "rule": "10 to 100000, and lower where open_files_limit leaves no room for more",
+    }
