@@ -120,10 +120,11 @@ fn an_open_loop_keeps_its_rate_and_its_accounts() {
         let records = run(&with("load", json!({"connections": 20, "shape": shape})));
         assert_sums(&records);
         let Some(Record::End(end)) = records.last() else { unreachable!() };
-        let accounting = &end.phases[&PhaseName::Measure].accounting;
+        // What the warm-up left unfinished is due again in the measurement, and depends on the machine.
+        let carried = end.phases[&PhaseName::Warmup].accounting.unfinished;
+        let arrivals = end.phases[&PhaseName::Measure].accounting.due - carried;
         // 700 arrivals in 0.35 s; four standard deviations of a Poisson count are 106.
-        assert!(accounting.due.abs_diff(700) <= 106, "{accounting:?}");
-        assert!(accounting.unfinished <= 20, "{accounting:?}");
+        assert!(arrivals.abs_diff(700) <= 106, "{arrivals}");
     }
 }
 
