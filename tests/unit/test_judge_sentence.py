@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dbdyno.judge.sentence import caveats, decimals_for, signed
@@ -31,8 +33,8 @@ def test_signs() -> None:
 
 
 def test_every_caveat_is_said_once() -> None:
-    def finding(code: str, level: str, override: str | None = None) -> dict[str, str | None]:
-        return {"code": code, "level": level, "override": override}
+    def finding(code: str, level: str, override: str | None = None, **evidence: Any) -> dict[str, Any]:
+        return {"code": code, "level": level, "override": override, "evidence": evidence}
 
     assert caveats(
         [
@@ -42,5 +44,13 @@ def test_every_caveat_is_said_once() -> None:
             finding("P08", "stop", "why not"),
             finding("P09", "stop"),
             finding("X1", "warn"),
+            finding("P11", "warn", busy=[1]),
+            finding("P11", "warn", busy=[2]),
+            finding("P11", "note", cpus="0"),
         ]
-    ) == ["check P08 overridden: “why not”", "steady state not reached in every trial", "warning X1"]
+    ) == [
+        "check P08 overridden: “why not”",
+        "another database server was busy",
+        "steady state not reached in every trial",
+        "warning X1",
+    ]

@@ -192,7 +192,7 @@ def test_a_stop_on_one_variant_spares_the_others(tmp_path: Path) -> None:
 
 def test_warnings_stand_in_the_sentence(tmp_path: Path) -> None:
     warnings: list[dict[str, Any]] = [
-        {"code": code, "level": "warn", "text": code, "evidence": {}, "subject": "", "override": None}
+        {"code": code, "level": "warn", "text": code, "evidence": {"cpus": "0"}, "subject": ""}
         for code in ("P11", "P15", "Q99")
     ]
     sentence = curve(judged(tmp_path, Making(findings=warnings)))["sentence"]

@@ -8,6 +8,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -275,6 +276,7 @@ def test_differences_are_told_apart() -> None:
                 "pid_file": f"/private/{name}/server.pid",
                 "port": "33060" if name == "a" else "33061",
                 "version": "11.4",
+                "server_uid": f"uid of {name}",
                 **variables,
             },
         }
@@ -287,6 +289,7 @@ def test_differences_are_told_apart() -> None:
         ("datadir", "place"),
         ("pid_file", "place"),
         ("port", "place"),
+        ("server_uid", "place"),
         ("sort_buffer_size", "other"),
         ("thread_handling", "declared"),
         ("thread_pool_size", "other"),
@@ -314,3 +317,20 @@ def test_numbers_as_a_reader_sees_them() -> None:
     assert words.change(-9.24) == f"{words.MINUS}9.2 %"
     assert words.interval([-10.44, 8.0]) == f"[{words.MINUS}10.4, +8.0]"
     assert (words.level("connections", 1), words.level("rate", 500.0)) == ("1 connection", "500 per second")
+
+
+def test_many_findings_alike_are_told_briefly(tmp_path: Path) -> None:
+    findings: list[dict[str, Any]] = [
+        {
+            "code": "P11",
+            "level": "warn",
+            "text": f"busy {letter}",
+            "evidence": {},
+            "subject": "",
+            "override": None,
+        }
+        for letter in "abcdefghijk"
+    ]
+    text = told(page_of(judged(tmp_path, Making(findings=findings))).text)
+    assert [f"busy {letter}." in text for letter in "abcdefghijk"] == [True] * 3 + [False] * 8
+    assert "and 8 more like this" in text

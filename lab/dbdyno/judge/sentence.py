@@ -18,12 +18,16 @@ from dbdyno.stats.words import EXPLORATORY_BELOW, Verdict
 LISTED_LEVELS = 6
 # What the warning of a check means for the whole result, in a few words. Others are named by their code.
 _CAVEATS = {
-    "P11": "client and server share CPUs",
     "D01": "the load generator was near its limit",
     "D03": "errors, see D03",
     "R01": "steady state not reached in every trial",
     "R04": "some trials are missing",
     "R07": "not every offered transaction was served",
+}
+# Where one check warns of different things, what its evidence holds tells them apart.
+_EVIDENT = {
+    "client and server share CPUs": ("P11", "cpus"),
+    "another database server was busy": ("P11", "busy"),
 }
 _METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
 
@@ -57,11 +61,17 @@ def caveats(findings: Sequence[Mapping[str, Any]]) -> list[str]:
         if finding["level"] == "stop" and finding.get("override")
     }
     codes = sorted({str(finding["code"]) for finding in findings if finding["level"] == "warn"})
-    known = [_CAVEATS[code] for code in codes if code in _CAVEATS]
-    others = [code for code in codes if code not in _CAVEATS]
+    known = [caveat for caveat, key in _EVIDENT.items() if any(_shows(finding, *key) for finding in findings)]
+    known += [_CAVEATS[code] for code in codes if code in _CAVEATS]
+    said = {code for code, _ in _EVIDENT.values()} | _CAVEATS.keys()
+    others = [code for code in codes if code not in said]
     if others:
         known.append(f"{'warning' if len(others) == 1 else 'warnings'} {_and(others)}")
     return [*sorted(overridden), *known]
+
+
+def _shows(finding: Mapping[str, Any], code: str, evidence: str) -> bool:
+    return finding["level"] == "warn" and finding["code"] == code and evidence in finding["evidence"]
 
 
 def _why_not(comparison: Comparison) -> str:

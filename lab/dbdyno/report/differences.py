@@ -13,6 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 Kind = Literal["declared", "place", "other"]
+# Variables that name one server rather than set it up; every server has its own.
+NAMES = frozenset({"admin_port", "extra_port", "hostname", "server_uid", "server_uuid"})
 # Identity values shorter than this would be found in unrelated text.
 SHORTEST_PLACE = 4
 
@@ -43,6 +45,8 @@ def _kind(
 ) -> Kind:
     if _plain(key) in declared:
         return "declared"
+    if key in NAMES:
+        return "place"
     placeless = {
         value if value is None else _without_place(value, servers[name].get("identity", {}))
         for name, value in values.items()

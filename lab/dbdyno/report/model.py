@@ -17,6 +17,8 @@ from dbdyno.store.files import read_json
 
 MEASURED = "measured.json"
 LEVELS = ("stop", "warn", "note")
+# Findings of one check about one subject that are shown in full.
+ALIKE_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,20 @@ class Report:
     def checks(self) -> list[Mapping[str, Any]]:
         """All findings, stops first."""
         return sorted(self.verdict["checks"], key=lambda check: LEVELS.index(check["level"]))
+
+    @property
+    def told_checks(self) -> list[tuple[Mapping[str, Any], int]]:
+        """The findings to show, and how many like each are left out: some are made in every block."""
+        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for check in self.checks:
+            key = (check["level"], check["code"], check.get("subject"), check["override"])
+            groups.setdefault(key, []).append(check)
+        told: list[tuple[Mapping[str, Any], int]] = []
+        for alike in groups.values():
+            shown = alike[:ALIKE_SHOWN]
+            told += [(check, 0) for check in shown[:-1]]
+            told.append((shown[-1], len(alike) - len(shown)))
+        return told
 
     @property
     def variants(self) -> list[str]:
