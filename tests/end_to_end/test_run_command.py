@@ -1,0 +1,467 @@
+"""`dbdyno run` against a real MariaDB: the table, the data, and every way in which it may end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.comparing import environment
+
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.server import Address
+from dbdyno.store import Run
+
+HEADER = (
+    " thc   elaptime      reads     writes   others       tps        qps    errs        min        avg      "
+    "  max        p95"
+)
+SHORT = ("--time", "1s", "--warmup", "0s", "--table-size", "1000")
+TIME_LIMIT_S = 120.0
+
+
+def url(address: Address, database: str | None = None) -> str:
+    return f"mysql://{address.user}@127.0.0.1:{address.port}/{database or address.database}"
+
+
+class Running:
+    """The command on one server and one results directory."""
+
+    def __init__(self, server: LocalServer, results: Path) -> None:
+        self.server, self.results = server, results
+        self.address = server.address()
+
+    def command(self, *arguments: str, target: str | None = None) -> list[str]:
+        place = ["--target", target or url(self.address), "--results", str(self.results)]
+        return [sys.executable, "-m", "dbdyno", "run", *arguments, *place]
+
+    def environment(self, password: str | None = None) -> dict[str, str]:
+        return {**environment(), "DBDYNO_PASSWORD": self.address.password if password is None else password}
+
+    def run(
+        self, *arguments: str, target: str | None = None, password: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments, target=target),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TIME_LIMIT_S,
+            env=self.environment(password),
+            check=False,
+        )
+
+    def interrupt(self, stream: str, at: str, *arguments: str) -> tuple[int, str]:
+        """Run it and send SIGINT at the first line of `stream` that holds `at`: exit code and both
+        streams."""
+        process = subprocess.Popen(
+            self.command(*arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if stream == "stderr" else subprocess.STDOUT,
+            text=True,
+            env=self.environment(),
+        )
+        limit = threading.Timer(TIME_LIMIT_S, process.kill)
+        limit.start()
+        watched = process.stderr if stream == "stderr" else process.stdout
+        assert watched is not None
+        lines, sent = [], False
+        for line in watched:
+            lines.append(line)
+            if at in line and not sent:
+                sent = True
+                time.sleep(0.3)
+                process.send_signal(signal.SIGINT)
+        limit.cancel()
+        assert sent, "".join(lines)
+        return process.wait(), "".join(lines)
+
+    def tables(self) -> list[str]:
+        rows = self.server.query(f"SHOW TABLES IN {self.address.database}")
+        return sorted(str(name) for (name,) in rows)
+
+    def drop(self, *names: str) -> None:
+        for name in names:
+            self.server.query(f"DROP TABLE {self.address.database}.{name}")
+
+    def newest(self) -> Run:
+        paths = sorted(self.results.glob("*/*/experiment.json"), key=lambda path: path.stat().st_mtime_ns)
+        return Run.open(paths[-1].parent)
+
+
+@pytest.fixture
+def running(mariadb: LocalServer, tmp_path: Path) -> Iterator[Running]:
+    """The command on the module's server; a test leaves no table behind, and finds none."""
+    ready = Running(mariadb, tmp_path)
+    assert ready.tables() == []
+    yield ready
+    left = ready.tables()
+    ready.drop(*left)
+    assert left == []
+
+
+def rows(stdout: str) -> list[dict[str, float]]:
+    """The table's rows by column, after its header was checked."""
+    header, *lines = stdout.splitlines()
+    assert header == HEADER
+    return [
+        {name: float(cell.removesuffix("s")) for name, cell in zip(header.split(), line.split(), strict=True)}
+        for line in lines
+    ]
+
+
+def refused(answer: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """It ended with that code, printed no table and no traceback, and said these words."""
+    assert answer.returncode == code, answer.stderr
+    assert answer.stdout == ""
+    assert "Traceback" not in answer.stderr
+    assert "a fault of dbdyno itself" not in answer.stderr
+    for word in words:
+        assert word in answer.stderr
+
+
+def test_a_sweep_prints_the_table_and_leaves_nothing(running: Running) -> None:
+    before = running.server.status()
+    answer = running.run("oltp_read_write", "--connections", "2,1", "--tables", "2", *SHORT)
+    after = running.server.status()
+    assert answer.returncode == 0, answer.stderr
+    table = rows(answer.stdout)
+    # In the order that was asked for.
+    assert [row["thc"] for row in table] == [2, 1]
+    for row in table:
+        statements = row["reads"] + row["writes"] + row["others"]
+        assert row["elaptime"] == pytest.approx(1.0, abs=0.01)
+        assert row["qps"] == pytest.approx(statements / row["elaptime"], abs=0.02)
+        # oltp_read_write: 14 reads, 4 writes, BEGIN and COMMIT; some transactions are cut by the edges.
+        assert row["reads"] / 14 == pytest.approx(row["tps"], rel=0.05)
+        assert row["writes"] / 4 == pytest.approx(row["tps"], rel=0.05)
+        assert 0 < row["min"] <= row["avg"] <= row["p95"] <= row["max"]
+        # Little's law, by which no latency can be invented.
+        assert row["tps"] * row["avg"] / 1000 == pytest.approx(row["thc"], rel=0.1)
+    selects = int(after["Com_select"]) - int(before["Com_select"])
+    updates = int(after["Com_update"]) - int(before["Com_update"])
+    assert selects >= sum(row["reads"] for row in table) > 0.9 * selects
+    # Two updates, a delete and an insert in a transaction.
+    assert updates >= sum(row["writes"] for row in table) / 2 > 0.9 * updates
+
+
+def test_what_is_printed_is_what_is_stored(running: Running) -> None:
+    answer = running.run("oltp_point_select", "--connections", "1,3", *SHORT)
+    run = running.newest()
+    assert str(run.path) in answer.stderr
+    assert [trial.done for trial in run.trials()] == [True, True]
+    ends = [list(trial.records())[-1]["data"] for trial in run.trials()]
+    assert [end["phases"]["measure"]["reads"] for end in ends] == [
+        row["reads"] for row in rows(answer.stdout)
+    ]
+    assert run.experiment().variants[0].server.url == url(running.address)
+    assert run.verdict() is not None
+    # The command as an experiment file, with what was typed and no more.
+    source = (run.path / "experiment.toml").read_text()
+    assert "connections = [1, 3]" in source
+    assert 'order = "given"' in source
+
+
+def test_the_password_is_nowhere(running: Running, tmp_path: Path) -> None:
+    secret = running.address.password
+    assert len(secret) > 10
+    file = tmp_path / "secret"
+    file.write_text(secret + "\n")
+    answer = running.run(
+        "oltp_point_select", "--connections", "1", "--password-file", str(file), *SHORT, password="wrong"
+    )
+    assert answer.returncode == 0, answer.stderr
+    file.unlink()
+    told = [answer.stdout, answer.stderr, *map(str, running.command())]
+    assert not any(secret in text for text in told)
+    stored = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(stored) > 5
+    assert not any(secret.encode() in path.read_bytes() for path in stored)
+
+
+def test_the_password_is_asked_for_on_a_terminal(running: Running) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        variables = environment()
+        variables.pop("DBDYNO_PASSWORD", None)
+        arguments = running.command("oltp_point_select", "--connections", "1", *SHORT)
+        os.execve(sys.executable, arguments, variables)
+    told = _read(terminal, until="Password of ")
+    os.write(terminal, running.address.password.encode() + b"\n")
+    told += _read(terminal, until="stored in")
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 0, told
+    assert running.address.password not in told
+
+
+def _read(terminal: int, until: str) -> str:
+    told, deadline = "", time.monotonic() + TIME_LIMIT_S
+    while until not in told and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1.0)[0]:
+            try:
+                told += os.read(terminal, 4096).decode()
+            except OSError:
+                break
+    return told
+
+
+def test_kept_tables_are_used_again_and_stay(running: Running) -> None:
+    answer = running.run("oltp_read_only", "--connections", "1", "--keep-data", *SHORT)
+    assert answer.returncode == 0, answer.stderr
+    assert running.tables() == ["sbtest1"]
+    made = running.server.query(
+        "SELECT CREATE_TIME FROM information_schema.TABLES WHERE TABLE_NAME = 'sbtest1'"
+    )
+    again = running.run("oltp_read_write", "--connections", "2", *SHORT)
+    assert again.returncode == 0, again.stderr
+    assert "using the tables that are there; they stay" in again.stderr
+    assert "loading" not in again.stderr
+    kept = running.server.query(
+        "SELECT CREATE_TIME FROM information_schema.TABLES WHERE TABLE_NAME = 'sbtest1'"
+    )
+    assert kept == made
+    running.drop("sbtest1")
+
+
+def foreign_table(running: Running, rows: int, index: str = ", KEY k_1 (k)") -> None:
+    """A table under our name that dbdyno did not make, with the schema of sysbench."""
+    running.server.query(
+        f"CREATE TABLE {running.address.database}.sbtest1 (id INTEGER NOT NULL AUTO_INCREMENT,"
+        " k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL,"
+        f" PRIMARY KEY (id){index})"
+    )
+    running.server.query(
+        f"INSERT INTO {running.address.database}.sbtest1 (id, k, c, pad)"
+        f" WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
+        " SELECT i, i, 'c', 'pad' FROM n"
+    )
+
+
+def test_somebody_elses_tables_are_used_when_they_fit_and_never_dropped(running: Running) -> None:
+    foreign_table(running, 1000)
+    answer = running.run("oltp_point_select", "--connections", "1", *SHORT)
+    assert answer.returncode == 0, answer.stderr
+    assert running.tables() == ["sbtest1"]
+    assert running.server.query(f"SELECT COUNT(*) FROM {running.address.database}.sbtest1") == [(1000,)]
+    running.drop("sbtest1")
+
+
+@pytest.mark.parametrize(
+    ("rows", "index", "words"),
+    [
+        (500, ", KEY k_1 (k)", ["500 rows, not 1,000", "ids end at 500"]),
+        (1000, "", ["there is no index on k"]),
+        (1000, ", KEY k_1 (k), KEY k_and_c (k, c)", ["further indexes: k_and_c"]),
+    ],
+)
+def test_a_table_of_another_shape_is_left_alone(
+    running: Running, rows: int, index: str, words: list[str]
+) -> None:
+    foreign_table(running, rows, index)
+    database = running.address.database
+    before = running.server.query(f"CHECKSUM TABLE {database}.sbtest1")
+    answer = running.run("oltp_point_select", "--connections", "1", *SHORT)
+    refused(answer, 2, f"the tables in {database} are not what the options ask for", "--table-size", *words)
+    assert running.server.query(f"CHECKSUM TABLE {database}.sbtest1") == before
+    running.drop("sbtest1")
+
+
+def test_some_of_the_tables_are_not_enough(running: Running) -> None:
+    foreign_table(running, 1000)
+    answer = running.run("oltp_point_select", "--connections", "1", "--tables", "3", *SHORT)
+    refused(answer, 2, "2 of 3 tables are missing", "sbtest2, sbtest3")
+    assert running.tables() == ["sbtest1"]
+    running.drop("sbtest1")
+
+
+def test_the_remains_of_a_load_that_was_cut_short_are_replaced(running: Running) -> None:
+    foreign_table(running, 10)
+    running.server.query(f"ALTER TABLE {running.address.database}.sbtest1 COMMENT = 'dbdyno loading'")
+    answer = running.run("oltp_point_select", "--connections", "1", *SHORT)
+    assert answer.returncode == 0, answer.stderr
+    assert running.tables() == []
+
+
+def test_all_wrong_options_are_told_at_once(running: Running) -> None:
+    answer = running.run(
+        *("oltp_foo", "--connections", "2,x", "--time", "10", "--tables", "0", "--set", "poin=3"),
+        target="mysql://load:canary-secret@127.0.0.1/db",
+    )
+    refused(
+        answer,
+        2,
+        "6 faults",
+        "--target: the target holds a password",
+        "DBDYNO_PASSWORD",
+        "--connections = \"2,x\": 'x' is not a whole number",
+        '--time = "10": a duration is a number and a unit',
+        'WORKLOAD = "oltp_foo": there is no such workload. There are: oltp_read_write',
+        "--tables = 0: must be at least 1",
+        "--set poin = 3: there is no such key",
+    )
+    assert "canary-secret" not in answer.stderr
+
+
+def test_a_wrong_password(running: Running) -> None:
+    refused(running.run("oltp_point_select", password="nope"), 3, "refuses user", "DBDYNO_PASSWORD")
+    assert list(running.results.glob("*/*/experiment.json")) == []
+
+
+def test_an_unreachable_server(running: Running) -> None:
+    answer = running.run("oltp_point_select", target="mysql://load@127.0.0.1:1/db")
+    refused(answer, 3, "127.0.0.1:1 cannot be reached", "check host, port")
+
+
+def test_an_unknown_database(running: Running) -> None:
+    answer = running.run("oltp_point_select", target=url(running.address, "nowhere"))
+    refused(answer, 3, "no database 'nowhere'", "CREATE DATABASE")
+
+
+@pytest.fixture
+def few_connections(running: Running) -> Iterator[None]:
+    ((before,),) = running.server.query("SELECT @@GLOBAL.max_connections")
+    running.server.query("SET GLOBAL max_connections = 12")
+    yield
+    running.server.query(f"SET GLOBAL max_connections = {before}")
+
+
+@pytest.mark.usefixtures("few_connections")
+def test_more_connections_than_the_server_allows_stop_before_loading(running: Running) -> None:
+    answer = running.run("oltp_point_select", "--connections", "2,64", *SHORT)
+    refused(answer, 4, "stop P07: 64 connections", "max_connections is 12", "SET GLOBAL max_connections = ")
+    largest = re.search(r"The largest point that fits is (\d+) connections", answer.stderr)
+    assert largest is not None
+    assert 8 <= int(largest[1]) <= 10
+    assert "loading" not in answer.stderr
+    # What it called the largest point does fit.
+    fits = running.run("oltp_point_select", "--connections", largest[1], *SHORT)
+    assert fits.returncode == 0, fits.stderr
+
+
+@pytest.mark.usefixtures("few_connections")
+def test_a_point_that_fails_has_a_reason_and_no_numbers(running: Running) -> None:
+    answer = running.run(
+        *("oltp_point_select", "--connections", "2,64,3", "--set", "override.P07=to see it", *SHORT)
+    )
+    assert answer.returncode == 4, answer.stderr
+    assert "overridden: to see it" in answer.stderr
+    header, first, failed, third = answer.stdout.splitlines()
+    assert failed.startswith("  64 failed: ")
+    assert "Too many connections" in failed
+    assert [row["thc"] for row in rows("\n".join([header, first, third]))] == [2, 3]
+    assert "1 point failed" in answer.stderr
+
+
+def test_ctrl_c_in_the_middle_keeps_the_rows_and_drops_the_tables(running: Running) -> None:
+    # At the first row: the second point is under way.
+    code, told = running.interrupt(
+        "stdout", "   1 ", "oltp_read_write", "--connections", "1,2,3", *SHORT, "--time", "2s"
+    )
+    assert code == 130, told
+    assert "interrupted" in told
+    assert "1 finished point is stored in" in told
+    assert [trial.meta["at"] for trial in running.newest().trials()] == [{"connections": 1}]
+    assert running.tables() == []
+
+
+def test_ctrl_c_while_loading_drops_the_tables(running: Running) -> None:
+    code, told = running.interrupt(
+        "stderr", "rows", "oltp_read_write", "--connections", "1", "--tables", "4", "--table-size", "300000"
+    )
+    assert code == 130, told
+    assert running.tables() == []
+
+
+def test_a_server_that_dies_fails_the_points_left(
+    started: Callable[..., LocalServer], tmp_path: Path
+) -> None:
+    running = Running(started("dying"), tmp_path)
+    pid = int(running.server.describe().identity["pid"])
+    process = subprocess.Popen(
+        running.command("oltp_point_select", "--connections", "1,2,3", "--time", "3s", "--warmup", "0s"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=running.environment(),
+    )
+    assert process.stdout is not None
+    header, first = process.stdout.readline(), process.stdout.readline()
+    time.sleep(1.0)
+    os.kill(pid, signal.SIGKILL)
+    rest, errors = process.communicate(timeout=TIME_LIMIT_S)
+    assert process.returncode == 4, errors
+    assert len(rows(header + first)) == 1
+    assert [line.split()[:2] for line in rest.splitlines()] == [["2", "failed:"], ["3", "failed:"]]
+    assert "no longer answers" in rest.splitlines()[1]
+    # The tables went down with the server, or may have: said, not passed over.
+    assert "could not be dropped" in errors
+    assert "Traceback" not in errors
+
+
+ONE_VARIANT = """
+[experiment]
+name = "one"
+[[workload]]
+name = "oltp_read_only"
+table_size = 1_000
+[load]
+connections = [1, 2]
+duration = "1s"
+warmup = "0s"
+[design]
+blocks = 1
+order = "given"
+[[variant]]
+name = "it"
+[variant.server]
+variables = { innodb_buffer_pool_size = "64M" }
+"""
+
+
+def _run_file(path: Path, results: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dbdyno", "run", str(path), "--results", str(results)],
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        env=environment(),
+        check=False,
+    )
+
+
+def test_an_experiment_of_one_variant_gives_the_same_table(results: Path, tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    file.write_text(ONE_VARIANT)
+    answer = _run_file(file, results)
+    assert answer.returncode == 0, answer.stderr
+    assert [row["thc"] for row in rows(answer.stdout)] == [1, 2]
+
+
+def test_an_experiment_of_two_variants_is_for_compare(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(ONE_VARIANT + '[[variant]]\nname = "other"\n')
+    refused(_run_file(file, tmp_path), 2, "2 variants (it, other)", "dbdyno compare")
+
+
+def test_a_rate_is_offered_and_kept(running: Running) -> None:
+    answer = running.run("oltp_point_select", "--connections", "4", "--rate", "200", *SHORT, "--time", "3s")
+    assert answer.returncode == 0, answer.stderr
+    (row,) = rows(answer.stdout)
+    # 600 Poisson arrivals: 4 standard deviations are 98.
+    assert row["tps"] * row["elaptime"] == pytest.approx(600, abs=98)
+
+
+def test_unused_options_are_not_taken_silently(running: Running) -> None:
+    refused(
+        running.run("oltp_point_select", "--connections", "2,4", "--rate", "100"), 2, "connections is the cap"
+    )
