@@ -1,7 +1,7 @@
 """The engine as part of the wheel, beside what pyproject.toml says.
 
-It is here and not there because an installation in place (`make build`) must be able to leave it out: there the
-engine's binary comes from `make`, whose `target/` is kept between builds.
+It is here and not there because an installation in place (`make build`) must be able to leave it out: there
+the engine's binary comes from `make`, whose `target/` is kept between builds.
 """
 
 import os
