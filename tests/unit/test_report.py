@@ -15,6 +15,8 @@ import pytest
 from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno import report
+from dbdyno.commands.report import Format
+from dbdyno.commands.report import report as show
 from dbdyno.judge import judge
 from dbdyno.report import tables, words
 from dbdyno.report.differences import differences
@@ -334,3 +336,12 @@ def test_many_findings_alike_are_told_briefly(tmp_path: Path) -> None:
     text = told(page_of(judged(tmp_path, Making(findings=findings))).text)
     assert [f"busy {letter}." in text for letter in "abcdefghijk"] == [True] * 3 + [False] * 8
     assert "and 8 more like this" in text
+
+
+def test_the_command_judges_a_run_that_was_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make(tmp_path)
+    show(run.path, Format.JSON)
+    assert json.loads(capsys.readouterr().out) == run.verdict()
+    show(run.path, Format.HTML)
+    assert Path(capsys.readouterr().out.strip()) == run.path / "report.html"
+    assert (run.path / "report.html").is_file()
