@@ -195,9 +195,7 @@ def test_an_ignored_variable_is_a_stop(started: Callable[..., LocalServer]) -> N
     assert "does nothing with it" in finding.text
 
 
-@pytest.mark.parametrize(
-    "name", ["oltp_read_write", "oltp_read_only", "oltp_write_only", "oltp_point_select"]
-)
+@pytest.mark.parametrize("name", get_args(WorkloadName))
 def test_statements_are_counted_as_the_engine_and_the_server_do(
     mariadb: LocalServer, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

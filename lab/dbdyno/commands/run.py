@@ -34,6 +34,9 @@ from dbdyno.run.sweep import SweepEnd, sweep
 from dbdyno.servers.endpoint import EndpointServer, Target, password
 from dbdyno.store import Run, StoredTrial
 
+# The judge's finding of a trial without result; the table has it in its row.
+_FAILED = "R04"
+
 
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     what: Annotated[
@@ -164,10 +167,18 @@ def _ask(where: Target) -> Callable[[], str]:
 
 def _conclude(stored: Run, end: SweepEnd) -> NoReturn:
     """Judge and name what is stored, and exit with its code."""
+    stopped = bool(end.stops)
     if end.done + end.failed:
-        stored.write_verdict(judge.judge(stored))
+        told = stored.findings()
+        verdict = judge.judge(stored)
+        stored.write_verdict(verdict)
+        # What the stored numbers say about themselves: arithmetic, rows per statement, the load generator.
+        for finding in verdict["checks"]:
+            if finding not in told and finding["code"] != _FAILED:
+                _show(Finding(**finding))
+                stopped = stopped or (finding["level"] == "stop" and finding["override"] is None)
     print(f"stored in {stored.path}", file=sys.stderr)
-    if end.stops or end.failed:
+    if stopped or end.failed:
         points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
         say(Problem(points if end.failed else "a check said stop", "The reason stands above"))
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
