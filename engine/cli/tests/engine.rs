@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use dbdyno_door::Record;
 use dbdyno_door::record::{EndReason, PhaseName};
 use dbdyno_gauge::closed::add_counts;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 fn plan() -> serde_json::Value {
@@ -200,8 +201,7 @@ fn sigint_ends_a_run_with_its_report() {
         .unwrap();
     child.stdin.take().unwrap().write_all(format!("{plan}\n").as_bytes()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let records = records(&output);
