@@ -348,6 +348,20 @@ def test_more_connections_than_the_server_allows_stop_before_loading(running: Ru
     assert fits.returncode == 0, fits.stderr
 
 
+def test_more_connections_than_this_machine_allows_stop_before_loading(running: Running) -> None:
+    limited = ["bash", "-c", 'ulimit -n 100; exec "$@"', "bash"]
+    answer = subprocess.run(
+        [*limited, *running.command("oltp_point_select", "--connections", "2,64", *SHORT)],
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        env=running.environment(),
+        check=False,
+    )
+    # 64 sockets and 50 other files, of 90.
+    refused(answer, 4, "open files of the client is 100", "The largest point that fits is 40 connections")
+
+
 @pytest.mark.usefixtures("few_connections")
 def test_a_point_that_fails_has_a_reason_and_no_numbers(running: Running) -> None:
     answer = running.run(

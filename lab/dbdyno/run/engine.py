@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import selectors
 import shutil
 import signal
@@ -103,6 +104,9 @@ class Engine:
     def __init__(self, binary: Path | None = None) -> None:
         """`binary` None: find it. Raises EngineProblem where there is none."""
         self.binary = binary or find_engine()
+        # A socket per connection: the engine inherits what we may open, and the soft limit is often 1024.
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
     def version(self) -> str:
         """What `dbdyno-engine --version` says. Raises EngineProblem where it cannot be started."""
