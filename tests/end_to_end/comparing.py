@@ -40,6 +40,8 @@ variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-thread
 """
 # Far above what any of these comparisons takes, on a busy machine too.
 TIME_LIMIT_S = 300.0
+# In the environment of everything that these tests start.
+MARK = "DBDYNO_TEST_COMPARING"
 
 
 class Comparing:
@@ -86,6 +88,8 @@ class Comparing:
                 sent = True
                 # Into the middle of what that line announces.
                 time.sleep(0.7)
+                # So that "nothing is left running" afterwards says something.
+                assert left_running(self.results), "a server runs at this point"
                 process.send_signal(number)
         limit.cancel()
         assert sent, "".join(lines)
@@ -104,22 +108,17 @@ class Comparing:
 def environment() -> dict[str, str]:
     """Ours, with the lab and, where it is not installed beside Python, the engine of this clone."""
     path = os.pathsep.join([os.environ.get("PATH", ""), str(ROOT / "target" / "release")])
-    return {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "PATH": path}
+    return {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "PATH": path, MARK: "1"}
 
 
-def servers_below(results: Path) -> list[str]:
-    """Command lines of processes that serve data below `results`."""
-    return [" ".join(line) for line in _command_lines() if any(str(results) in word for word in line)]
-
-
-def engines() -> list[str]:
-    """Command lines of load engines that this process's children left behind."""
-    return [" ".join(line) for line in _command_lines() if line and line[0].endswith("dbdyno-engine")]
-
-
-def _command_lines() -> list[list[str]]:
+def left_running(results: Path) -> list[str]:
+    """Command lines of servers with data below `results`, and of load engines these tests have started."""
     found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        if process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process.info["cmdline"] or [])
+    for process in psutil.process_iter(["cmdline", "status", "environ"]):
+        words = process.info["cmdline"] or []
+        ours = process.info["environ"] or {}
+        engine = bool(words) and words[0].endswith("dbdyno-engine") and MARK in ours
+        server = bool(words) and "mariadbd" in words[0] and any(str(results) in word for word in words)
+        if process.info["status"] != psutil.STATUS_ZOMBIE and (engine or server):
+            found.append(" ".join(words))
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.end_to_end.comparing import Comparing, servers_below
+from tests.end_to_end.comparing import Comparing, left_running
 
 from dbdyno.store import Run, StoredTrial
 
@@ -109,7 +109,7 @@ def test_the_servers_own_counters_agree(done: tuple[Any, Run]) -> None:
 
 
 def test_no_server_remains(done: tuple[Any, Run], results: Path) -> None:
-    assert servers_below(results) == []
+    assert left_running(results) == []
     assert list((results / ".servers" / "servers").iterdir()) == []
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.comparing import Comparing, environment, servers_below
+from tests.end_to_end.comparing import Comparing, environment, left_running
 
 BLOCKS_1 = ("--set", "design.blocks=1", "--no-report")
 
@@ -24,7 +24,7 @@ def comparing(results: Path) -> Comparing:
 @pytest.fixture(autouse=True)
 def _nothing_remains(results: Path) -> Iterator[None]:
     yield
-    assert servers_below(results) == []
+    assert left_running(results) == []
 
 
 def refused(answer: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
@@ -140,9 +140,9 @@ def test_killed_without_warning_no_server_and_no_engine_outlive_it(
     code, _ = comparing.interrupt("[1/8]", signal.SIGKILL, "--no-report")
     assert code == -signal.SIGKILL
     deadline = time.monotonic() + 20
-    while servers_below(results) and time.monotonic() < deadline:
+    while left_running(results) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert servers_below(results) == []
+    assert left_running(results) == []
     # What it left on disk is cleared away by the next run, which can continue.
     answer = comparing.run("--no-report", "--resume")
     assert answer.returncode == 0, answer.stderr
