@@ -1,0 +1,140 @@
+"""The set-up that `make` does: lock files, versions, and what it says when something is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dbdyno
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text())
+
+
+def normal(requirement: str) -> str:
+    """A package's name as indexes compare it."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match is not None
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/bash\n{script}\n")
+    path.chmod(0o755)
+
+
+def run(script: Path, *arguments: str, path: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": path, "HOME": "/nonexistent"}
+    command = ["/bin/bash", str(script), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+
+
+def test_one_version_everywhere() -> None:
+    assert PROJECT["project"]["version"] == CARGO["workspace"]["package"]["version"] == dbdyno.__version__
+
+
+def test_the_lock_pins_every_package_with_hashes() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    pinned = {
+        normal(name)
+        for name in re.findall(r"^([A-Za-z0-9._-]+)==\S+ \\\n +--hash=sha256:", lock, re.MULTILINE)
+    }
+    project = PROJECT["project"]
+    wanted = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["dev"],
+        *PROJECT["build-system"]["requires"],
+    ]
+    assert {normal(requirement) for requirement in wanted} <= pinned
+    assert "http" not in lock
+
+
+def test_cargos_lock_is_committed_and_holds_every_crate() -> None:
+    locked = {package["name"] for package in tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]}
+    crates = {tomllib.loads(path.read_text())["package"]["name"] for path in ROOT.glob("engine/*/Cargo.toml")}
+    assert crates <= locked
+
+
+def test_debian_packages_come_from_one_list() -> None:
+    lines = (ROOT / "packaging" / "debian-packages.txt").read_text().splitlines()
+    entries = [line.split(maxsplit=2) for line in lines if line.strip() and not line.startswith("#")]
+    assert all(len(entry) == 3 and entry[1] in {"build", "servers", "bench"} for entry in entries)
+    tracked = [*ROOT.glob("scripts/*"), ROOT / "Makefile", ROOT / ".ci" / "run"]
+    assert [path.name for path in tracked if "apt-get install" in path.read_text()] == ["debian-packages"]
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder with the few programs the scripts need, and nothing else."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("bash", "dirname", "sed", "cut", "sort", "head"):
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    return folder
+
+
+def test_a_missing_or_old_cargo_gives_one_command(tools: Path) -> None:
+    script = ROOT / "scripts" / "rust-toolchain"
+    needed = CARGO["workspace"]["package"]["rust-version"]
+    missing = run(script, path=str(tools))
+    assert missing.returncode == 1
+    assert f"There is no cargo; dbdyno's engine needs Rust {needed} or newer." in missing.stderr
+    assert missing.stderr.count("\n") == 2
+    program(tools, "cargo", "echo cargo 1.9.0")
+    program(tools, "rustup", "exit 0")
+    old = run(script, path=str(tools))
+    assert old.returncode == 1
+    assert old.stderr.splitlines()[1].strip() == "rustup update stable"
+    program(tools, "cargo", f"echo cargo {needed}.0-nightly")
+    assert run(script, path=str(tools)).returncode == 0
+
+
+@pytest.fixture
+def package_script(tmp_path: Path) -> Path:
+    """The script with a list of its own: one package that is there, and two that are not."""
+    for folder in ("scripts", "packaging"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / "scripts" / "debian-packages", tmp_path / "scripts")
+    (tmp_path / "packaging" / "debian-packages.txt").write_text(
+        "# a comment\nthere build true\ngone build false\nlost build exit 3\nother bench false\n"
+    )
+    return tmp_path / "scripts" / "debian-packages"
+
+
+def test_who_is_not_root_is_told_what_to_install(package_script: Path, tools: Path) -> None:
+    program(tools, "apt-get", "exit 9")
+    program(tools, "id", "echo 1000")
+    answer = run(package_script, "build", path=str(tools))
+    assert answer.returncode == 1
+    assert "Missing here: gone lost." in answer.stderr
+    assert "sudo apt-get install --no-install-recommends gone lost" in answer.stderr
+    assert run(package_script, "servers", path=str(tools)).returncode == 0
+
+
+def test_root_installs_what_is_missing_and_nothing_else(
+    package_script: Path, tools: Path, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    # The first attempt fails, as with package lists that were never fetched.
+    program(tools, "apt-get", f'echo "$@" >>{calls}; [[ "$1" == update || $(wc -l <{calls}) -gt 1 ]]')
+    program(tools, "id", "echo 0")
+    (tools / "wc").symlink_to(shutil.which("wc") or "")
+    answer = run(package_script, "build", path=str(tools))
+    assert answer.returncode == 0, answer.stderr
+    install = "install --yes --quiet --no-install-recommends gone lost"
+    assert calls.read_text().splitlines() == [install, "update --quiet", install]
+
+
+def test_scripts_can_be_run() -> None:
+    scripts = [*(ROOT / "scripts").iterdir(), ROOT / ".ci" / "run"]
+    assert all(os.access(path, os.X_OK) for path in scripts if path.is_file())
