@@ -6,6 +6,7 @@ A command's module is imported when the command is called and not before, so tha
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -66,6 +67,10 @@ def _not_called() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code. What a user can mend is told without a traceback."""
+    # A terminal that cannot show a sign gets a question mark, and the verdict all the same.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         _app(sys.argv[1:])(prog_name="dbdyno")
     except Problem as problem:

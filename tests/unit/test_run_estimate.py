@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.experiment.model import Design, Experiment, Load, Variant, Workload
 from dbdyno.experiment.schedule import schedule
-from dbdyno.run.estimate import GROUP_S, LOADING_S, ROWS_PER_S, TRIAL_S, Estimate
+from dbdyno.run.estimate import COPY_BYTES_PER_S, GROUP_S, LOADING_S, ROW_BYTES, ROWS_PER_S, TRIAL_S, Estimate
 
 EXPERIMENT = Experiment(
     name="test",
@@ -21,6 +21,12 @@ def test_the_first_estimate_is_all_of_the_plan() -> None:
     estimate = Estimate(EXPERIMENT, list(schedule(EXPERIMENT)), rows=120_000, rehearsals=2)
     expected = 48 * (7.0 + TRIAL_S) + (16 + 2) * GROUP_S + LOADING_S + 120_000 / ROWS_PER_S
     assert estimate.left_s() == pytest.approx(expected)
+
+
+def test_a_group_costs_the_copy_of_its_data() -> None:
+    todo = list(schedule(EXPERIMENT))
+    bare, large = Estimate(EXPERIMENT, todo), Estimate(EXPERIMENT, todo, group_rows=50_000_000)
+    assert large.left_s() - bare.left_s() == pytest.approx(16 * 50e6 * ROW_BYTES / COPY_BYTES_PER_S)
 
 
 def test_it_learns_what_a_group_costs_and_ends_at_nothing() -> None:

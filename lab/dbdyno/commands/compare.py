@@ -30,7 +30,7 @@ from dbdyno.run.compare import Conclusion
 from dbdyno.run.compare import compare as conduct
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
-from dbdyno.store import Run
+from dbdyno.store import Run, files
 
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
@@ -56,9 +56,10 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
     showing.describe(console, experiment, profile)
     conclusion = _conduct(console, experiment, run, engine)
-    verdict = judge.judge(run)
-    run.write_verdict(verdict)
-    written = None if no_report else report.write(run)
+    with files.plainly(run.path):
+        verdict = judge.judge(run)
+        run.write_verdict(verdict)
+        written = None if no_report else report.write(run)
     showing.show(run, experiment, verdict, written)
     raise typer.Exit(_exit_code(verdict, conclusion))
 

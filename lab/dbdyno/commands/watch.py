@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
 from dbdyno.checks import Finding
@@ -34,7 +34,7 @@ def watching(console: Console, cpus: str | None) -> Iterator[Tell]:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[left]}", markup=False),
+        _Left(),
         console=console,
         transient=True,
         refresh_per_second=REFRESH_PER_S,
@@ -59,6 +59,14 @@ def show(console: Console, finding: Finding) -> None:
     console.print(Text(text, style=STYLES[finding.level]), soft_wrap=True)
     if finding.override is not None:
         console.print(Text(f"  overridden: {finding.override}", style="dim"))
+
+
+class _Left(ProgressColumn):
+    """The time left, counted down between two pieces of news."""
+
+    def render(self, task: Task) -> Text:
+        ends_at = task.fields["ends_at"]
+        return Text("" if ends_at is None else f"{format_duration(ends_at - time.monotonic())} left")
 
 
 class _Plain:
@@ -99,7 +107,7 @@ class _Live:
 
     def __init__(self, console: Console, bar: Progress) -> None:
         self._console, self._bar = console, bar
-        self._task = bar.add_task("starting", total=None, left="")
+        self._task = bar.add_task("starting", total=None, ends_at=None)
         self._began = time.monotonic()
         self._trials = 0
         self._ended = 0
@@ -134,7 +142,7 @@ class _Live:
             description=text,
             completed=passed_s,
             total=passed_s + left_s,
-            left=_left(left_s).removeprefix("; "),
+            ends_at=time.monotonic() + left_s,
         )
 
 

@@ -30,7 +30,7 @@ from dbdyno.run.loading import Tell, load_snapshot
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Description, Server
-from dbdyno.servers.snapshots import Snapshot
+from dbdyno.servers.snapshots import Snapshot, Snapshots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
@@ -98,7 +98,10 @@ class _Conductor:
                 ]
             )
             wanted = [w for w in experiment.workloads if any(trial.workload == w.name for trial in todo)]
-            self._estimate.rows = sum(w.tables * w.table_size for w in wanted)
+            snapshots = Snapshots(workspace)
+            missing = [w for w in wanted if not snapshots.holds(experiment, w, experiment.variants[0])]
+            self._estimate.rows = sum(w.tables * w.table_size for w in missing)
+            self._estimate.group_rows = max((w.tables * w.table_size for w in wanted), default=0)
             self._estimate.rehearsals = len(experiment.variants) if todo else 0
             self._begin()
             if todo:

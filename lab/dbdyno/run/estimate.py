@@ -8,10 +8,13 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 
 # First guesses until a run has taught better ones: MariaDB 10.11 and 200,000 rows on two cores.
-GROUP_S = 3.0
+GROUP_S = 2.0
 TRIAL_S = 0.4
 LOADING_S = 8.0
 ROWS_PER_S = 60_000.0
+# A group copies its data first.
+ROW_BYTES = 230.0
+COPY_BYTES_PER_S = 300e6
 
 
 @dataclass
@@ -23,6 +26,8 @@ class Estimate:
     todo: list[Trial]
     # Rows still to load before the first trial.
     rows: int = 0
+    # Rows that a group restores.
+    group_rows: int = 0
     # Starts of a server that belong to no group.
     rehearsals: int = 0
     _group_costs_s: list[float] = field(default_factory=list)
@@ -38,7 +43,8 @@ class Estimate:
         """Seconds until the end, from the beginning of the next step."""
         groups = len({trial.group for trial in self.todo})
         loading_s = LOADING_S + self.rows / ROWS_PER_S if self.rows else 0.0
-        return loading_s + (self.rehearsals + groups) * self._group_s() + len(self.todo) * self.trial_s
+        rehearsals_s = self.rehearsals * _mean(self._rehearsal_costs_s, GROUP_S)
+        return loading_s + rehearsals_s + groups * self._group_s() + len(self.todo) * self.trial_s
 
     def loaded(self) -> None:
         """All data are there."""
@@ -58,5 +64,9 @@ class Estimate:
         self._group_costs_s.append(max(0.0, seconds - trials * self.trial_s))
 
     def _group_s(self) -> float:
-        costs = self._group_costs_s or self._rehearsal_costs_s or [GROUP_S]
-        return sum(costs) / len(costs)
+        copying_s = self.group_rows * ROW_BYTES / COPY_BYTES_PER_S
+        return _mean(self._group_costs_s, _mean(self._rehearsal_costs_s, GROUP_S) + copying_s)
+
+
+def _mean(values: list[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise

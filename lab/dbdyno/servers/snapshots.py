@@ -92,7 +92,7 @@ class Snapshots:
         Raises ServerProblem.
         """
         made_of = self._made_of(experiment, workload, variant)
-        key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:20]
+        key = _key(made_of)
         lock = Lock(self._workspace.snapshots / f"{key}.lock")
         try:
             if not lock.acquire(shared=True, wait=False):
@@ -110,6 +110,11 @@ class Snapshots:
         except BaseException:
             lock.release()
             raise
+
+    def holds(self, experiment: Experiment, workload: Workload, variant: Variant) -> bool:
+        """Whether `obtain` would find it made. Another process may remove or make it meanwhile."""
+        key = _key(self._made_of(experiment, workload, variant))
+        return (self._workspace.snapshots / key / "snapshot.json").exists()
 
     def _made_of(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
         wanted = declared(variant)
@@ -185,6 +190,10 @@ class Snapshots:
                 if directory.suffix != ".unfinished":
                     lock.path.unlink(missing_ok=True)
             lock.release()
+
+
+def _key(made_of: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _neutral(variant: Variant) -> Variant:
