@@ -155,7 +155,14 @@ class MariaDB(Product):
         ]
         if binaries.basedir is not None:
             command.append(f"--basedir={_base(binaries)}")
-        command += ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+        # `--force`: a host whose own name resolves to nothing is no reason to stop. Its accounts are removed
+        # at the first start.
+        command += [
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--skip-name-resolve",
+            "--force",
+        ]
         return command + [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
 
     def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:

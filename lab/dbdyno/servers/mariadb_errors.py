@@ -19,6 +19,7 @@ from dbdyno.servers.server import ServerProblem
 Explanation = Callable[[re.Match[str], Failure, ServerUser], ServerProblem]
 
 LINES_QUOTED = 6
+WORDS_QUOTED = 400
 
 # Consequences, which would hide the cause.
 _NOISE = re.compile(
@@ -47,8 +48,8 @@ def explain(failure: Failure, user: ServerUser) -> ServerProblem:
             return explanation(match, failure, user)
     quoted = "; ".join(error_lines(failure.log)[-LINES_QUOTED:])
     if not quoted:
-        tail = " / ".join(failure.log.strip().splitlines()[-3:])
-        quoted = f"it said no [ERROR]; its last words: {tail}" if tail else "it said nothing"
+        words = " / ".join(line for line in failure.log.splitlines() if line.strip())[:WORDS_QUOTED]
+        quoted = f"it said no [ERROR] but: {words}" if words else "it said nothing"
     ended = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
     return ServerProblem(f"the MariaDB server ended{ended}: {quoted}", "mend what it says", exit_code=4)
 
