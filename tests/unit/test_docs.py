@@ -1,0 +1,42 @@
+"""The documentation against the code: every key of the experiment file and every command is described."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from dbdyno.cli import COMMANDS
+from dbdyno.experiment.model import Client, Design, Experiment, Load, ServerSpec, Variant, Workload
+
+ROOT = Path(__file__).resolve().parents[2]
+# Not keys of the file: the target of `dbdyno run`.
+NOT_IN_A_FILE = {"url"}
+
+
+@pytest.mark.parametrize("model", [Client, Design, Load, ServerSpec, Variant, Workload])
+def test_every_key_of_the_experiment_file_is_described(model: type[BaseModel]) -> None:
+    described = set(re.findall(r"`([a-z_]+)`", (ROOT / "docs/experiment.md").read_text()))
+    keys = {name.removesuffix("_s") for name in model.model_fields} - NOT_IN_A_FILE
+    assert keys <= described, f"docs/experiment.md lacks {sorted(keys - described)}"
+
+
+def test_every_table_of_the_experiment_file_is_described() -> None:
+    text = (ROOT / "docs/experiment.md").read_text()
+    for field in set(Experiment.model_fields) - {"name", "question"}:
+        assert re.search(rf"^## `\[+{field.removesuffix('s')}", text, re.MULTILINE), field
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")))
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        if "://" not in target:
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_every_command_is_in_the_readme_or_the_docs() -> None:
+    text = "".join(page.read_text() for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")])
+    for name in COMMANDS:
+        assert f"dbdyno {name}" in text, name
