@@ -66,7 +66,9 @@ pub struct StatementKind {
     pub sql: String,
     /// Times per transaction.
     pub per_event: u32,
-    /// Whether the server prepares it, once per connection and table.
+    /// Statements of this kind on each connection: one per table it may name, or 1.
+    pub per_connection: u32,
+    /// Whether the server is asked to prepare them.
     pub prepared: bool,
 }
 

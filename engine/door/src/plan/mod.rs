@@ -3,6 +3,12 @@
 //! One plan drives `prepare`, `run` and `cleanup` alike, so the three can never disagree about tables or rows.
 //! A plan holds no secret: a password is the name of a variable or a file.
 
+mod faults;
+mod workload;
+
+pub use faults::limits;
+pub use workload::{Distribution, OltpOptions, StatementMode, Workload, WorkloadName};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -95,95 +101,6 @@ pub enum Secret {
     Env(String),
     /// Path of a file; one trailing line end is cut off.
     File(String),
-}
-
-/// The transaction that is repeated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Workload {
-    /// Which member of the OLTP family.
-    pub name: WorkloadName,
-    /// Tables, rows and the make-up of a transaction.
-    #[serde(default)]
-    pub options: OltpOptions,
-}
-
-/// The native workloads, under sysbench's names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkloadName {
-    /// BEGIN, ten point selects, four ranges, COMMIT.
-    OltpReadOnly,
-    /// The reads of `oltp_read_only`, two updates, a delete and an insert.
-    OltpReadWrite,
-    /// BEGIN, two updates, a delete and an insert, COMMIT.
-    OltpWriteOnly,
-    /// One point select.
-    OltpPointSelect,
-}
-
-/// Options of the OLTP family with sysbench's names and defaults.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct OltpOptions {
-    /// Number of tables, sbtest1 to sbtestN.
-    pub tables: u32,
-    /// Rows per table; ids are 1 to `table_size`.
-    pub table_size: u32,
-    /// Rows a range statement asks for.
-    pub range_size: u32,
-    /// Point selects per transaction.
-    pub point_selects: u32,
-    /// Plain range selects per transaction.
-    pub simple_ranges: u32,
-    /// SUM range selects per transaction.
-    pub sum_ranges: u32,
-    /// ORDER BY range selects per transaction.
-    pub order_ranges: u32,
-    /// DISTINCT range selects per transaction.
-    pub distinct_ranges: u32,
-    /// Updates of an indexed column per transaction.
-    pub index_updates: u32,
-    /// Updates of a column without index per transaction.
-    pub non_index_updates: u32,
-    /// Pairs of delete and insert of the same id per transaction.
-    pub delete_inserts: u32,
-    /// Whether the four range kinds run at all.
-    pub range_selects: bool,
-    /// Whether the id column is AUTO_INCREMENT.
-    pub auto_inc: bool,
-    /// Whether BEGIN and COMMIT are left out.
-    pub skip_trx: bool,
-    /// Whether id has a secondary index in place of the primary key.
-    pub secondary: bool,
-    /// Whether the index on k is made after loading.
-    pub create_secondary: bool,
-    /// Storage engine named in CREATE TABLE.
-    pub mysql_storage_engine: String,
-}
-
-impl Default for OltpOptions {
-    fn default() -> Self {
-        Self {
-            tables: 1,
-            table_size: 10_000,
-            range_size: 100,
-            point_selects: 10,
-            simple_ranges: 1,
-            sum_ranges: 1,
-            order_ranges: 1,
-            distinct_ranges: 1,
-            index_updates: 1,
-            non_index_updates: 1,
-            delete_inserts: 1,
-            range_selects: true,
-            auto_inc: true,
-            skip_trx: false,
-            secondary: false,
-            create_secondary: true,
-            mysql_storage_engine: "innodb".into(),
-        }
-    }
 }
 
 /// How many connections, and when each event is due.
@@ -349,58 +266,5 @@ mod defaults {
     }
     pub fn drain_us() -> u64 {
         10_000_000
-    }
-}
-
-/// Limits of a plan, checked by [`Plan::faults`].
-pub mod limits {
-    /// Most connections of one engine.
-    pub const CONNECTIONS: u32 = 65_535;
-    /// Most event loops of one engine.
-    pub const WORKERS: u32 = 64;
-    /// Longest warm-up plus measurement: one day.
-    pub const DURATION_US: u64 = 86_400_000_000;
-    /// Most tables.
-    pub const TABLES: u32 = 100_000;
-    /// Most rows per table: ids fit a signed 32-bit INTEGER column.
-    pub const TABLE_SIZE: u32 = i32::MAX as u32;
-    /// Most loading connections.
-    pub const STREAMS: u32 = 256;
-}
-
-impl Plan {
-    /// Everything that is wrong with the plan, each as one sentence with key, value and limit.
-    pub fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut within = |key: &str, value: u64, low: u64, high: u64| {
-            if !(low..=high).contains(&value) {
-                faults.push(format!("{key} is {value}; it must be between {low} and {high}"));
-            }
-        };
-        let options = &self.workload.options;
-        within("schema", self.schema.into(), crate::SCHEMA_VERSION.into(), crate::SCHEMA_VERSION.into());
-        within("load.connections", self.load.connections.into(), 1, limits::CONNECTIONS.into());
-        within("client.workers", self.client.workers.into(), 1, limits::WORKERS.into());
-        within("phases.measure_us", self.phases.measure_us, 1_000, limits::DURATION_US);
-        within("phases.warmup_us", self.phases.warmup_us, 0, limits::DURATION_US);
-        within("report.interval_us", self.report.interval_us, 10_000, limits::DURATION_US);
-        within("report.statements_us", self.report.statements_us, 10_000, limits::DURATION_US);
-        within("workload.options.tables", options.tables.into(), 1, limits::TABLES.into());
-        within("workload.options.table_size", options.table_size.into(), 1, limits::TABLE_SIZE.into());
-        within("workload.options.range_size", options.range_size.into(), 1, limits::TABLE_SIZE.into());
-        within("loading.streams", self.loading.streams.into(), 1, limits::STREAMS.into());
-        within("segment.count", self.segment.count.into(), 1, 10_000);
-        within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
-        if self.report.tick_us != 0 {
-            within("report.tick_us", self.report.tick_us, 10_000, limits::DURATION_US);
-        }
-        if let Shape::Constant { rate_per_s } | Shape::Poisson { rate_per_s } = self.load.shape
-            && !(rate_per_s > 0.0 && rate_per_s <= 1e7)
-        {
-            faults.push(format!(
-                "load.shape.rate_per_s is {rate_per_s}; it must be above 0 and at most 10000000"
-            ));
-        }
-        faults
     }
 }

@@ -1,0 +1,86 @@
+//! What can be wrong with a plan that has the right shape.
+
+use super::{Distribution, Plan, Shape};
+
+/// Limits of a plan, checked by [`Plan::faults`].
+pub mod limits {
+    /// Most connections of one engine.
+    pub const CONNECTIONS: u32 = 65_535;
+    /// Most event loops of one engine.
+    pub const WORKERS: u32 = 64;
+    /// Longest warm-up plus measurement: one day.
+    pub const DURATION_US: u64 = 86_400_000_000;
+    /// Most tables.
+    pub const TABLES: u32 = 100_000;
+    /// Most rows per table. Beyond the signed 32-bit INTEGER the id column is BIGINT.
+    pub const TABLE_SIZE: u64 = 1 << 40;
+    /// Most parameters of one statement, as the MySQL protocol numbers them.
+    pub const PARAMETERS: u32 = 65_535;
+    /// Most loading connections.
+    pub const STREAMS: u32 = 256;
+}
+
+impl Plan {
+    /// Everything that is wrong with the plan, each as one sentence with key, value and limit.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut within = |key: &str, value: u64, low: u64, high: u64| {
+            if !(low..=high).contains(&value) {
+                faults.push(format!("{key} is {value}; it must be between {low} and {high}"));
+            }
+        };
+        let options = &self.workload.options;
+        within("schema", self.schema.into(), crate::SCHEMA_VERSION.into(), crate::SCHEMA_VERSION.into());
+        within("load.connections", self.load.connections.into(), 1, limits::CONNECTIONS.into());
+        within("client.workers", self.client.workers.into(), 1, limits::WORKERS.into());
+        within("phases.measure_us", self.phases.measure_us, 1_000, limits::DURATION_US);
+        within("phases.warmup_us", self.phases.warmup_us, 0, limits::DURATION_US);
+        within("report.interval_us", self.report.interval_us, 10_000, limits::DURATION_US);
+        within("report.statements_us", self.report.statements_us, 10_000, limits::DURATION_US);
+        within("workload.options.tables", options.tables.into(), 1, limits::TABLES.into());
+        within("workload.options.table_size", options.table_size, 1, limits::TABLE_SIZE);
+        within("workload.options.range_size", options.range_size, 1, limits::TABLE_SIZE);
+        within("workload.options.random_points", options.random_points.into(), 1, limits::PARAMETERS.into());
+        let ranges = options.number_of_ranges.into();
+        within("workload.options.number_of_ranges", ranges, 1, u64::from(limits::PARAMETERS) / 2);
+        within("loading.streams", self.loading.streams.into(), 1, limits::STREAMS.into());
+        within("segment.count", self.segment.count.into(), 1, 10_000);
+        within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
+        if self.report.tick_us != 0 {
+            within("report.tick_us", self.report.tick_us, 10_000, limits::DURATION_US);
+        }
+        if let Shape::Constant { rate_per_s } | Shape::Poisson { rate_per_s } = self.load.shape
+            && !(rate_per_s > 0.0 && rate_per_s <= 1e7)
+        {
+            faults.push(format!(
+                "load.shape.rate_per_s is {rate_per_s}; it must be above 0 and at most 10000000"
+            ));
+        }
+        faults.extend(self.workload.keys.fault());
+        faults
+    }
+}
+
+impl Distribution {
+    /// What is wrong with the distribution's parameters.
+    fn fault(&self) -> Option<String> {
+        let key = "workload.keys";
+        match *self {
+            Distribution::Gaussian { iterations } | Distribution::Special { iterations, .. }
+                if !(1..=1000).contains(&iterations) =>
+            {
+                Some(format!("{key}.iterations is {iterations}; it must be between 1 and 1000"))
+            }
+            Distribution::Special { percent, hot_percent, .. } if percent > 100 || hot_percent > 100 => {
+                Some(format!("{key}.percent is {percent} and hot_percent {hot_percent}; 100 is the most"))
+            }
+            Distribution::Pareto { h } if !(h > 0.0 && h < 1.0) => {
+                Some(format!("{key}.h is {h}; it must be above 0 and below 1"))
+            }
+            Distribution::Zipfian { exponent } if !(0.0..=100.0).contains(&exponent) => {
+                Some(format!("{key}.exponent is {exponent}; it must be between 0 and 100"))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! sysbench 1.0's default: three quarters of the draws fall into a narrow band in the middle of the range.
+
+use super::bates;
+use crate::Rng;
+
+/// With probability `100 - hot_percent` percent a bell over the whole range; otherwise the upper part of a band
+/// of `percent` percent of the range around its middle. sysbench uses one random number for both decisions, so
+/// of the band only the upper `hot_percent` percent is reached; kept, because results are compared with it.
+#[derive(Clone, Debug)]
+pub struct Special {
+    low: u64,
+    /// high - low.
+    span: f64,
+    iterations: u32,
+    /// Width of the band.
+    band: f64,
+    /// Share of draws that are not hot.
+    cold: f64,
+}
+
+impl Special {
+    pub(super) fn new(low: u64, high: u64, iterations: u32, percent: u32, hot_percent: u32) -> Self {
+        let span = (high - low) as f64;
+        let band = span * f64::from(percent) / 100.0;
+        Self { low, span, iterations, band, cold: f64::from(100 - hot_percent) / 100.0 }
+    }
+
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
+        let unit = rng.unit();
+        let offset = if unit < self.cold {
+            self.span * bates(rng, self.iterations)
+        } else {
+            unit * (self.band + 1.0) + self.span / 2.0 - self.band / 2.0
+        };
+        self.low + (offset as u64).min(self.span as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::exact::{assert_fits, bates_cdf};
+
+    #[test]
+    fn fits_its_probabilities() {
+        let keys = Special::new(1, 1000, 12, 1, 75);
+        let (span, band) = (999.0, 9.99);
+        let cold = |x: f64| 0.25 * bates_cdf(x / span, 12);
+        // The band is uniform in [edge(0.25), edge(1)) and holds three quarters of the draws.
+        let edge = |unit: f64| unit * (band + 1.0) + span / 2.0 - band / 2.0;
+        let hot = |x: f64| 0.75 * ((x - edge(0.25)) / (edge(1.0) - edge(0.25))).clamp(0.0, 1.0);
+        let cdf = |id: u64| cold((id - 1) as f64) + hot((id - 1) as f64);
+        assert_fits(|rng| keys.draw(rng), 1, 1000, |id| cdf(id + 1) - cdf(id));
+    }
+
+    #[test]
+    fn the_hot_rows_are_where_sysbench_has_them() {
+        // Of 1,000 ids, 498 to 506 get some three quarters of the draws.
+        let keys = Special::new(1, 1000, 12, 1, 75);
+        let mut rng = Rng::new(1, &[]);
+        let hot = (0..10_000).filter(|_| (498..=506).contains(&keys.draw(&mut rng))).count();
+        assert!((7400..7800).contains(&hot), "{hot}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Zipf's law: id number k is drawn in proportion to 1 / k^exponent.
+//!
+//! Method: rejection-inversion (Hörmann and Derflinger, 1996, "Rejection-inversion to generate variates from
+//! monotone discrete distributions", ACM TOMACS 6:169). Exact, no table, and a constant number of steps for any
+//! exponent and any number of ids.
+
+use crate::Rng;
+
+/// Zipf's distribution; the lowest id is the hottest.
+#[derive(Clone, Debug)]
+pub struct Zipfian {
+    low: u64,
+    count: f64,
+    exponent: f64,
+    /// H(1.5) - 1.
+    first: f64,
+    /// H(count + 0.5).
+    last: f64,
+    /// 2 - H⁻¹(H(2.5) - h(2)): below it a candidate is accepted without another look.
+    sure: f64,
+}
+
+impl Zipfian {
+    pub(super) fn new(low: u64, high: u64, exponent: f64) -> Self {
+        let mut keys =
+            Self { low, count: (high - low + 1) as f64, exponent, first: 0.0, last: 0.0, sure: 0.0 };
+        keys.first = keys.integral(1.5) - 1.0;
+        keys.last = keys.integral(keys.count + 0.5);
+        keys.sure = 2.0 - keys.inverse(keys.integral(2.5) - keys.weight(2.0));
+        keys
+    }
+
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
+        loop {
+            let u = self.last + rng.unit() * (self.first - self.last);
+            let x = self.inverse(u);
+            let k = (x + 0.5).floor().clamp(1.0, self.count);
+            if k - x <= self.sure || u >= self.integral(k + 0.5) - self.weight(k) {
+                return self.low + k as u64 - 1;
+            }
+        }
+    }
+
+    /// h(x) = x^-exponent.
+    fn weight(&self, x: f64) -> f64 {
+        (-self.exponent * x.ln()).exp()
+    }
+
+    /// H(x), the integral of h from 1 to x: (x^(1-e) - 1) / (1-e), and ln x for e = 1.
+    fn integral(&self, x: f64) -> f64 {
+        let log = x.ln();
+        expm1_over(log * (1.0 - self.exponent)) * log
+    }
+
+    /// The inverse of H.
+    fn inverse(&self, u: f64) -> f64 {
+        // Rounding can carry the argument just below -1, where the logarithm ends.
+        let t = (u * (1.0 - self.exponent)).max(-1.0);
+        (ln1p_over(t) * u).exp()
+    }
+}
+
+/// (e^x - 1) / x, also near 0.
+fn expm1_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 }
+}
+
+/// ln(1 + x) / x, also near 0.
+fn ln1p_over(x: f64) -> f64 {
+    if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x / 2.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::exact::assert_fits;
+
+    #[test]
+    fn fits_its_probabilities_for_every_exponent() {
+        for exponent in [0.0, 0.5, 0.8, 1.0, 1.5, 3.0] {
+            let keys = Zipfian::new(1, 300, exponent);
+            let total: f64 = (1..=300).map(|k| f64::from(k).powf(-exponent)).sum();
+            assert_fits(|rng| keys.draw(rng), 1, 300, |id| (id as f64).powf(-exponent) / total);
+        }
+    }
+
+    #[test]
+    fn one_id_is_always_drawn() {
+        let keys = Zipfian::new(7, 7, 0.8);
+        assert_eq!(keys.draw(&mut Rng::new(1, &[])), 7);
+    }
+}
