@@ -75,7 +75,7 @@ pub(crate) fn hello(plan: &Plan, oltp: &Oltp) -> Record {
 }
 
 fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    let oltp = Oltp::new(plan.workload.name, &plan.workload.options);
+    let oltp = Oltp::new(&plan.workload, plan.seed);
     let (signal, listener) = watch::channel(Signal::Wait);
     let stop_at = Arc::new(AtomicU64::new(Nanos::MAX));
     let shared = Arc::new(plan.clone());

@@ -47,8 +47,8 @@ const INSERT_ATTEMPTS: u32 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     table: u32,
-    first: u32,
-    last: u32,
+    first: u64,
+    last: u64,
 }
 
 struct Job<'a> {
@@ -69,7 +69,7 @@ fn with_runtime(
     sink: &mut dyn Sink,
     work: for<'j> fn(&'j Job<'_>) -> Step<'j>,
 ) -> Ended {
-    let oltp = Oltp::new(plan.workload.name, &plan.workload.options);
+    let oltp = Oltp::new(&plan.workload, plan.seed);
     sink.record(&hello(plan, &oltp));
     let cpu_before = machine::process_cpu();
     let outcome = match &plan.target {
@@ -113,7 +113,7 @@ impl Job<'_> {
         let missing: Vec<u32> = (1..=schema.tables())
             .filter(|&table| there.get(&schema.name(table)).is_none_or(|comment| *comment == LOADING))
             .collect();
-        self.rows_planned.set(missing.len() as u64 * u64::from(schema.rows()));
+        self.rows_planned.set(missing.len() as u64 * schema.rows());
         for table in 1..=schema.tables() {
             if !missing.contains(&table) {
                 self.report(LoadingStep::Kept, table);
@@ -270,9 +270,9 @@ impl Job<'_> {
 }
 
 /// Cuts tables into pieces: whole ones where there are at least two per stream, and one per stream otherwise.
-fn pieces(tables: &[u32], rows: u32, streams: u32) -> Vec<Piece> {
-    let cuts = if tables.len() as u32 >= 2 * streams { 1 } else { u64::from(streams.min(rows)) };
-    let edge = |cut: u64| (u64::from(rows) * cut / cuts) as u32;
+fn pieces(tables: &[u32], rows: u64, streams: u32) -> Vec<Piece> {
+    let cuts = if tables.len() as u32 >= 2 * streams { 1 } else { u64::from(streams).min(rows) };
+    let edge = |cut| rows * cut / cuts;
     let cut = |table| (0..cuts).map(move |cut| Piece { table, first: edge(cut) + 1, last: edge(cut + 1) });
     tables.iter().flat_map(|&table| cut(table)).collect()
 }
@@ -297,7 +297,7 @@ async fn fill<C: Connection>(
             inserted
                 .map_err(|error| failure::working(&error, &format!("INSERT INTO {}", schema.name(table))))?;
             // The receiver is gone only when loading stops.
-            let _ = progress.send((table, u64::from(next - begin)));
+            let _ = progress.send((table, next - begin));
         }
     }
     connection.close().await;

@@ -16,8 +16,8 @@ use crate::failure;
 pub(crate) enum Way {
     /// As prepared statement of this number.
     Prepared(usize),
-    /// As text, where the server does not prepare it (MySQL refuses BEGIN with error 1295).
-    Text(Vec<u8>),
+    /// As text, where that is asked for or the server does not prepare it (MySQL refuses BEGIN, error 1295).
+    Text(String),
 }
 
 /// What all users of a run share.
@@ -90,7 +90,7 @@ impl<C: Connection> User<C> {
                 end,
                 returns_rows: outcome.returns_rows,
                 rows: outcome.rows,
-                rows_expected: Some(call.rows_expected),
+                rows_expected: call.rows_expected,
                 bytes: outcome.bytes,
             });
             sent = end;
@@ -100,7 +100,7 @@ impl<C: Connection> User<C> {
 
     fn last_sql(&self) -> String {
         let statement = self.event.last().statement;
-        self.script.oltp.statements().nth(statement).map(|(_, sql)| sql).unwrap_or_default()
+        self.script.oltp.statements().nth(statement).map(|statement| statement.sql).unwrap_or_default()
     }
 }
 
@@ -108,6 +108,6 @@ impl<C: Connection> User<C> {
 async fn send<C: Connection>(connection: &mut C, ways: &[Way], call: &Call) -> Result<Outcome, WireError> {
     match &ways[call.statement] {
         Way::Prepared(number) => connection.execute(*number, &call.values).await,
-        Way::Text(sql) => connection.query(sql).await,
+        Way::Text(template) => connection.execute_text(template, &call.values).await,
     }
 }

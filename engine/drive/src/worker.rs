@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use dbdyno_door::plan::{Plan, Scheduling};
 use dbdyno_door::record::{EndReason, Failure, Warning};
-use dbdyno_draw::Rng;
 use dbdyno_gauge::Gauge;
 use dbdyno_pace::arrivals::arrivals;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::{Connection, Connector, WireError};
-use dbdyno_workload::Oltp;
+use dbdyno_workload::oltp::Statement;
+use dbdyno_workload::{Oltp, Seat};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -121,7 +121,7 @@ impl<C: Connector> Worker<C> {
         let mine = share(self.plan.load.connections, segment.index, segment.count);
         let workers = self.plan.client.workers;
         let wanted = share(mine, self.index - segment.index * workers, workers) as usize;
-        let statements: Rc<Vec<String>> = Rc::new(self.oltp.statements().map(|(_, sql)| sql).collect());
+        let statements: Rc<Vec<Statement>> = Rc::new(self.oltp.statements().collect());
         let mut opening = JoinSet::new();
         let mut open = Vec::with_capacity(wanted);
         let mut ways = Vec::new();
@@ -153,8 +153,8 @@ impl<C: Connector> Worker<C> {
 
         let mut users = JoinSet::new();
         for (number, connection) in connections.into_iter().enumerate() {
-            let user = number as u64 * u64::from(self.count) + u64::from(self.index);
-            let event = script.oltp.events(Rng::new(plan.seed, &[u64::from_be_bytes(*b"virtuser"), user]));
+            let index = number as u64 * u64::from(self.count) + u64::from(self.index);
+            let event = script.oltp.events(Seat { index, count: u64::from(plan.load.connections) });
             users.spawn_local(
                 User { connection, desk: Rc::clone(&desk), script: Rc::clone(&script), event }.play(),
             );
@@ -174,24 +174,27 @@ impl<C: Connector> Worker<C> {
 /// Opens one connection and prepares the statements on it.
 async fn open_one<C: Connector>(
     connector: C,
-    statements: Rc<Vec<String>>,
+    statements: Rc<Vec<Statement>>,
 ) -> Result<(C::Connection, Vec<Way>), WireError> {
     let mut connection = connector.connect().await?;
     let mut ways = Vec::with_capacity(statements.len());
     let mut prepared = 0;
-    for sql in statements.iter() {
-        match connection.prepare(sql).await {
-            Ok(()) => {
-                ways.push(Way::Prepared(prepared));
-                prepared += 1;
-            }
-            Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => {
-                ways.push(Way::Text(sql.clone().into_bytes()))
-            }
-            Err(error) => return Err(error),
-        }
+    for Statement { sql, prepared: wanted } in statements.iter() {
+        let way =
+            if *wanted { prepare(&mut connection, sql, prepared).await? } else { Way::Text(sql.clone()) };
+        prepared += usize::from(matches!(way, Way::Prepared(_)));
+        ways.push(way);
     }
     Ok((connection, ways))
+}
+
+/// Prepares a statement as number `number`; one that the server does not prepare travels as text.
+async fn prepare(connection: &mut impl Connection, sql: &str, number: usize) -> Result<Way, WireError> {
+    match connection.prepare(sql).await {
+        Ok(()) => Ok(Way::Prepared(number)),
+        Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => Ok(Way::Text(sql.to_owned())),
+        Err(error) => Err(error),
+    }
 }
 
 /// The part of `total` for number `index` of `count`; the parts add up to the total.

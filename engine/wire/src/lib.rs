@@ -96,6 +96,13 @@ pub trait Connection: 'static {
         values: &[Value],
     ) -> impl Future<Output = Result<Outcome, WireError>>;
 
+    /// Runs a statement given as text with a `?` for each of `values`, which the client puts in.
+    fn execute_text(
+        &mut self,
+        template: &str,
+        values: &[Value],
+    ) -> impl Future<Output = Result<Outcome, WireError>>;
+
     /// Runs a statement given as text and skims its result.
     fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Outcome, WireError>>;
 

@@ -13,14 +13,14 @@ pub struct NullConnector {
     /// Time from a request to its answer; rounded up to the runtime's timer of 1 ms. Zero yields once.
     pub answer: Duration,
     /// Ids in the tables it pretends to have: 1 to this.
-    pub rows: u32,
+    pub rows: u64,
 }
 
 /// A session with nobody.
 #[derive(Debug)]
 pub struct NullConnection {
     answer: Duration,
-    rows: u32,
+    rows: u64,
     statements: Vec<Shape>,
 }
 
@@ -43,10 +43,10 @@ impl Shape {
         }
     }
 
-    fn outcome(self, values: &[Value], rows: u32) -> Outcome {
+    fn outcome(self, values: &[Value], rows: u64) -> Outcome {
         let rows = match (self, values) {
             (Shape::Range, [Value::Int(low), Value::Int(high)]) => {
-                ((*high).min(i64::from(rows)) - low + 1).max(0) as u64
+                ((*high).min(rows as i64) - low + 1).max(0) as u64
             }
             (Shape::Nothing, _) => 0,
             _ => 1,
@@ -86,6 +86,11 @@ impl Connection for NullConnection {
     async fn execute(&mut self, statement: usize, values: &[Value]) -> Result<Outcome, WireError> {
         self.wait().await;
         Ok(self.statements[statement].outcome(values, self.rows))
+    }
+
+    async fn execute_text(&mut self, template: &str, values: &[Value]) -> Result<Outcome, WireError> {
+        self.wait().await;
+        Ok(Shape::of(template).outcome(values, self.rows))
     }
 
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {

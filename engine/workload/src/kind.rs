@@ -1,5 +1,7 @@
 //! The statement kinds of the OLTP family, with sysbench's SQL.
 
+use dbdyno_door::plan::OltpOptions;
+
 /// A kind of statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -23,8 +25,25 @@ pub enum Kind {
     Delete,
     /// Puts the row back.
     Insert,
+    /// Adds a row; always sent as text, as sysbench does.
+    NewRow,
+    /// Some rows by equal values of k.
+    RandomPoints,
+    /// The count over some ranges of k.
+    RandomRanges,
     /// Ends the transaction.
     Commit,
+}
+
+/// Which tables a kind of statement names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// None.
+    None,
+    /// The first one only.
+    First,
+    /// Any of them.
+    Any,
 }
 
 impl Kind {
@@ -41,31 +60,51 @@ impl Kind {
             Kind::NonIndexUpdate => "non_index_update",
             Kind::Delete => "delete",
             Kind::Insert => "insert",
+            Kind::NewRow => "new_row",
+            Kind::RandomPoints => "random_points",
+            Kind::RandomRanges => "random_ranges",
             Kind::Commit => "commit",
         }
     }
 
-    /// Whether the statement names a table.
-    pub fn has_table(self) -> bool {
-        !matches!(self, Kind::Begin | Kind::Commit)
+    /// Which tables it names.
+    pub fn tables(self) -> Tables {
+        match self {
+            Kind::Begin | Kind::Commit => Tables::None,
+            Kind::RandomPoints | Kind::RandomRanges => Tables::First,
+            _ => Tables::Any,
+        }
     }
 
-    /// The statement for table number `table`, from 1.
-    pub fn sql(self, table: u32) -> String {
+    /// The statement for table number `table`, from 1, with a `?` for each parameter.
+    pub fn sql(self, table: u32, options: &OltpOptions) -> String {
+        let range = "WHERE id BETWEEN ? AND ?";
         match self {
             Kind::Begin => "BEGIN".into(),
             Kind::Point => format!("SELECT c FROM sbtest{table} WHERE id=?"),
-            Kind::SimpleRange => format!("SELECT c FROM sbtest{table} WHERE id BETWEEN ? AND ?"),
-            Kind::SumRange => format!("SELECT SUM(k) FROM sbtest{table} WHERE id BETWEEN ? AND ?"),
-            Kind::OrderRange => format!("SELECT c FROM sbtest{table} WHERE id BETWEEN ? AND ? ORDER BY c"),
-            Kind::DistinctRange => {
-                format!("SELECT DISTINCT c FROM sbtest{table} WHERE id BETWEEN ? AND ? ORDER BY c")
-            }
+            Kind::SimpleRange => format!("SELECT c FROM sbtest{table} {range}"),
+            Kind::SumRange => format!("SELECT SUM(k) FROM sbtest{table} {range}"),
+            Kind::OrderRange => format!("SELECT c FROM sbtest{table} {range} ORDER BY c"),
+            Kind::DistinctRange => format!("SELECT DISTINCT c FROM sbtest{table} {range} ORDER BY c"),
             Kind::IndexUpdate => format!("UPDATE sbtest{table} SET k=k+1 WHERE id=?"),
             Kind::NonIndexUpdate => format!("UPDATE sbtest{table} SET c=? WHERE id=?"),
             Kind::Delete => format!("DELETE FROM sbtest{table} WHERE id=?"),
-            Kind::Insert => format!("INSERT INTO sbtest{table} (id, k, c, pad) VALUES (?, ?, ?, ?)"),
+            Kind::Insert | Kind::NewRow => {
+                format!("INSERT INTO sbtest{table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
+            }
+            Kind::RandomPoints => {
+                let points = repeated("?", ", ", options.random_points);
+                format!("SELECT id, k, c, pad FROM sbtest{table} WHERE k IN ({points})")
+            }
+            Kind::RandomRanges => {
+                let ranges = repeated("k BETWEEN ? AND ?", " OR ", options.number_of_ranges);
+                format!("SELECT count(k) FROM sbtest{table} WHERE {ranges}")
+            }
             Kind::Commit => "COMMIT".into(),
         }
     }
+}
+
+fn repeated(text: &str, between: &str, times: u32) -> String {
+    vec![text; times as usize].join(between)
 }

@@ -13,4 +13,4 @@ pub mod oltp;
 pub mod schema;
 
 pub use kind::Kind;
-pub use oltp::{Call, Event, Oltp};
+pub use oltp::{Call, Event, Oltp, Seat};

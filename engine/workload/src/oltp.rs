@@ -4,13 +4,13 @@
 //! is inserted again. The contract is ours, and exact: a range that begins near the end of the table promises
 //! only the rows that are there.
 
-use dbdyno_door::plan::{OltpOptions, WorkloadName};
+use dbdyno_door::plan::{OltpOptions, StatementMode, Workload, WorkloadName};
 use dbdyno_door::record::StatementKind;
 use dbdyno_draw::key::Keys;
 use dbdyno_draw::{Rng, text};
 use dbdyno_wire::Value;
 
-use crate::kind::Kind;
+use crate::kind::{Kind, Tables};
 
 /// Times a kind stands in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,26 +24,44 @@ pub struct Share {
 /// A workload of the OLTP family.
 #[derive(Clone, Debug)]
 pub struct Oltp {
+    workload: Workload,
     shares: Vec<Share>,
     /// One entry per statement: position of its kind in `shares`, and whether a new table is drawn for it.
     steps: Vec<(usize, bool)>,
-    tables: u32,
-    rows: u32,
-    range: u32,
-    keys: Keys,
+    /// Number of the first statement of each kind.
+    first_statement: Vec<usize>,
+    seed: u64,
 }
 
 /// One statement to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// Position of the kind in [`Oltp::shares`].
     pub kind: usize,
-    /// Number of the prepared statement, in the order of [`Oltp::statements`].
+    /// Number of the statement, in the order of [`Oltp::statements`].
     pub statement: usize,
     /// Its parameters.
     pub values: Vec<Value>,
-    /// Rows it promises to return or change.
-    pub rows_expected: u64,
+    /// Rows it promises to return or change; `None` where nothing can be promised.
+    pub rows_expected: Option<u64>,
+}
+
+/// A statement of the workload, as the server is to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// With a `?` for each parameter.
+    pub sql: String,
+    /// Whether the server is asked to prepare it.
+    pub prepared: bool,
+}
+
+/// Which of how many users, over the whole fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// From 0.
+    pub index: u64,
+    /// All of them.
+    pub count: u64,
 }
 
 /// The transaction under way on one connection.
@@ -52,15 +70,21 @@ pub struct Event {
     step: usize,
     table: u32,
     /// The row that was deleted and must come back.
-    deleted: u32,
+    deleted: u64,
+    /// Which ids are asked for.
+    keys: Keys,
+    /// Distance of the next new row's id below 0, less one, where the table numbers no rows by itself.
+    new_row: u64,
+    seat: Seat,
     rng: Rng,
     call: Call,
 }
 
 impl Oltp {
-    /// The workload `name` with `options`.
-    pub fn new(name: WorkloadName, options: &OltpOptions) -> Self {
-        let shares = shares(name, options);
+    /// The workload of a plan with this seed.
+    pub fn new(workload: &Workload, seed: u64) -> Self {
+        let options = &workload.options;
+        let shares = shares(workload.name, options);
         let mut steps = Vec::new();
         for (position, share) in shares.iter().enumerate() {
             // sysbench draws one table per group; delete and insert are one group, repeated as pairs.
@@ -68,21 +92,19 @@ impl Oltp {
                 continue;
             }
             for repeat in 0..share.per_event {
-                let pair = share.kind == Kind::Delete;
-                steps.push((position, repeat == 0 && share.kind.has_table()));
-                if pair {
+                steps.push((position, repeat == 0 && share.kind.tables() == Tables::Any));
+                if shares.get(position + 1).is_some_and(|next| next.kind == Kind::Insert) {
                     steps.push((position + 1, false));
                 }
             }
         }
-        Self {
-            shares,
-            steps,
-            tables: options.tables,
-            rows: options.table_size,
-            range: options.range_size,
-            keys: Keys::Uniform { rows: options.table_size },
+        let mut next = 0;
+        let mut first_statement = Vec::with_capacity(shares.len());
+        for share in &shares {
+            first_statement.push(next);
+            next += if share.kind.tables() == Tables::Any { options.tables as usize } else { 1 };
         }
+        Self { workload: workload.clone(), shares, steps, first_statement, seed }
     }
 
     /// The statement kinds that run, in order.
@@ -90,12 +112,14 @@ impl Oltp {
         &self.shares
     }
 
-    /// SQL of every statement to prepare, in the order that [`Call::statement`] counts: kind by kind, and table
-    /// by table within a kind.
-    pub fn statements(&self) -> impl Iterator<Item = (Kind, String)> + '_ {
-        self.shares.iter().flat_map(|share| {
-            let tables = if share.kind.has_table() { self.tables } else { 1 };
-            (1..=tables).map(|table| (share.kind, share.kind.sql(table)))
+    /// Every statement, in the order that [`Call::statement`] counts: kind by kind, and table by table within a
+    /// kind.
+    pub fn statements(&self) -> impl Iterator<Item = Statement> + '_ {
+        let options = &self.workload.options;
+        self.shares.iter().flat_map(move |share| {
+            let statement =
+                |table| Statement { sql: share.kind.sql(table, options), prepared: self.prepares(share) };
+            (1..=self.copies(share.kind)).map(statement)
         })
     }
 
@@ -103,46 +127,87 @@ impl Oltp {
     pub fn describe(&self) -> Vec<StatementKind> {
         let describe = |share: &Share| StatementKind {
             kind: share.kind.name().into(),
-            sql: share.kind.sql(1),
+            sql: share.kind.sql(1, &self.workload.options),
             per_event: share.per_event,
-            prepared: true,
+            per_connection: self.copies(share.kind),
+            prepared: self.prepares(share),
         };
         self.shares.iter().map(describe).collect()
     }
 
     /// The transactions of one user.
-    pub fn events(&self, rng: Rng) -> Event {
-        let call = Call { kind: 0, statement: 0, values: Vec::new(), rows_expected: 0 };
-        Event { step: 0, table: 1, deleted: 0, rng, call }
+    pub fn events(&self, seat: Seat) -> Event {
+        let rows = self.workload.options.table_size;
+        let (low, high) = match self.workload.name {
+            // sysbench gives every thread a part of the rows of its own.
+            WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
+                let part = (rows / seat.count).max(1);
+                let low = (seat.index * part).min(rows);
+                (low, low + part)
+            }
+            _ => (1, rows),
+        };
+        // New rows get ids below 0, where no loaded row is. Each seed begins elsewhere, so that a second run
+        // does not meet the rows of the first.
+        let mut first = Rng::new(self.seed, &[u64::from_be_bytes(*b"new rows")]);
+        Event {
+            step: 0,
+            table: 1,
+            deleted: 0,
+            keys: Keys::new(&self.workload.keys, low, high),
+            new_row: first.below(NEW_ROWS) + seat.index,
+            seat,
+            rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), seat.index]),
+            call: Call::default(),
+        }
     }
 
+    /// Statements of a kind on each connection.
+    fn copies(&self, kind: Kind) -> u32 {
+        if kind.tables() == Tables::Any { self.workload.options.tables } else { 1 }
+    }
+
+    fn prepares(&self, share: &Share) -> bool {
+        self.workload.statements == StatementMode::Prepared && share.kind != Kind::NewRow
+    }
+
+    #[inline]
     fn statement(&self, kind: usize, table: u32) -> usize {
-        let before: usize = self.shares[..kind]
-            .iter()
-            .map(|share| if share.kind.has_table() { self.tables as usize } else { 1 })
-            .sum();
-        before + if self.shares[kind].kind.has_table() { table as usize - 1 } else { 0 }
+        let offset = if self.shares[kind].kind.tables() == Tables::Any { table as usize - 1 } else { 0 };
+        self.first_statement[kind] + offset
     }
 }
 
+/// Ids below 0 in a signed 32-bit column.
+const NEW_ROWS: u64 = 1 << 31;
+
 fn shares(name: WorkloadName, options: &OltpOptions) -> Vec<Share> {
-    let reads = matches!(name, WorkloadName::OltpReadOnly | WorkloadName::OltpReadWrite);
-    let writes = matches!(name, WorkloadName::OltpWriteOnly | WorkloadName::OltpReadWrite);
-    let point_only = name == WorkloadName::OltpPointSelect;
-    let ranges = reads && options.range_selects;
-    let transaction = u32::from(!options.skip_trx && !point_only);
-    let when = |condition: bool, times: u32| if condition { times } else { 0 };
+    use WorkloadName::{
+        OltpDelete, OltpInsert, OltpPointSelect, OltpReadOnly, OltpReadWrite, OltpUpdateIndex,
+        OltpUpdateNonIndex, OltpWriteOnly, SelectRandomPoints, SelectRandomRanges,
+    };
+    let among = |names: &[WorkloadName], times: u32| if names.contains(&name) { times } else { 0 };
+    let read = [OltpReadOnly, OltpReadWrite].as_slice();
+    let write = [OltpWriteOnly, OltpReadWrite].as_slice();
+    let transaction = among(&[OltpReadOnly, OltpReadWrite, OltpWriteOnly], u32::from(!options.skip_trx));
+    let range = |times| if options.range_selects { among(read, times) } else { 0 };
     [
         (Kind::Begin, transaction),
-        (Kind::Point, if point_only { 1 } else { when(reads, options.point_selects) }),
-        (Kind::SimpleRange, when(ranges, options.simple_ranges)),
-        (Kind::SumRange, when(ranges, options.sum_ranges)),
-        (Kind::OrderRange, when(ranges, options.order_ranges)),
-        (Kind::DistinctRange, when(ranges, options.distinct_ranges)),
-        (Kind::IndexUpdate, when(writes, options.index_updates)),
-        (Kind::NonIndexUpdate, when(writes, options.non_index_updates)),
-        (Kind::Delete, when(writes, options.delete_inserts)),
-        (Kind::Insert, when(writes, options.delete_inserts)),
+        (Kind::Point, among(&[OltpPointSelect], 1) + among(read, options.point_selects)),
+        (Kind::SimpleRange, range(options.simple_ranges)),
+        (Kind::SumRange, range(options.sum_ranges)),
+        (Kind::OrderRange, range(options.order_ranges)),
+        (Kind::DistinctRange, range(options.distinct_ranges)),
+        (Kind::IndexUpdate, among(&[OltpUpdateIndex, OltpReadWrite, OltpWriteOnly], options.index_updates)),
+        (
+            Kind::NonIndexUpdate,
+            among(&[OltpUpdateNonIndex, OltpReadWrite, OltpWriteOnly], options.non_index_updates),
+        ),
+        (Kind::Delete, among(&[OltpDelete], 1) + among(write, options.delete_inserts)),
+        (Kind::Insert, among(write, options.delete_inserts)),
+        (Kind::NewRow, among(&[OltpInsert], 1)),
+        (Kind::RandomPoints, among(&[SelectRandomPoints], 1)),
+        (Kind::RandomRanges, among(&[SelectRandomRanges], 1)),
         (Kind::Commit, transaction),
     ]
     .into_iter()
@@ -170,60 +235,112 @@ impl Event {
         };
         self.step += 1;
         if draw_table {
-            self.table = 1 + self.rng.below(u64::from(oltp.tables)) as u32;
+            self.table = 1 + self.rng.below(u64::from(oltp.workload.options.tables)) as u32;
         }
         let kind = oltp.shares[position].kind;
         self.call.kind = position;
         self.call.statement = oltp.statement(position, self.table);
         self.call.values.clear();
-        self.call.rows_expected = self.fill(kind, oltp);
+        self.call.rows_expected = self.fill(kind, &oltp.workload);
         Some(&self.call)
     }
 
     /// Puts the parameters into `call` and returns the number of rows promised.
-    fn fill(&mut self, kind: Kind, oltp: &Oltp) -> u64 {
-        let values = &mut self.call.values;
+    fn fill(&mut self, kind: Kind, workload: &Workload) -> Option<u64> {
+        let options = &workload.options;
         match kind {
-            Kind::Begin | Kind::Commit => return 0,
-            Kind::Point | Kind::IndexUpdate => values.push(id(oltp.keys.draw(&mut self.rng))),
+            Kind::Begin | Kind::Commit => return Some(0),
+            Kind::Point | Kind::IndexUpdate => self.push_key(),
             Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => {
-                let low = oltp.keys.draw(&mut self.rng);
-                values.push(id(low));
-                values.push(Value::Int(i64::from(low) + i64::from(oltp.range) - 1));
+                let low = self.keys.draw(&mut self.rng);
+                self.push(low);
+                self.push(low + options.range_size - 1);
                 if kind != Kind::SumRange {
-                    return u64::from(oltp.range.min(oltp.rows - low + 1));
+                    return Some(options.range_size.min(options.table_size - low + 1));
                 }
             }
             Kind::NonIndexUpdate => {
-                values.push(Value::Text(text::c(&mut self.rng).to_vec()));
-                values.push(id(oltp.keys.draw(&mut self.rng)));
+                self.push_text();
+                self.push_key();
             }
             Kind::Delete => {
-                self.deleted = oltp.keys.draw(&mut self.rng);
-                values.push(id(self.deleted));
+                self.deleted = self.keys.draw(&mut self.rng);
+                self.push(self.deleted);
+                // Alone, deletes use the rows up: there is nothing to promise.
+                return (workload.name != WorkloadName::OltpDelete).then_some(1);
             }
             Kind::Insert => {
-                values.push(id(self.deleted));
-                values.push(id(oltp.keys.draw(&mut self.rng)));
-                values.push(Value::Text(text::c(&mut self.rng).to_vec()));
-                values.push(Value::Text(text::pad(&mut self.rng).to_vec()));
+                self.push(self.deleted);
+                self.push_row();
+            }
+            Kind::NewRow => {
+                let id = if options.auto_inc { 0 } else { self.new_id() };
+                self.call.values.push(Value::Int(id));
+                self.push_row();
+            }
+            Kind::RandomPoints => {
+                (0..options.random_points).for_each(|_| self.push_key());
+                return None; // As many rows as have one of these values of k.
+            }
+            Kind::RandomRanges => {
+                for _ in 0..options.number_of_ranges {
+                    let low = self.keys.draw(&mut self.rng);
+                    self.push(low);
+                    self.push(low + u64::from(options.delta));
+                }
             }
         }
-        1
+        Some(1)
     }
-}
 
-fn id(value: u32) -> Value {
-    Value::Int(i64::from(value))
+    fn new_id(&mut self) -> i64 {
+        let id = -1 - (self.new_row % NEW_ROWS) as i64;
+        self.new_row += self.seat.count;
+        id
+    }
+
+    #[inline]
+    fn push(&mut self, value: u64) {
+        self.call.values.push(Value::Int(value as i64));
+    }
+
+    #[inline]
+    fn push_key(&mut self) {
+        let key = self.keys.draw(&mut self.rng);
+        self.push(key);
+    }
+
+    fn push_text(&mut self) {
+        self.call.values.push(Value::Text(text::c(&mut self.rng).to_vec()));
+    }
+
+    /// Columns k, c and pad.
+    fn push_row(&mut self) {
+        self.push_key();
+        self.push_text();
+        self.call.values.push(Value::Text(text::pad(&mut self.rng).to_vec()));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SEAT: Seat = Seat { index: 0, count: 1 };
+
+    fn oltp(name: WorkloadName, options: &OltpOptions) -> Oltp {
+        let workload = Workload {
+            name,
+            options: options.clone(),
+            keys: Default::default(),
+            statements: Default::default(),
+        };
+        Oltp::new(&workload, 1)
+    }
+
     fn kinds(name: WorkloadName, options: &OltpOptions) -> Vec<&'static str> {
-        let oltp = Oltp::new(name, options);
-        let mut event = oltp.events(Rng::new(1, &[]));
+        let oltp = oltp(name, options);
+        let mut event = oltp.events(SEAT);
         let mut kinds = Vec::new();
         while let Some(call) = event.next(&oltp) {
             kinds.push(oltp.shares()[call.kind].kind.name());
@@ -267,9 +384,9 @@ mod tests {
     #[test]
     fn the_deleted_row_comes_back_to_the_same_table() {
         let options = OltpOptions { tables: 8, ..Default::default() };
-        let oltp = Oltp::new(WorkloadName::OltpWriteOnly, &options);
-        let statements: Vec<_> = oltp.statements().map(|(_, sql)| sql).collect();
-        let mut event = oltp.events(Rng::new(1, &[]));
+        let oltp = oltp(WorkloadName::OltpWriteOnly, &options);
+        let statements: Vec<_> = oltp.statements().map(|statement| statement.sql).collect();
+        let mut event = oltp.events(SEAT);
         for _ in 0..100 {
             let mut deleted = None;
             while let Some(call) = event.next(&oltp) {
@@ -287,14 +404,62 @@ mod tests {
     #[test]
     fn a_range_at_the_end_promises_what_is_there() {
         let options = OltpOptions { table_size: 100, ..Default::default() };
-        let oltp = Oltp::new(WorkloadName::OltpReadOnly, &options);
-        let mut event = oltp.events(Rng::new(1, &[]));
+        let oltp = oltp(WorkloadName::OltpReadOnly, &options);
+        let mut event = oltp.events(SEAT);
         while let Some(call) = event.next(&oltp) {
             if let [Value::Int(low), Value::Int(high)] = call.values[..] {
                 assert_eq!(high, low + 99);
                 let sum = oltp.shares()[call.kind].kind == Kind::SumRange;
-                assert_eq!(call.rows_expected, if sum { 1 } else { (100 - low + 1) as u64 });
+                assert_eq!(call.rows_expected, Some(if sum { 1 } else { (100 - low + 1) as u64 }));
             }
+        }
+    }
+
+    #[test]
+    fn single_statement_workloads_have_no_transaction() {
+        use WorkloadName::*;
+        for (name, kind) in [
+            (OltpUpdateIndex, "index_update"),
+            (OltpUpdateNonIndex, "non_index_update"),
+            (OltpDelete, "delete"),
+            (OltpInsert, "new_row"),
+            (SelectRandomPoints, "random_points"),
+            (SelectRandomRanges, "random_ranges"),
+        ] {
+            assert_eq!(kinds(name, &OltpOptions::default()), [kind]);
+        }
+    }
+
+    #[test]
+    fn new_rows_of_all_users_differ_and_meet_no_loaded_row() {
+        let options = OltpOptions { auto_inc: false, ..Default::default() };
+        let oltp = oltp(WorkloadName::OltpInsert, &options);
+        let mut ids = std::collections::HashSet::new();
+        for index in 0..4 {
+            let mut event = oltp.events(Seat { index, count: 4 });
+            for _ in 0..100 {
+                let Value::Int(id) = event.next(&oltp).unwrap().values[0] else { panic!() };
+                assert!((i64::from(i32::MIN)..0).contains(&id), "{id}");
+                assert!(ids.insert(id), "{id} twice");
+                assert!(event.next(&oltp).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn random_points_and_ranges_have_as_many_parameters_as_placeholders() {
+        let options = OltpOptions { random_points: 3, number_of_ranges: 2, delta: 7, ..Default::default() };
+        for (name, parameters) in
+            [(WorkloadName::SelectRandomPoints, 3), (WorkloadName::SelectRandomRanges, 4)]
+        {
+            let oltp = oltp(name, &options);
+            let sql = oltp.statements().next().unwrap().sql;
+            let mut event = oltp.events(Seat { index: 2, count: 5 });
+            let values = event.next(&oltp).unwrap().values.clone();
+            assert_eq!((values.len(), sql.matches('?').count()), (parameters, parameters), "{sql}");
+            // The third of five users has ids 4,000 to 6,000 of 10,000 to itself.
+            let Value::Int(first) = values[0] else { panic!() };
+            assert!((4000..=6000).contains(&first), "{first}");
         }
     }
 }

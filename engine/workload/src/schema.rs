@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use dbdyno_door::plan::OltpOptions;
+use dbdyno_door::plan::{Distribution, OltpOptions};
 use dbdyno_draw::key::Keys;
 use dbdyno_draw::row::row;
 
@@ -36,7 +36,7 @@ impl Schema {
     }
 
     /// Rows of each table.
-    pub fn rows(&self) -> u32 {
+    pub fn rows(&self) -> u64 {
         self.options.table_size
     }
 
@@ -63,10 +63,12 @@ impl Schema {
 
     /// CREATE TABLE, marked as being loaded.
     pub fn create(&self, table: u32) -> String {
-        let id = if self.options.auto_inc { "INTEGER NOT NULL AUTO_INCREMENT" } else { "INTEGER NOT NULL" };
+        // k is drawn from 1 to the number of rows, so it needs the same width as the id.
+        let integer = if self.options.table_size > i32::MAX as u64 { "BIGINT" } else { "INTEGER" };
+        let auto_inc = if self.options.auto_inc { " AUTO_INCREMENT" } else { "" };
         let key = if self.options.secondary { "KEY xid (id)" } else { "PRIMARY KEY (id)" };
         format!(
-            "CREATE TABLE {name}(id {id}, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+            "CREATE TABLE {name}(id {integer} NOT NULL{auto_inc}, k {integer} DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
              pad CHAR(60) DEFAULT '' NOT NULL, {key}) ENGINE = {engine} COMMENT = '{LOADING}'",
             name = self.name(table),
             engine = self.options.mysql_storage_engine,
@@ -103,13 +105,14 @@ impl Schema {
 
     /// Writes an INSERT of rows from `first` on, at most up to `last`, into `sql`. Returns the first id that did
     /// not fit.
-    pub fn insert(&self, table: u32, first: u32, last: u32, sql: &mut Vec<u8>) -> u32 {
-        let keys = Keys::Uniform { rows: self.rows() };
+    pub fn insert(&self, table: u32, first: u64, last: u64, sql: &mut Vec<u8>) -> u64 {
+        // Always uniform: what is stored must not depend on which rows will be asked for.
+        let keys = Keys::new(&Distribution::Uniform, 1, self.rows());
         let mut text = String::with_capacity(INSERT_BYTES);
         let _ = write!(text, "INSERT INTO {} (id, k, c, pad) VALUES", self.name(table));
         let mut next = first;
         while next <= last && text.len() < INSERT_BYTES - 256 {
-            let row = row(self.seed, table, next, keys);
+            let row = row(self.seed, table, next, &keys);
             let comma = if next == first { "" } else { "," };
             let [c, pad] =
                 [row.c.as_slice(), row.pad.as_slice()].map(|bytes| str::from_utf8(bytes).expect("digits"));
@@ -138,6 +141,13 @@ mod tests {
             statements += 1;
         }
         assert_eq!((rows, statements), (6000, 3));
+    }
+
+    #[test]
+    fn ids_get_wider_when_rows_need_it() {
+        let create = |table_size| Schema::new(&OltpOptions { table_size, ..Default::default() }, 1).create(1);
+        assert!(create(i32::MAX as u64).contains("id INTEGER NOT NULL AUTO_INCREMENT"));
+        assert!(create(i32::MAX as u64 + 1).contains("id BIGINT NOT NULL AUTO_INCREMENT"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Source: the client/server protocol chapters of the MariaDB Knowledge Base and of the MySQL internals manual.
 
+use std::io::Write;
+
 use crate::Value;
 
 const COM_QUIT: u8 = 0x01;
@@ -36,6 +38,43 @@ pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
         out.push(COM_QUERY);
         out.extend_from_slice(sql);
     });
+}
+
+/// Runs a statement given as text with a `?` for each of `values`, which are put in as literals.
+///
+/// Strings are quoted and escaped as the server reads them with backslash escapes on, which is its default.
+///
+/// # Panics
+/// When there are fewer values than placeholders: the workload has counted both.
+pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
+    packet(out, 0, |out| {
+        out.push(COM_QUERY);
+        let mut pieces = template.split('?');
+        out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
+        let mut values = values.iter();
+        for piece in pieces {
+            literal(out, values.next().expect("a value for each placeholder"));
+            out.extend_from_slice(piece.as_bytes());
+        }
+    });
+}
+
+fn literal(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Int(number) => {
+            let _ = write!(out, "{number}"); // Writing to a Vec cannot fail.
+        }
+        Value::Text(text) => {
+            out.push(b'\'');
+            for &byte in text {
+                if matches!(byte, b'\'' | b'\\' | 0) {
+                    out.push(b'\\');
+                }
+                out.push(if byte == 0 { b'0' } else { byte });
+            }
+            out.push(b'\'');
+        }
+    }
 }
 
 /// Prepares a statement.
@@ -108,6 +147,14 @@ mod tests {
         let mut out = Vec::new();
         query(&mut out, b"DO 1");
         assert_eq!(out, b"\x05\x00\x00\x00\x03DO 1");
+    }
+
+    #[test]
+    fn values_are_put_in_as_literals() {
+        let mut out = Vec::new();
+        let values = [Value::Text(b"it's \\ \0".to_vec()), Value::Int(-7)];
+        query_with(&mut out, "UPDATE t SET c=? WHERE id=?", &values);
+        assert_eq!(&out[5..], b"UPDATE t SET c='it\\'s \\\\ \\0' WHERE id=-7");
     }
 
     #[test]

@@ -129,6 +129,12 @@ impl Connection for MysqlConnection {
         Ok(self.ask(Expect::Result).await?.outcome)
     }
 
+    async fn execute_text(&mut self, template: &str, values: &[Value]) -> Result<Outcome, WireError> {
+        self.out.clear();
+        message::query_with(&mut self.out, template, values);
+        Ok(self.ask(Expect::Result).await?.outcome)
+    }
+
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
