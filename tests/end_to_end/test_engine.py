@@ -121,6 +121,78 @@ def test_every_statement_keeps_its_contract(server: Server) -> None:
             assert stats["off_contract"] == 0, (kind, stats)
 
 
+SINGLE = {
+    "oltp_point_select": "Com_select",
+    "oltp_update_index": "Com_update",
+    "oltp_update_non_index": "Com_update",
+    "oltp_delete": "Com_delete",
+    "oltp_insert": "Com_insert",
+    "select_random_points": "Com_select",
+    "select_random_ranges": "Com_select",
+}
+
+
+@pytest.mark.parametrize("mode", ["prepared", "text"])
+@pytest.mark.parametrize("name", SINGLE)
+def test_workloads_of_one_statement_send_that_statement(server: Server, name: str, mode: str) -> None:
+    before = server.status()
+    options = {"tables": TABLES, "table_size": ROWS}
+    workload = {"name": name, "options": options, "statements": mode}
+    phases = {"measure_us": 300_000}
+    result, _ = engine("run", server, workload=workload, phases=phases, seed=100 + list(SINGLE).index(name))
+    after = server.status()
+    _load_anew(server)
+    assert result.done, result.failure()
+    assert result.end is not None
+    events = result.end["phases"]["measure"]["events"]
+    assert events > 50
+    sent = {key: int(after[key]) - int(before[key]) for key in (SINGLE[name], "Com_stmt_execute")}
+    # One more may have been in flight at the end.
+    assert sent[SINGLE[name]] - events in (0, 1)
+    text = mode == "text" or name == "oltp_insert"
+    assert sent["Com_stmt_execute"] == (0 if text else sent[SINGLE[name]])
+
+
+def _load_anew(server: Server) -> None:
+    for command in ("cleanup", "prepare"):
+        result, _ = engine(command, server)
+        assert result.done, result.failure()
+
+
+def test_text_and_prepared_statements_do_the_same_work(server: Server) -> None:
+    rows = []
+    for mode in ("prepared", "text"):
+        _load_anew(server)
+        options = {"tables": TABLES, "table_size": ROWS}
+        workload = {"name": "oltp_read_write", "options": options, "statements": mode}
+        _, records = engine("run", server, workload=workload)
+        windows = [record["data"]["kinds"] for record in records if record["type"] == "statements"]
+        assert all(stats["off_contract"] == 0 for kinds in windows for stats in kinds.values())
+        rows.append({kind for kinds in windows for kind in kinds})
+    assert rows[0] == rows[1]
+
+
+def test_hot_keys_are_hot_on_the_server(server: Server) -> None:
+    _load_anew(server)
+    schema = server.address().database
+    keys = {"zipfian": {"exponent": 1.2}}
+    options = {"tables": 1, "table_size": ROWS}
+    workload = {"name": "oltp_update_index", "options": options, "keys": keys}
+    query = f"SELECT SUM(k), SUM(IF(id <= 20, k, 0)) FROM {schema}.sbtest1"
+    ((all_before, hot_before),) = server.query(query)
+    result, _ = engine("run", server, workload=workload)
+    ((all_after, hot_after),) = server.query(query)
+    _load_anew(server)
+    assert result.done, result.failure()
+    # Each update adds 1 to k. Of 2,000 ids the first 20 get 66.6 % of Zipf's draws with exponent 1.2.
+    weights = [id_**-1.2 for id_ in range(1, ROWS + 1)]
+    expected = sum(weights[:20]) / sum(weights)
+    share = float(hot_after - hot_before) / float(all_after - all_before)
+    updates = float(all_after - all_before)
+    assert updates > 200
+    assert abs(share - expected) < 4 * (expected * (1 - expected) / updates) ** 0.5
+
+
 def checksums(server: Server, tables: int) -> list[Any]:
     """CHECKSUM TABLE of sbtest1 to sbtestN."""
     schema = server.address().database

@@ -160,7 +160,7 @@ def _hello(trial: Trial, plan: Experiment, warmup_us: int, measure_us: int) -> d
         "unix_us": 1_700_000_000_000_000,
         "plan": {
             "schema": 1,
-            "workload": {"name": trial.workload, "options": plan.workload(trial.workload).options()},
+            "workload": plan.workload(trial.workload).plan(),
             "load": {
                 "connections": trial.point.connections,
                 "shape": "closed" if rate is None else {"poisson": {"rate_per_s": rate}},
@@ -169,7 +169,8 @@ def _hello(trial: Trial, plan: Experiment, warmup_us: int, measure_us: int) -> d
             "client": {"workers": 1, "scheduling": "normal"},
         },
         "statements": [
-            {"kind": kind, "sql": "…", "per_event": per_event, "prepared": True} for kind, per_event in kinds
+            {"kind": kind, "sql": "…", "per_event": per_event, "per_connection": 1, "prepared": True}
+            for kind, per_event in kinds
         ],
     }
 

@@ -29,11 +29,10 @@ def test_statements_of_a_connection(workload: Workload, expected: int) -> None:
 
 def test_statements_as_the_engine_counts_them() -> None:
     hello = {
-        "plan": {"workload": {"options": {"tables": 10}}},
         "statements": [
-            {"kind": "begin", "sql": "BEGIN", "prepared": False},
-            {"kind": "point_select", "sql": "SELECT c FROM sbtest1 WHERE id=?", "prepared": True},
-            {"kind": "commit", "sql": "COMMIT", "prepared": True},
+            {"kind": "begin", "per_connection": 1, "prepared": False},
+            {"kind": "point_select", "per_connection": 10, "prepared": True},
+            {"kind": "commit", "per_connection": 1, "prepared": True},
         ],
     }
     assert statements.per_connection_of(hello) == 11

@@ -11,8 +11,16 @@ from typing import Any
 
 from dbdyno.experiment.model import Workload
 
-# Names the table in the SQL of a `hello` record, which is that of the first table.
-_FIRST_TABLE = "sbtest1"
+# Workloads of one statement: how many kinds they prepare, and whether over every table or the first only.
+_SINGLE = {
+    "oltp_point_select": (1, True),
+    "oltp_update_index": (1, True),
+    "oltp_update_non_index": (1, True),
+    "oltp_delete": (1, True),
+    "oltp_insert": (0, True),  # Always sent as text.
+    "select_random_points": (1, False),
+    "select_random_ranges": (1, False),
+}
 
 
 def per_connection(workload: Workload) -> int:
@@ -20,28 +28,23 @@ def per_connection(workload: Workload) -> int:
 
     BEGIN and COMMIT are counted as two; MySQL refuses to prepare BEGIN, so there it is one less.
     """
-    reads = workload.name in ("oltp_read_write", "oltp_read_only")
-    writes = workload.name in ("oltp_read_write", "oltp_write_only")
-    ranges = (
-        workload.simple_ranges,
-        workload.sum_ranges,
-        workload.order_ranges,
-        workload.distinct_ranges,
-    )
-    kinds = int(workload.name == "oltp_point_select" or (reads and workload.point_selects > 0))
-    kinds += sum(count > 0 for count in ranges) if reads and workload.range_selects else 0
-    if writes:
-        kinds += int(workload.index_updates > 0) + int(workload.non_index_updates > 0)
-        kinds += 2 * int(workload.delete_inserts > 0)
-    in_transaction = workload.name != "oltp_point_select" and not workload.skip_trx
-    return kinds * workload.tables + (2 if in_transaction else 0)
+    if workload.statements == "text":
+        return 0
+    if workload.name in _SINGLE:
+        kinds, every_table = _SINGLE[workload.name]
+        return kinds * (workload.tables if every_table else 1)
+    counts: list[int] = []
+    if workload.name in ("oltp_read_write", "oltp_read_only"):
+        counts.append(workload.point_selects)
+        if workload.range_selects:
+            counts += [workload.simple_ranges, workload.sum_ranges]
+            counts += [workload.order_ranges, workload.distinct_ranges]
+    if workload.name in ("oltp_read_write", "oltp_write_only"):
+        counts += [workload.index_updates, workload.non_index_updates]
+        counts += [workload.delete_inserts, workload.delete_inserts]
+    return sum(count > 0 for count in counts) * workload.tables + (0 if workload.skip_trx else 2)
 
 
 def per_connection_of(hello: Mapping[str, Any]) -> int:
     """The same from the data of the engine's `hello` record, which is what it will really do."""
-    tables = int(hello["plan"]["workload"]["options"]["tables"])
-    return sum(
-        tables if _FIRST_TABLE in str(statement["sql"]) else 1
-        for statement in hello["statements"]
-        if statement["prepared"]
-    )
+    return sum(int(kind["per_connection"]) for kind in hello["statements"] if kind["prepared"])

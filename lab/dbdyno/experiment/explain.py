@@ -12,6 +12,7 @@ from dbdyno.experiment.model import (
     Client,
     Design,
     Experiment,
+    Keys,
     Load,
     ServerSpec,
     Variant,
@@ -24,6 +25,7 @@ _SECTION = {"workloads": "workload", "variants": "variant"}
 _KEY = {"duration_s": "duration", "warmup_s": "warmup"}
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": Workload,
+    "workload.keys": Keys,
     "load": Load,
     "design": Design,
     "client": Client,

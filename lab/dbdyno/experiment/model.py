@@ -13,14 +13,26 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from dbdyno.experiment.cpus import parse_cpus
 
-WorkloadName = Literal["oltp_read_write", "oltp_read_only", "oltp_write_only", "oltp_point_select"]
+WorkloadName = Literal[
+    "oltp_read_write",
+    "oltp_read_only",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_delete",
+    "oltp_insert",
+    "select_random_points",
+    "select_random_ranges",
+]
 State = Literal["preserve", "restart", "reset", "restore"]
 
 # The engine's own limits (`limits` in engine/door/src/plan.rs): a file is refused before anything starts.
 CONNECTIONS_MAX = 65_535
 WORKERS_MAX = 64
 TABLES_MAX = 100_000
-TABLE_SIZE_MAX = 2**31 - 1
+TABLE_SIZE_MAX = 2**40
+PARAMETERS_MAX = 65_535
 DURATION_S_MAX = 86_400.0
 RATE_MAX = 1e7
 
@@ -54,6 +66,33 @@ class Point(Model):
         return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
 
 
+class Keys(Model):
+    """Which rows are asked for: sysbench's distributions, with its parameters and their defaults."""
+
+    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
+    # Uniform numbers whose mean is the bell of gaussian and special.
+    iterations: int = Field(default=12, ge=1, le=1000)
+    # Width of special's hot band, in percent of the rows, and its share of the draws in percent.
+    percent: int = Field(default=1, ge=0, le=100)
+    hot_percent: int = Field(default=75, ge=0, le=100)
+    h: float = Field(default=0.2, gt=0, lt=1)
+    exponent: float = Field(default=0.8, ge=0, le=100)
+
+    def plan(self) -> str | dict[str, Any]:
+        """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
+        names = _KEY_PARAMETERS[self.distribution]
+        return {self.distribution: {name: getattr(self, name) for name in names}} if names else "uniform"
+
+
+_KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "uniform": (),
+    "gaussian": ("iterations",),
+    "special": ("iterations", "percent", "hot_percent"),
+    "pareto": ("h",),
+    "zipfian": ("exponent",),
+}
+
+
 class Workload(Model):
     """The transaction that is repeated: sysbench's OLTP family, with sysbench's option names and defaults."""
 
@@ -69,16 +108,36 @@ class Workload(Model):
     index_updates: Count = 1
     non_index_updates: Count = 1
     delete_inserts: Count = 1
+    random_points: int = Field(default=10, ge=1, le=PARAMETERS_MAX)
+    number_of_ranges: int = Field(default=10, ge=1, le=PARAMETERS_MAX // 2)
+    delta: Count = 5
     range_selects: bool = True
     auto_inc: bool = True
     skip_trx: bool = False
     secondary: bool = False
     create_secondary: bool = True
     mysql_storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+    keys: Keys = Field(default_factory=Keys)
+    statements: Literal["prepared", "text"] = "prepared"
 
-    def options(self) -> dict[str, Any]:
-        """The `workload.options` of an engine plan."""
-        return self.model_dump(exclude={"name"})
+    @field_validator("keys", mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"distribution": value} if isinstance(value, str) else value
+
+    @property
+    def changes_row_count(self) -> bool:
+        """Whether the tables hold other rows after a run than before it, by what the workload is."""
+        return self.name in ("oltp_delete", "oltp_insert")
+
+    def plan(self) -> dict[str, Any]:
+        """The `workload` of an engine plan."""
+        return {
+            "name": self.name,
+            "options": self.model_dump(exclude={"name", "keys", "statements"}),
+            "keys": self.keys.plan(),
+            "statements": self.statements,
+        }
 
 
 class Load(Model):

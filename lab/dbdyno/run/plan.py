@@ -38,7 +38,7 @@ def plan(
     asked: dict[str, Any] = {
         "schema": SCHEMA_VERSION,
         "target": dict(target),
-        "workload": {"name": workload.name, "options": workload.options()},
+        "workload": workload.plan(),
         "load": {"connections": chosen.connections, "shape": _shape(experiment, chosen)},
         "phases": {
             "warmup_us": round(load.warmup_allowance_s() * US),

@@ -119,7 +119,7 @@ class Snapshots:
     def _made_of(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
         wanted = declared(variant)
         product = wanted.product
-        options = workload.options()
+        options = workload.plan()["options"]
         return {
             "format": FORMAT,
             "dbdyno": dbdyno.__version__,
