@@ -41,7 +41,7 @@ test: check packages-servers ## check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end
 
 bench: build packages-servers packages-bench ## dbdyno against its peers, side by side
-	@for script in benchmarks/*.py; do $(BIN)/python "$$script"; done
+	@$(BIN)/python benchmarks/engine_vs_sysbench.py --output benchmarks/results.md
 
 docs: build ## write the schemas, which are generated from the code
 	@$(ENGINE) schema plan >schema/plan.schema.json
