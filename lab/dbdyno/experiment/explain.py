@@ -32,6 +32,8 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant": Variant,
     "variant.server": ServerSpec,
 }
+# The kind of server that only a command's --target makes.
+NOT_IN_A_FILE = ("remote",)
 # What each kind of type error asks for.
 _WANTED = {
     "string_type": "text in quotes",
@@ -122,7 +124,7 @@ def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
             model = next(
                 (inner for inner in (annotation, *get_args(annotation)) if _is_model(inner)), annotation
             )
-    choices = _choices(model)
+    choices = [choice for choice in _choices(model) if choice not in NOT_IN_A_FILE]
     return Fault(key, value, "there is no such choice", did_you_mean(str(value), choices))
 
 

@@ -90,7 +90,6 @@ class LocalServer(Server):
         _alive.add(self)
 
     # --- data
-    # -------------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
         """A full copy of the snapshot, or an empty data directory. The server is killed if it still runs."""
@@ -141,7 +140,6 @@ class LocalServer(Server):
         self._place.data.rename(target)
 
     # --- life
-    # -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start it and wait until it answers; then run the variant's `init_sql`. Restores first where no data
@@ -255,7 +253,6 @@ class LocalServer(Server):
             self._workspace.discard(self._place.directory)
 
     # --- questions
-    # --------------------------------------------------------------------------------------------
 
     def address(self) -> Address:
         """The load's account has all rights on its own schema and none beyond."""
