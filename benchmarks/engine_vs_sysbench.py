@@ -82,7 +82,7 @@ class Peers:
 
 @contextmanager
 def peers(scratch: Path, setting: Setting, *, apart: bool) -> Iterator[Peers]:
-    """Both sides and a private server; `apart` holds the server to the first CPU, the clients to the others."""
+    """Both sides and a private server; `apart` holds it to the first CPU and the clients to the others."""
     cpus = sorted(os.sched_getaffinity(0))
     spec = ServerSpec(variables=VARIABLES, cpus=str(cpus[0]) if apart else None)
     workspace = Workspace.open(scratch)
