@@ -222,6 +222,7 @@ def _totals(parts: list[dict[str, Any]]) -> dict[str, Any]:
             "failed": 0,
             "dropped": 0,
             "unfinished": 0,
+            "unfinished_us": 0,
         },
         "latency_us": [[lower, count] for lower, count in sorted(histogram.items())],
         "latency_sum_us": sum(part["latency_sum_us"] for part in parts),

@@ -123,7 +123,7 @@ def test_numbers_that_contradict_themselves_stop_the_comparison(
     assert verdict["comparisons"][0]["curve"]["verdict"] == "not-comparable"
 
 
-def test_littles_law_allows_for_the_edges_and_no_more(tmp_path: Path) -> None:
+def test_littles_law_allows_for_three_percent_and_no_more(tmp_path: Path) -> None:
     def nearly(factor: float) -> Spoil:
         return spoiled(lambda records: totals(records).update(latency_sum_us=10 * 4 * SECOND * factor))
 
@@ -132,6 +132,16 @@ def test_littles_law_allows_for_the_edges_and_no_more(tmp_path: Path) -> None:
     assert [c["code"] for c in checks(tmp_path / "3", Making(connections=(10,), spoil=nearly(1.05)))] == [
         "R03"
     ]
+
+
+def test_littles_law_knows_a_stall_at_the_end(tmp_path: Path) -> None:
+    def stalled(records: Records) -> None:
+        # The last 0.4 s of 4 s ended no transaction: all ten connections were under way for as long.
+        measure = totals(records)
+        measure["latency_sum_us"] -= 10 * 400_000
+        measure["accounting"]["unfinished_us"] = 10 * 400_000
+
+    assert checks(tmp_path, Making(connections=(10,), spoil=spoiled(stalled))) == []
 
 
 class TestAutomaticWarmUp:

@@ -146,6 +146,20 @@ fn an_open_loop_above_capacity_counts_what_is_left() {
 }
 
 #[test]
+fn littles_law_holds_to_the_edges() {
+    // Some 17 events per connection and phase: without the events under way at the edges it would be off by 6 %.
+    let mut plan = with("target", json!({"protocol": "null", "answer_us": 20_000}));
+    plan["workload"]["name"] = json!("oltp_point_select");
+    let records = run(&plan);
+    let Some(Record::End(end)) = records.last() else { unreachable!() };
+    let (before, measure) = (&end.phases[&PhaseName::Warmup], &end.phases[&PhaseName::Measure]);
+    let inside_us = measure.latency_sum_us - before.accounting.unfinished_us as f64
+        + measure.accounting.unfinished_us as f64;
+    let busy = inside_us / (measure.end_us - measure.start_us) as f64;
+    assert!((busy - 8.0).abs() < 0.08, "{busy}");
+}
+
+#[test]
 fn all_faults_of_a_plan_come_at_once() {
     let mut plan = with("load", json!({"connections": 0}));
     plan["client"] = json!({"workers": 1000});

@@ -337,4 +337,7 @@ pub struct Accounting {
     pub dropped: u64,
     /// In flight or waiting when the phase ended.
     pub unfinished: u64,
+    /// How long these had been due by then, all together. With it Little's law holds exactly at both edges of a
+    /// phase, whatever stalls there were.
+    pub unfinished_us: u64,
 }

@@ -119,8 +119,16 @@ impl Desk {
         self.settled(now).gauge.other_statement(now);
     }
 
-    pub(crate) fn error(&self, now: Nanos, code: &str, retried: bool) {
-        self.settled(now).gauge.error(now, code, retried);
+    pub(crate) fn error(&self, now: Nanos, code: &str) {
+        self.settled(now).gauge.error(now, code);
+    }
+
+    pub(crate) fn retry(&self, now: Nanos) {
+        self.settled(now).gauge.retry(now);
+    }
+
+    pub(crate) fn failed(&self, now: Nanos, due: Nanos) {
+        self.settled(now).gauge.failed(now, due);
     }
 
     /// Tells the conductor that this run cannot go on.

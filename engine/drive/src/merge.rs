@@ -157,7 +157,7 @@ impl Merge {
             .filter_map(|(phase, totals)| Some((phase, totals, self.accounting.get(phase)?)));
         complete
             .map(|(&phase, (start, end, totals), accounting)| {
-                let Accounting { due, done, failed, dropped, unfinished } = *accounting;
+                let Accounting { due, done, failed, dropped, unfinished, .. } = *accounting;
                 assert_eq!(due, done + failed + dropped + unfinished, "{phase:?}: {accounting:?}");
                 assert_eq!(done, totals.counts.events, "{phase:?}: the sum of the intervals");
                 assert_eq!(done, totals.latency.buckets.count(), "{phase:?}: the latency histogram");

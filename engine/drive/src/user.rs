@@ -66,10 +66,12 @@ impl<C: Connection> User<C> {
             let now = self.desk.now();
             let code = failure::code(&error);
             let retried = error.code().is_some_and(|code| self.script.retry_codes.contains(&code));
-            self.desk.error(now, &code.to_string(), retried);
+            self.desk.error(now, &code.to_string());
             if !retried {
+                self.desk.failed(now, due);
                 return Err(failure::working(&error, &self.last_sql()));
             }
+            self.desk.retry(now);
             // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
             self.connection.query(b"ROLLBACK").await.map_err(|error| failure::working(&error, "ROLLBACK"))?;
             sent = self.desk.now();

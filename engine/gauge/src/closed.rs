@@ -147,12 +147,13 @@ fn add_errors(errors: &mut BTreeMap<String, u64>, other: &BTreeMap<String, u64>)
 }
 
 fn add_accounting(accounting: &mut Accounting, other: &Accounting) {
-    let Accounting { due, done, failed, dropped, unfinished } = other;
+    let Accounting { due, done, failed, dropped, unfinished, unfinished_us } = other;
     accounting.due += due;
     accounting.done += done;
     accounting.failed += failed;
     accounting.dropped += dropped;
     accounting.unfinished += unfinished;
+    accounting.unfinished_us += unfinished_us;
 }
 
 /// Totals of a phase, built from its intervals.

@@ -63,6 +63,8 @@ pub struct Gauge {
     service: Option<Histogram>,
     kinds: Vec<KindGauge>,
     accounting: Accounting,
+    /// Sum of the due times of all events that have not ended.
+    outstanding_due: u128,
     closed: Vec<(Nanos, Closed)>,
 }
 
@@ -81,6 +83,7 @@ impl Gauge {
             service: open_loop.then(Histogram::default),
             kinds: vec![KindGauge::default(); kinds],
             accounting: Accounting::default(),
+            outstanding_due: 0,
             closed: Vec::new(),
         }
     }
@@ -100,6 +103,7 @@ impl Gauge {
         self.advance(now);
         if self.bound.is_some() {
             self.accounting.due += 1;
+            self.outstanding_due += u128::from(now);
         }
     }
 
@@ -112,6 +116,7 @@ impl Gauge {
         self.counts.events += 1;
         self.tick_events += 1;
         self.accounting.done += 1;
+        self.outstanding_due -= u128::from(event.due);
         self.latency.record_ns(event.end - event.due);
         if let Some(service) = &mut self.service {
             service.record_ns(event.end - event.start);
@@ -157,17 +162,28 @@ impl Gauge {
         }
     }
 
-    /// The server answered with an error. `retried` tells whether the event starts anew.
-    pub fn error(&mut self, now: Nanos, code: &str, retried: bool) {
+    /// The server answered with an error.
+    pub fn error(&mut self, now: Nanos, code: &str) {
         self.advance(now);
-        if self.bound.is_none() {
-            return;
+        if self.bound.is_some() {
+            *self.counts.errors.entry(code.to_owned()).or_default() += 1;
         }
-        *self.counts.errors.entry(code.to_owned()).or_default() += 1;
-        if retried {
+    }
+
+    /// An event starts anew after an error.
+    pub fn retry(&mut self, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
             self.counts.retries += 1;
-        } else {
+        }
+    }
+
+    /// An event that was due at `due` was given up.
+    pub fn failed(&mut self, now: Nanos, due: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
             self.accounting.failed += 1;
+            self.outstanding_due -= u128::from(due);
         }
     }
 
@@ -197,7 +213,7 @@ impl Gauge {
             tick_events: std::mem::take(&mut self.tick_events),
             interval: bound.interval.then(|| self.close_interval(bound)),
             window: bound.window.then(|| self.close_window(bound)),
-            accounting: bound.phase_end.then(|| self.close_accounting()),
+            accounting: bound.phase_end.then(|| self.close_accounting(bound.at)),
         };
         self.tick_start = bound.at;
         self.closed.push((bound.at, closed));
@@ -230,11 +246,13 @@ impl Gauge {
     }
 
     /// What is neither done nor given up is unfinished, and due again in the next phase.
-    fn close_accounting(&mut self) -> Accounting {
+    fn close_accounting(&mut self, at: Nanos) -> Accounting {
         let mut accounting = std::mem::take(&mut self.accounting);
         let ended = accounting.done + accounting.failed + accounting.dropped;
         assert!(ended <= accounting.due, "more events ended than were due: {accounting:?}");
         accounting.unfinished = accounting.due - ended;
+        let waited = u128::from(accounting.unfinished) * u128::from(at) - self.outstanding_due;
+        accounting.unfinished_us = (waited / 1000) as u64;
         self.accounting.due = accounting.unfinished;
         accounting
     }
@@ -294,8 +312,12 @@ mod tests {
         gauge.advance(400 * MS);
         let accounting: Vec<_> =
             gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.accounting).collect();
-        assert_eq!(accounting[0], Accounting { due: 4, done: 1, unfinished: 3, ..Default::default() });
-        assert_eq!(accounting[1], Accounting { due: 4, done: 1, unfinished: 3, ..Default::default() });
+        // Due at 20, 30 and 90 of 100 ms; then at 30, 90 and 150 of 400 ms.
+        let waited_us = [80_000 + 70_000 + 10_000, 370_000 + 310_000 + 250_000];
+        for (accounting, unfinished_us) in accounting.iter().zip(waited_us) {
+            let expected = Accounting { due: 4, done: 1, unfinished: 3, unfinished_us, ..Default::default() };
+            assert_eq!(*accounting, expected);
+        }
     }
 
     #[test]

@@ -88,12 +88,12 @@ def _little(recording: Recording) -> Iterator[str]:
         return
     length_us = measure["end_us"] - measure["start_us"]
     connections = int(recording.hello["plan"]["load"]["connections"])
-    busy = float(measure["latency_sum_us"]) / length_us
-    # A transaction counts in full in the phase in which it ends, so the two edges need not cancel: each may
-    # hide the longest transaction, or a pause of the generator that every connection sat through.
-    pauses = (i["generator"]["lag_us_max"] for i in recording.intervals if i["phase"] == "measure")
-    edge = max(float(measure["latency_max_us"] or 0.0), *map(float, pauses), 0.0) / length_us
-    if abs(busy - connections) > connections * (LITTLE_TOLERANCE + edge):
+    # A transaction counts in full in the phase in which it ends: what those under way at the beginning had
+    # behind them lies outside, and what those under way at the end had behind them is missing.
+    before = (recording.end or {})["phases"].get("warmup", {}).get("accounting", {}).get("unfinished_us", 0)
+    inside_us = float(measure["latency_sum_us"]) - before + measure["accounting"]["unfinished_us"]
+    busy = inside_us / length_us
+    if abs(busy - connections) > connections * LITTLE_TOLERANCE:
         yield f"throughput times mean latency is {busy:.2f}, and there were {connections} connections"
 
 
