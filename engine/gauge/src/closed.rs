@@ -70,21 +70,18 @@ impl Closed {
     /// Adds what another worker counted in the same span.
     pub fn merge(&mut self, other: Closed) {
         self.tick_events += other.tick_events;
-        match (&mut self.interval, other.interval) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs),
-            (mine @ None, theirs) => *mine = theirs,
-            (Some(_), None) => {}
-        }
-        match (&mut self.window, other.window) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs),
-            (mine @ None, theirs) => *mine = theirs,
-            (Some(_), None) => {}
-        }
-        match (&mut self.accounting, other.accounting) {
-            (Some(mine), Some(theirs)) => add_accounting(mine, &theirs),
-            (mine @ None, theirs) => *mine = theirs,
-            (Some(_), None) => {}
-        }
+        join(&mut self.interval, other.interval, |mine, theirs| mine.merge(&theirs));
+        join(&mut self.window, other.window, |mine, theirs| mine.merge(&theirs));
+        join(&mut self.accounting, other.accounting, |mine, theirs| add_accounting(mine, &theirs));
+    }
+}
+
+/// Adds `theirs` to `mine`, where both are there; otherwise keeps the one that is.
+fn join<T>(mine: &mut Option<T>, theirs: Option<T>, add: impl FnOnce(&mut T, T)) {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => add(mine, theirs),
+        (mine @ None, theirs) => *mine = theirs,
+        (Some(_), None) => {}
     }
 }
 
