@@ -122,3 +122,13 @@ def left_running(results: Path) -> list[str]:
         if process.info["status"] != psutil.STATUS_ZOMBIE and (engine or server):
             found.append(" ".join(words))
     return found
+
+
+def refused(answer: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """It ended with that code and said these words on standard error, and no result and no traceback."""
+    assert answer.returncode == code, answer.stderr
+    assert answer.stdout == ""
+    assert "Traceback" not in answer.stderr
+    assert "a fault of dbdyno itself" not in answer.stderr
+    for word in words:
+        assert word in answer.stderr

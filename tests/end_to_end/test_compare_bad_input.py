@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.comparing import Comparing, environment, left_running
+from tests.end_to_end.comparing import Comparing, environment, left_running, refused
 
 BLOCKS_1 = ("--set", "design.blocks=1", "--no-report")
 
@@ -26,16 +26,6 @@ def comparing(results: Path) -> Comparing:
 def _nothing_remains(results: Path) -> Iterator[None]:
     yield
     assert left_running(results) == []
-
-
-def refused(answer: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """It ended with that code and said these words on standard error, and no result and no traceback."""
-    assert answer.returncode == code, answer.stderr
-    assert answer.stdout == ""
-    assert "Traceback" not in answer.stderr
-    assert "a fault of dbdyno itself" not in answer.stderr
-    for word in words:
-        assert word in answer.stderr
 
 
 def test_a_file_with_faults_lists_them_all(comparing: Comparing) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.comparing import environment
+from tests.end_to_end.comparing import environment, refused
 
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Address
@@ -117,16 +117,6 @@ def rows(stdout: str) -> list[dict[str, float]]:
         {name: float(cell.removesuffix("s")) for name, cell in zip(header.split(), line.split(), strict=True)}
         for line in lines
     ]
-
-
-def refused(answer: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """It ended with that code, printed no table and no traceback, and said these words."""
-    assert answer.returncode == code, answer.stderr
-    assert answer.stdout == ""
-    assert "Traceback" not in answer.stderr
-    assert "a fault of dbdyno itself" not in answer.stderr
-    for word in words:
-        assert word in answer.stderr
 
 
 def test_a_sweep_prints_the_table_and_leaves_nothing(running: Running) -> None:

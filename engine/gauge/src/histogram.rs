@@ -46,11 +46,6 @@ impl Histogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
-    /// Number of values counted.
-    pub fn count(&self) -> u64 {
-        self.hdr.len()
-    }
-
     /// Hands over what was counted and begins anew.
     pub fn take(&mut self) -> Taken {
         if self.hdr.is_empty() {

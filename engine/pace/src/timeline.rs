@@ -65,11 +65,6 @@ impl Timeline {
         Self { phases: spans, tick, interval, window }
     }
 
-    /// All phases in order.
-    pub fn phases(&self) -> &[PhaseSpan] {
-        &self.phases
-    }
-
     /// First instant after the last phase.
     pub fn end(&self) -> Nanos {
         self.phases.last().map_or(0, |phase| phase.end)
