@@ -16,7 +16,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
 
-.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-bench FORCE
+.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-bench mysql FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -37,7 +37,7 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit
 
-test: check packages-servers ## check, then the end-to-end tests on real servers
+test: check packages-servers mysql ## check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end
 
 bench: build packages-servers packages-bench ## dbdyno against its peers, side by side
@@ -51,7 +51,7 @@ lock: ## choose new versions of the Python packages
 	@scripts/lock --upgrade
 
 clean: ## remove what was built, keep the results
-	rm -rf .venv .stamps target
+	rm -rf .venv .stamps .servers target
 
 # Cargo's fingerprints decide what is compiled; the binary is replaced only when it differs.
 $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
@@ -78,6 +78,10 @@ rust-toolchain:
 
 packages-servers:
 	@scripts/debian-packages servers
+
+# MariaDB is a package of every distribution; a current MySQL is not, and is unpacked for the tests alone.
+mysql:
+	@scripts/mysql-root .servers/mysql-9.7
 
 packages-bench:
 	@scripts/debian-packages bench

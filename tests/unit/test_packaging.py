@@ -135,6 +135,46 @@ def test_root_installs_what_is_missing_and_nothing_else(
     assert calls.read_text().splitlines() == [install, "update --quiet", install]
 
 
+def test_a_machine_without_debian_is_told_how_to_get_mysql(tools: Path, tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "mysql-root"
+    (tools / "realpath").symlink_to(shutil.which("realpath") or "")
+    place = tmp_path / "mysql"
+    answer = run(script, str(place), path=str(tools))
+    assert answer.returncode == 1
+    assert "there is no apt-get here" in answer.stderr
+    assert f"so that there is {place}/bin/mysqld" in answer.stderr
+    assert not place.exists()
+    # What is there already is taken as it is, and a folder with something else in it is not touched.
+    (place / "bin").mkdir(parents=True)
+    other = run(script, str(place), path=str(tools))
+    assert other.returncode == 1
+    assert f"{place} is there and holds no mysqld" in other.stderr
+    program(place / "bin", "mysqld", "exit 0")
+    assert run(script, str(place), path=str(tools)).returncode == 0
+
+
+def test_apt_without_lists_or_network_says_so(tools: Path, tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "mysql-root"
+    for name in ("realpath", "mkdir", "rm", "flock"):
+        (tools / name).symlink_to(shutil.which(name) or "")
+    program(tools, "dpkg", "exit 0")
+    program(tools, "apt-get", "exit 0")
+    place = tmp_path / "servers" / "mysql"
+    unlisted = run(script, str(place), path=str(tools))
+    assert unlisted.returncode == 1
+    assert "apt knows no Debian mirror here" in unlisted.stderr
+    program(
+        tools,
+        "apt-get",
+        '[[ "$1" == indextargets ]] && echo mirror:/debian/ || { echo "E: no route" >&2; exit 100; }',
+    )
+    unreachable = run(script, str(place), path=str(tools))
+    assert unreachable.returncode == 1
+    assert "E: no route" in unreachable.stderr
+    assert "the lists of unstable could not be fetched" in unreachable.stderr
+    assert not [path for path in place.parent.iterdir() if path.is_dir()], "nothing half done is left"
+
+
 def test_scripts_can_be_run() -> None:
     scripts = [*(ROOT / "scripts").iterdir(), ROOT / ".ci" / "run"]
     assert all(os.access(path, os.X_OK) for path in scripts if path.is_file())
