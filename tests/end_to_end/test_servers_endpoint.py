@@ -41,7 +41,7 @@ def test_the_unix_socket_works_too(mariadb: LocalServer) -> None:
     ) as server:
         server.start()
         assert server.query("SELECT 1") == [(1,)]
-        assert server.address().target("unix")["endpoint"] == {"unix": {"path": address.unix_socket}}
+        assert server.address().target("unix")["endpoints"] == [{"unix": {"path": address.unix_socket}}]
 
 
 def test_a_wrong_password_and_a_wrong_database_are_told(mariadb: LocalServer) -> None:

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{Command, Secret, Target};
 use dbdyno_door::record::EndReason;
-use dbdyno_drive::Control;
+use dbdyno_drive::{Control, Secrets};
 
 /// Reads the plan from the first line of standard input; all its faults come in one message.
 pub(crate) fn read_plan() -> Result<Plan, String> {
@@ -25,8 +25,13 @@ pub(crate) fn read_plan() -> Result<Plan, String> {
     Ok(plan)
 }
 
+/// Everything the target needs that the plan only names.
+pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
+    Ok(Secrets { password: password(plan)? })
+}
+
 /// The target's password, from where the plan says; empty where it names none.
-pub(crate) fn password(plan: &Plan) -> Result<String, String> {
+fn password(plan: &Plan) -> Result<String, String> {
     let Target::Mysql { password, .. } = &plan.target else {
         return Ok(String::new());
     };

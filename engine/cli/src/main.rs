@@ -15,7 +15,7 @@ use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
 use dbdyno_door::Plan;
 use dbdyno_door::plan::Start;
-use dbdyno_drive::{Ended, Inbox, Sink};
+use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
@@ -30,9 +30,9 @@ fn main() -> ExitCode {
 }
 
 /// Reads the plan, does the work, and turns the end into an exit code.
-fn with_plan(work: fn(&Plan, &str, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
-    let (plan, password) = match input::read_plan().and_then(|plan| Ok((input::password(&plan)?, plan))) {
-        Ok((password, plan)) => (plan, password),
+fn with_plan(work: fn(&Plan, &Secrets, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
+    let (plan, secrets) = match input::read_plan().and_then(|plan| Ok((input::secrets(&plan)?, plan))) {
+        Ok((secrets, plan)) => (plan, secrets),
         Err(faults) => {
             eprintln!("dbdyno-engine: {faults}");
             return exit::USAGE.into();
@@ -45,7 +45,7 @@ fn with_plan(work: fn(&Plan, &str, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
     if let Start::OnCommand { .. } = plan.start {
         input::follow_commands(control);
     }
-    let ended = work(&plan, &password, inbox, &mut output::JsonLines::new());
+    let ended = work(&plan, &secrets, inbox, &mut output::JsonLines::new());
     if let Some(failure) = &ended.failure {
         eprintln!("dbdyno-engine: {}", failure.text);
         if let Some(hint) = &failure.hint {

@@ -182,7 +182,7 @@ fn an_unknown_key_is_named() {
 
 #[test]
 fn a_server_that_is_not_there_is_exit_3() {
-    let target = json!({"protocol": "mysql", "endpoint": {"tcp": {"host": "127.0.0.1", "port": 1}},
+    let target = json!({"protocol": "mysql", "endpoints": [{"tcp": {"host": "127.0.0.1", "port": 1}}],
         "user": "u", "database": "d"});
     let output = engine("run", &format!("{}\n", with("target", target)));
     assert_eq!(output.status.code(), Some(3));

@@ -6,13 +6,12 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use dbdyno_door::plan::{Endpoint, Plan, Start, Target};
+use dbdyno_door::plan::{Plan, Start, Target};
 use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Warning};
 use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::Connector;
-use dbdyno_wire::mysql::{Address, MysqlConnector};
 use dbdyno_wire::null::NullConnector;
 use dbdyno_workload::Oltp;
 use tokio::sync::watch;
@@ -21,6 +20,7 @@ use crate::clock::{Clock, unix_us};
 use crate::control::{Inbox, Message};
 use crate::machine;
 use crate::merge::{Complete, Merge};
+use crate::secrets::{Secrets, mysql_connector};
 use crate::worker::{Signal, Worker};
 use crate::{Ended, Sink};
 
@@ -29,37 +29,17 @@ const STOP_AHEAD: Duration = Duration::from_millis(50);
 /// How far ahead a start at once is set, so that every worker is there.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
-/// Runs a plan to its end and writes every record of it. `password` is the target's, already read.
+/// Runs a plan to its end and writes every record of it.
 ///
 /// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
-pub fn run(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
     match &plan.target {
-        Target::Mysql { .. } => conduct(plan, mysql_connector(&plan.target, password), inbox, sink),
+        Target::Mysql { .. } => conduct(plan, mysql_connector(&plan.target, secrets), inbox, sink),
         Target::Null { answer_us } => {
             let answer = Duration::from_micros(*answer_us);
             let rows = plan.workload.options.table_size;
             conduct(plan, NullConnector { answer, rows }, inbox, sink)
         }
-    }
-}
-
-/// The connector of a MySQL target.
-///
-/// # Panics
-/// For another target: the caller has looked.
-pub(crate) fn mysql_connector(target: &Target, password: &str) -> MysqlConnector {
-    let Target::Mysql { endpoint, user, database, connect_timeout_us, .. } = target else {
-        panic!("not a MySQL target: {target:?}");
-    };
-    MysqlConnector {
-        address: match endpoint {
-            Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
-            Endpoint::Unix { path } => Address::Unix(path.into()),
-        },
-        user: user.clone(),
-        password: password.to_owned(),
-        database: database.clone(),
-        timeout: Duration::from_micros(*connect_timeout_us),
     }
 }
 

@@ -16,6 +16,7 @@
 //! - `worker`, `desk`, `user`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader.
+//! - `secrets`: passwords and certificates, as the caller has read them.
 //! - `failure`: errors with a way out.
 
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
@@ -29,6 +30,7 @@ mod failure;
 mod loader;
 mod machine;
 mod merge;
+mod secrets;
 mod timer;
 mod user;
 mod worker;
@@ -37,6 +39,7 @@ pub use clock::unix_us;
 pub use conductor::run;
 pub use control::{Control, Inbox, channel};
 pub use loader::{cleanup, prepare};
+pub use secrets::Secrets;
 
 use dbdyno_door::Record;
 use dbdyno_door::record::{EndReason, Failure};

@@ -18,21 +18,22 @@ use dbdyno_workload::Oltp;
 use dbdyno_workload::schema::{LOADING, MARK, Schema};
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::conductor::{hello, mysql_connector};
+use crate::conductor::hello;
 use crate::control::{Inbox, Message};
 use crate::failure;
 use crate::machine;
+use crate::secrets::{Secrets, mysql_connector};
 use crate::{Ended, Sink};
 
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
 /// place is a conflict, and nothing is changed.
-pub fn prepare(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    with_runtime(plan, password, inbox, sink, |job| Box::pin(async move { job.prepare().await }))
+pub fn prepare(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.prepare().await }))
 }
 
 /// Drops the plan's tables, as far as dbdyno made them.
-pub fn cleanup(plan: &Plan, password: &str, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    with_runtime(plan, password, inbox, sink, |job| Box::pin(async move { job.cleanup().await }))
+pub fn cleanup(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.cleanup().await }))
 }
 
 type Outcome = Result<(), (EndReason, Failure)>;
@@ -64,7 +65,7 @@ struct Job<'a> {
 
 fn with_runtime(
     plan: &Plan,
-    password: &str,
+    secrets: &Secrets,
     inbox: Inbox,
     sink: &mut dyn Sink,
     work: for<'j> fn(&'j Job<'_>) -> Step<'j>,
@@ -77,7 +78,7 @@ fn with_runtime(
         target => {
             let job = Job {
                 schema: Rc::new(Schema::new(&plan.workload.options, plan.seed)),
-                connector: mysql_connector(target, password),
+                connector: mysql_connector(target, secrets),
                 streams: plan.loading.streams,
                 inbox: &inbox,
                 sink: RefCell::new(sink),
@@ -195,7 +196,7 @@ impl Job<'_> {
     }
 
     async fn connect(&self) -> Result<dbdyno_wire::mysql::MysqlConnection, (EndReason, Failure)> {
-        self.connector.connect().await.map_err(|error| failure::connecting(&error))
+        self.connector.connect(0).await.map_err(|error| failure::connecting(&error))
     }
 
     /// Comments of the tables that are there, by name.

@@ -120,23 +120,31 @@ impl<C: Connector> Worker<C> {
         let segment = self.plan.segment;
         let mine = share(self.plan.load.connections, segment.index, segment.count);
         let workers = self.plan.client.workers;
-        let wanted = share(mine, self.index - segment.index * workers, workers) as usize;
+        let wanted = share(mine, self.index - segment.index * workers, workers);
         let statements: Rc<Vec<Statement>> = Rc::new(self.oltp.statements().collect());
         let mut opening = JoinSet::new();
-        let mut open = Vec::with_capacity(wanted);
+        let mut open = Vec::with_capacity(wanted as usize);
         let mut ways = Vec::new();
         let mut started = 0;
-        while open.len() < wanted {
-            while started < wanted && opening.len() < OPENING_MAX {
-                opening.spawn_local(open_one(self.connector.clone(), Rc::clone(&statements)));
+        while open.len() < wanted as usize {
+            while started < u64::from(wanted) && opening.len() < OPENING_MAX {
+                let number = self.number(started);
+                opening.spawn_local(open_one(self.connector.clone(), number, Rc::clone(&statements)));
                 started += 1;
             }
             let joined = opening.join_next().await.expect("connections are being opened");
-            let (connection, its_ways) = joined.expect("opening a connection does not panic")?;
-            open.push(connection);
+            let (number, connection, its_ways) = joined.expect("opening a connection does not panic")?;
+            open.push((number, connection));
             ways = its_ways;
         }
-        Ok((open, ways))
+        // They come as the server answers; each user is to have the connection of its own number.
+        open.sort_unstable_by_key(|&(number, _)| number);
+        Ok((open.into_iter().map(|(_, connection)| connection).collect(), ways))
+    }
+
+    /// Number within the run of this worker's connection `position`, and of the user that has it.
+    fn number(&self, position: u64) -> u64 {
+        position * u64::from(self.count) + u64::from(self.index)
     }
 
     async fn play(self, connections: Vec<C::Connection>, ways: Vec<Way>, start: Instant) -> io::Result<()> {
@@ -152,8 +160,8 @@ impl<C: Connector> Worker<C> {
         let script = Rc::new(Script { oltp: self.oltp, ways, retry_codes: plan.retry.codes.clone() });
 
         let mut users = JoinSet::new();
-        for (number, connection) in connections.into_iter().enumerate() {
-            let index = number as u64 * u64::from(self.count) + u64::from(self.index);
+        for (position, connection) in connections.into_iter().enumerate() {
+            let index = position as u64 * u64::from(self.count) + u64::from(self.index);
             let event = script.oltp.events(Seat { index, count: u64::from(plan.load.connections) });
             users.spawn_local(
                 User { connection, desk: Rc::clone(&desk), script: Rc::clone(&script), event }.play(),
@@ -171,12 +179,13 @@ impl<C: Connector> Worker<C> {
     }
 }
 
-/// Opens one connection and prepares the statements on it.
+/// Opens connection `number` of the run and prepares the statements on it.
 async fn open_one<C: Connector>(
     connector: C,
+    number: u64,
     statements: Rc<Vec<Statement>>,
-) -> Result<(C::Connection, Vec<Way>), WireError> {
-    let mut connection = connector.connect().await?;
+) -> Result<(u64, C::Connection, Vec<Way>), WireError> {
+    let mut connection = connector.connect(number).await?;
     let mut ways = Vec::with_capacity(statements.len());
     let mut prepared = 0;
     for Statement { sql, prepared: wanted } in statements.iter() {
@@ -185,7 +194,7 @@ async fn open_one<C: Connector>(
         prepared += usize::from(matches!(way, Way::Prepared(_)));
         ways.push(way);
     }
-    Ok((connection, ways))
+    Ok((number, connection, ways))
 }
 
 /// Prepares a statement as number `number`; one that the server does not prepare travels as text.

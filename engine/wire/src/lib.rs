@@ -77,8 +77,9 @@ pub trait Connector: Clone + Send + 'static {
     /// What it opens.
     type Connection: Connection;
 
-    /// Opens a connection and logs in.
-    fn connect(&self) -> impl Future<Output = Result<Self::Connection, WireError>>;
+    /// Opens connection `number` of the run and logs in. Connections are numbered over all workers and engines of a
+    /// run, so that they spread evenly over a target's endpoints; one that is opened again keeps its number.
+    fn connect(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
 }
 
 /// One session with a server. At most one statement is under way at a time.

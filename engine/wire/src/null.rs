@@ -68,7 +68,7 @@ impl NullConnection {
 impl Connector for NullConnector {
     type Connection = NullConnection;
 
-    async fn connect(&self) -> Result<NullConnection, WireError> {
+    async fn connect(&self, _number: u64) -> Result<NullConnection, WireError> {
         Ok(NullConnection { answer: self.answer, rows: self.rows, statements: Vec::new() })
     }
 }

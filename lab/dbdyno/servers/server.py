@@ -45,7 +45,7 @@ class Address:
             endpoint = {"tcp": {"host": self.host, "port": self.port}}
         return {
             "protocol": "mysql",
-            "endpoint": endpoint,
+            "endpoints": [endpoint],
             "user": self.user,
             "password": {"env": self.PASSWORD_VARIABLE} if self.password else None,
             "database": self.database,

@@ -6,6 +6,8 @@ use super::{Distribution, Plan, Shape};
 pub mod limits {
     /// Most connections of one engine.
     pub const CONNECTIONS: u32 = 65_535;
+    /// Most places where one target listens.
+    pub const ENDPOINTS: usize = 1000;
     /// Most event loops of one engine.
     pub const WORKERS: u32 = 64;
     /// Longest warm-up plus measurement: one day.
@@ -56,6 +58,7 @@ impl Plan {
                 "load.shape.rate_per_s is {rate_per_s}; it must be above 0 and at most 10000000"
             ));
         }
+        faults.extend(self.target.faults());
         faults.extend(self.workload.keys.fault());
         faults
     }

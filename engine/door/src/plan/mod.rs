@@ -4,9 +4,11 @@
 //! A plan holds no secret: a password is the name of a variable or a file.
 
 mod faults;
+mod target;
 mod workload;
 
 pub use faults::limits;
+pub use target::{Endpoint, Secret, Target};
 pub use workload::{Distribution, OltpOptions, StatementMode, Workload, WorkloadName};
 
 use schemars::JsonSchema;
@@ -46,61 +48,6 @@ pub struct Plan {
     /// How rows are loaded by `prepare`.
     #[serde(default)]
     pub loading: Loading,
-}
-
-/// With whom the engine speaks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Target {
-    /// The MySQL protocol: MySQL and MariaDB.
-    Mysql {
-        /// Where the server listens.
-        endpoint: Endpoint,
-        /// Account name.
-        user: String,
-        /// Where the password is found; none means an empty one.
-        #[serde(default)]
-        password: Option<Secret>,
-        /// Schema that holds the tables.
-        database: String,
-        /// Time allowed for a connection to open and log in, in microseconds.
-        #[serde(default = "defaults::connect_timeout_us")]
-        connect_timeout_us: u64,
-    },
-    /// Answers from memory: calibrates the generator and tests without a server.
-    Null {
-        /// Time from a request to its answer, in microseconds.
-        #[serde(default)]
-        answer_us: u64,
-    },
-}
-
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Endpoint {
-    /// A TCP address.
-    Tcp {
-        /// Host name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// A unix socket.
-    Unix {
-        /// Path of the socket.
-        path: String,
-    },
-}
-
-/// Where a secret is found. The secret itself never enters a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Secret {
-    /// Name of an environment variable.
-    Env(String),
-    /// Path of a file; one trailing line end is cut off.
-    File(String),
 }
 
 /// How many connections, and when each event is due.
@@ -261,9 +208,6 @@ impl Default for Loading {
 }
 
 mod defaults {
-    pub fn connect_timeout_us() -> u64 {
-        10_000_000
-    }
     pub fn drain_us() -> u64 {
         10_000_000
     }

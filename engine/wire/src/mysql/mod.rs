@@ -31,17 +31,18 @@ pub enum Address {
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
             Address::Tcp(host, port) => write!(f, "{host}:{port}"),
             Address::Unix(path) => write!(f, "{}", path.display()),
         }
     }
 }
 
-/// Opens sessions with one server.
+/// Opens sessions with one server, or with several in turn.
 #[derive(Clone)]
 pub struct MysqlConnector {
-    /// Where the server listens.
-    pub address: Address,
+    /// Where the server listens; at least one place.
+    pub addresses: Vec<Address>,
     /// Account name.
     pub user: String,
     /// Password; empty for none.
@@ -55,18 +56,19 @@ pub struct MysqlConnector {
 impl Connector for MysqlConnector {
     type Connection = MysqlConnection;
 
-    async fn connect(&self) -> Result<MysqlConnection, WireError> {
-        within(self.timeout, &format!("{}", self.address), self.open()).await
+    async fn connect(&self, number: u64) -> Result<MysqlConnection, WireError> {
+        let address = &self.addresses[(number % self.addresses.len() as u64) as usize];
+        within(self.timeout, &address.to_string(), self.open(address)).await
     }
 }
 
 impl MysqlConnector {
-    async fn open(&self) -> Result<MysqlConnection, WireError> {
-        let socket = match &self.address {
+    async fn open(&self, address: &Address) -> Result<MysqlConnection, WireError> {
+        let socket = match address {
             Address::Tcp(host, port) => Socket::tcp(host, *port).await,
             Address::Unix(path) => Socket::unix(path).await,
         };
-        let mut socket = socket.map_err(|error| WireError::Lost(format!("{}: {error}", self.address)))?;
+        let mut socket = socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
         let session = login::log_in(&mut socket, &self.user, &self.password, &self.database).await?;
         Ok(MysqlConnection {
             socket,
