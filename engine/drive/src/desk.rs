@@ -30,6 +30,8 @@ pub(crate) struct Desk {
     state: RefCell<State>,
     /// An arrival is waiting, or the run is over.
     news: Notify,
+    /// The run is over, for a user that waits for something else than an arrival.
+    over: Notify,
     stop_at: Arc<StopAt>,
     messages: Sender<Message>,
     watch: Cell<Watch>,
@@ -73,6 +75,7 @@ impl Desk {
             clock,
             state: RefCell::new(State { gauge, arrivals, next_due, backlog: VecDeque::new(), settle_at: 0 }),
             news: Notify::new(),
+            over: Notify::new(),
             stop_at,
             messages,
             watch: Cell::new(watch),
@@ -127,6 +130,10 @@ impl Desk {
         self.settled(now).gauge.retry(now);
     }
 
+    pub(crate) fn reconnect(&self, now: Nanos) {
+        self.settled(now).gauge.reconnect(now);
+    }
+
     pub(crate) fn failed(&self, now: Nanos, due: Nanos) {
         self.settled(now).gauge.failed(now, due);
     }
@@ -148,9 +155,22 @@ impl Desk {
         (!state.gauge.is_over()).then_some(state.settle_at)
     }
 
-    /// Wakes every user that waits for an arrival, so that it sees that the run is over.
+    /// Wakes every user that waits, so that it sees that the run is over.
     pub(crate) fn dismiss(&self) {
         self.news.notify_waiters();
+        self.over.notify_waiters();
+    }
+
+    /// What `work` returns; `None` when the run is over before it is done.
+    pub(crate) async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let over = self.over.notified();
+        if self.settled(self.now()).gauge.is_over() {
+            return None;
+        }
+        tokio::select! {
+            done = work => Some(done),
+            () = over => None,
+        }
     }
 
     /// The state with everything that happened up to `now` in it.

@@ -8,9 +8,43 @@ pub(crate) fn connecting(error: &WireError) -> (EndReason, Failure) {
     (EndReason::ConnectFailed, failure(error, hint(error)))
 }
 
+/// Errors with which a server, or a proxy before it, ends a connection: shut down (1053, 1077, 1079), closed by force
+/// (1080), aborted (1152, 1184), killed (MariaDB 1927, MySQL 3169), idle for too long (MySQL 4031); and those of the
+/// client libraries (2006, 2013, 2055), which proxies pass on. A statement alone that was killed is 1317, and the
+/// connection stands.
+const ENDS_CONNECTION: [u16; 12] = [1053, 1077, 1079, 1080, 1152, 1184, 1927, 2006, 2013, 2055, 3169, 4031];
+
+/// Whether the connection is gone with this error.
+pub(crate) fn is_lost(error: &WireError) -> bool {
+    match error {
+        WireError::Lost(_) => true,
+        error => error.code().is_some_and(|code| ENDS_CONNECTION.contains(&code)),
+    }
+}
+
+/// A connection was lost with `lost` and could not be opened again for `after_us`, at last because of `error`.
+pub(crate) fn gone(lost: &WireError, error: &WireError, after_us: u64) -> (EndReason, Failure) {
+    let mut failure = failure(error, hint(error));
+    let after_s = after_us as f64 / 1e6;
+    failure.text = format!(
+        "a connection was lost ({lost}) and could not be opened again within {after_s:.1} s: {}",
+        failure.text
+    );
+    (EndReason::ConnectionLost, failure)
+}
+
+/// The run ended while no user had a connection, at last because of `error`.
+pub(crate) fn gone_at_the_end(error: &WireError) -> (EndReason, Failure) {
+    let mut failure = failure(error, hint(error));
+    failure.text =
+        format!("every connection was lost, and none could be opened again until the end: {}", failure.text);
+    (EndReason::ConnectionLost, failure)
+}
+
 /// A failure in the middle of a run or of loading.
 pub(crate) fn working(error: &WireError, statement: &str) -> (EndReason, Failure) {
     let reason = match error {
+        error if is_lost(error) => EndReason::ConnectionLost,
         WireError::Server { .. } => EndReason::ServerError,
         _ => EndReason::ConnectionLost,
     };
@@ -28,6 +62,14 @@ pub(crate) fn code(error: &WireError) -> u16 {
         WireError::Lost(_) => 2013,
         WireError::Protocol(_) => 2027,
         WireError::Unsupported(_) => 2059,
+    }
+}
+
+/// As [`code`], for an attempt to open a connection.
+pub(crate) fn opening_code(error: &WireError) -> u16 {
+    match error {
+        WireError::Lost(_) => 2003,
+        error => code(error),
     }
 }
 

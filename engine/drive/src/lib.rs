@@ -13,7 +13,7 @@
 //!
 //! # Layout
 //! - [`run()`], `conductor`, `merge`: the caller's side.
-//! - `worker`, `desk`, `user`: one worker thread.
+//! - `worker`, `desk`, `user`, `session`, `backoff`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader.
 //! - `secrets`: passwords and certificates, as the caller has read them.
@@ -22,6 +22,7 @@
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
+mod backoff;
 mod clock;
 mod conductor;
 mod control;
@@ -31,6 +32,7 @@ mod loader;
 mod machine;
 mod merge;
 mod secrets;
+mod session;
 mod timer;
 mod user;
 mod worker;

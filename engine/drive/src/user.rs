@@ -1,81 +1,86 @@
-//! One virtual user: a connection, and the loop of its events.
+//! One virtual user: a session, and the loop of its events.
+//!
+//! ```text
+//! next due ──▶ [renew after reconnect_every events] ──▶ attempt ──▶ done
+//!                                                      ▲   │ error, counted by its code
+//!                                  ROLLBACK ◀── retried ┘   ├──▶ not retried: the run ends
+//!                                  new session ◀── lost ────┘
+//! ```
 
 use std::rc::Rc;
+use std::time::Duration;
 
+use dbdyno_door::plan::{OnLost, Plan};
 use dbdyno_door::record::{EndReason, Failure};
+use dbdyno_draw::Rng;
 use dbdyno_gauge::{Event, Statement};
 use dbdyno_pace::Nanos;
-use dbdyno_wire::{Connection, Outcome, WireError};
+use dbdyno_wire::{Connection, Connector, Outcome, WireError};
 use dbdyno_workload::{Call, Oltp};
 
+use crate::backoff::Backoff;
 use crate::desk::Desk;
 use crate::failure;
-
-/// How a statement travels.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// As prepared statement of this number.
-    Prepared(usize),
-    /// As text, where that is asked for or the server does not prepare it (MySQL refuses BEGIN, error 1295).
-    Text(String),
-}
+use crate::session::{Opener, Session, Way};
 
 /// What all users of a run share.
 pub(crate) struct Script {
     pub(crate) oltp: Oltp,
-    /// By statement number; see [`Oltp::statements`].
-    pub(crate) ways: Vec<Way>,
-    pub(crate) retry_codes: Vec<u16>,
+    pub(crate) plan: std::sync::Arc<Plan>,
 }
 
-/// A connection that plays the script until the run is over.
-pub(crate) struct User<C> {
-    pub(crate) connection: C,
+/// Plays the script on a session of its own until the run is over.
+pub(crate) struct User<C: Connector> {
+    pub(crate) session: Session<C::Connection>,
+    pub(crate) opener: Rc<Opener<C>>,
     pub(crate) desk: Rc<Desk>,
     pub(crate) script: Rc<Script>,
     pub(crate) event: dbdyno_workload::Event,
+    /// Spreads the pauses between attempts to connect.
+    pub(crate) rng: Rng,
 }
 
-impl<C: Connection> User<C> {
+/// Why a user stops.
+enum Halt {
+    /// The run is over, and this user is without a connection.
+    Over,
+    /// The run cannot go on.
+    Failed(EndReason, Failure),
+}
+
+impl<C: Connector> User<C> {
     pub(crate) async fn play(mut self) {
+        let every = self.script.plan.load.reconnect_every;
+        let mut played = 0;
         let mut free_since = self.desk.now();
         while let Some(due) = self.desk.next_due(free_since).await {
-            match self.play_event(due).await {
+            let worn = every != 0 && played == every;
+            match self.play_event(due, worn).await {
                 Ok(end) => free_since = end,
-                Err(end) => {
-                    self.desk.fail(end);
+                Err(Halt::Over) => return,
+                Err(Halt::Failed(reason, failure)) => {
+                    self.desk.fail((reason, failure));
                     return;
                 }
             }
+            played = if worn { 1 } else { played + 1 };
         }
-        self.connection.close().await;
+        self.session.connection.close().await;
     }
 
-    /// Plays one event to its end, starting it anew after errors that are to be retried.
-    async fn play_event(&mut self, due: Nanos) -> Result<Nanos, (EndReason, Failure)> {
+    /// Plays one event to its end, starting it anew after errors that are to be retried; on a new session where
+    /// the old one is `worn`.
+    async fn play_event(&mut self, due: Nanos, worn: bool) -> Result<Nanos, Halt> {
         let start = self.desk.now();
-        let mut sent = start;
+        let mut sent = if worn { self.renew(due).await? } else { start };
         loop {
-            let error = match self.attempt(sent).await {
+            match self.attempt(sent).await {
                 Ok(end) => {
                     self.desk.event(Event { due, start, end });
                     return Ok(end);
                 }
-                Err(error) => error,
-            };
-            let now = self.desk.now();
-            let code = failure::code(&error);
-            let retried = error.code().is_some_and(|code| self.script.retry_codes.contains(&code));
-            self.desk.error(now, &code.to_string());
-            if !retried {
-                self.desk.failed(now, due);
-                return Err(failure::working(&error, &self.last_sql()));
+                Err(error) => sent = self.recover(due, error).await?,
             }
-            self.desk.retry(now);
-            // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
-            self.connection.query(b"ROLLBACK").await.map_err(|error| failure::working(&error, "ROLLBACK"))?;
-            sent = self.desk.now();
-            self.desk.other_statement(sent);
         }
     }
 
@@ -84,7 +89,7 @@ impl<C: Connection> User<C> {
         self.event.restart();
         let mut sent = start;
         while let Some(call) = self.event.next(&self.script.oltp) {
-            let outcome = send(&mut self.connection, &self.script.ways, call).await?;
+            let outcome = send(&mut self.session, call).await?;
             let end = self.desk.now();
             self.desk.statement(Statement {
                 kind: call.kind,
@@ -100,6 +105,97 @@ impl<C: Connection> User<C> {
         Ok(sent)
     }
 
+    /// Makes the event that was due at `due` and met an error ready to start anew. Returns when it is.
+    #[cold]
+    async fn recover(&mut self, due: Nanos, mut error: WireError) -> Result<Nanos, Halt> {
+        let mut statement = self.last_sql();
+        self.desk.error(self.desk.now(), &failure::code(&error).to_string());
+        if error.code().is_some_and(|code| self.script.plan.retry.codes.contains(&code)) {
+            // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
+            match self.session.connection.query(b"ROLLBACK").await {
+                Ok(_) => {
+                    let now = self.desk.now();
+                    self.desk.retry(now);
+                    self.desk.other_statement(now);
+                    return Ok(now);
+                }
+                Err(refused) => (error, statement) = (refused, "ROLLBACK".into()),
+            }
+            self.desk.error(self.desk.now(), &failure::code(&error).to_string());
+        }
+        let now = self.desk.now();
+        if failure::is_lost(&error) && self.script.plan.reconnect.on_lost == OnLost::Reconnect {
+            self.desk.retry(now);
+            return self.reconnect(due, &error).await;
+        }
+        self.desk.failed(now, due);
+        let (reason, failure) = failure::working(&error, &statement);
+        Err(Halt::Failed(reason, failure))
+    }
+
+    /// Closes the session, which is sound, and opens another one for the event that was due at `due`.
+    #[cold]
+    async fn renew(&mut self, due: Nanos) -> Result<Nanos, Halt> {
+        self.session.connection.close().await;
+        match self.desk.unless_over(self.opener.open(self.session.number)).await {
+            None => Err(Halt::Over),
+            Some(Ok(session)) => Ok(self.go_on_with(session)),
+            Some(Err(error)) => self.recover_opening(due, error).await,
+        }
+    }
+
+    async fn recover_opening(&mut self, due: Nanos, error: WireError) -> Result<Nanos, Halt> {
+        let now = self.desk.now();
+        self.desk.error(now, &failure::opening_code(&error).to_string());
+        if self.script.plan.reconnect.on_lost == OnLost::Reconnect {
+            return self.reconnect(due, &error).await;
+        }
+        self.desk.failed(now, due);
+        Err(Halt::Failed(EndReason::ConnectionLost, failure::connecting(&error).1))
+    }
+
+    /// Opens a session again and again until one stands, the run is over, or it has taken too long.
+    async fn reconnect(&mut self, due: Nanos, lost: &WireError) -> Result<Nanos, Halt> {
+        let settings = &self.script.plan.reconnect;
+        let give_up = self.desk.now() + settings.give_up_us * 1000;
+        let mut backoff = Backoff::new(settings);
+        let mut attempts = 0;
+        loop {
+            let opened = self
+                .desk
+                .unless_over(self.opener.open_in_turn(self.session.number))
+                .await
+                .ok_or(Halt::Over)?;
+            let error = match opened {
+                Ok(session) => {
+                    if attempts > 0 {
+                        self.opener.found();
+                    }
+                    return Ok(self.go_on_with(session));
+                }
+                Err(error) => error,
+            };
+            attempts += 1;
+            self.opener.refused(&error, attempts);
+            let now = self.desk.now();
+            self.desk.error(now, &failure::opening_code(&error).to_string());
+            if now >= give_up {
+                self.desk.failed(now, due);
+                let (reason, failure) = failure::gone(lost, &error, settings.give_up_us);
+                return Err(Halt::Failed(reason, failure));
+            }
+            let pause = backoff.pause(&mut self.rng).min(Duration::from_nanos(give_up - now));
+            self.desk.unless_over(tokio::time::sleep(pause)).await.ok_or(Halt::Over)?;
+        }
+    }
+
+    fn go_on_with(&mut self, session: Session<C::Connection>) -> Nanos {
+        self.session = session;
+        let now = self.desk.now();
+        self.desk.reconnect(now);
+        now
+    }
+
     fn last_sql(&self) -> String {
         let statement = self.event.last().statement;
         self.script.oltp.statements().nth(statement).map(|statement| statement.sql).unwrap_or_default()
@@ -107,9 +203,9 @@ impl<C: Connection> User<C> {
 }
 
 #[inline]
-async fn send<C: Connection>(connection: &mut C, ways: &[Way], call: &Call) -> Result<Outcome, WireError> {
-    match &ways[call.statement] {
-        Way::Prepared(number) => connection.execute(*number, &call.values).await,
-        Way::Text(template) => connection.execute_text(template, &call.values).await,
+async fn send<C: Connection>(session: &mut Session<C>, call: &Call) -> Result<Outcome, WireError> {
+    match &session.ways[call.statement] {
+        Way::Prepared(number) => session.connection.execute(*number, &call.values).await,
+        Way::Text(template) => session.connection.execute_text(template, &call.values).await,
     }
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use dbdyno_door::plan::{Plan, Scheduling};
 use dbdyno_door::record::{EndReason, Failure, Warning};
+use dbdyno_draw::Rng;
 use dbdyno_gauge::Gauge;
 use dbdyno_pace::arrivals::arrivals;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::{Connection, Connector, WireError};
-use dbdyno_workload::oltp::Statement;
 use dbdyno_workload::{Oltp, Seat};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
@@ -22,14 +22,9 @@ use crate::control::{Message, WorkerReady};
 use crate::desk::{Desk, StopAt};
 use crate::failure;
 use crate::machine;
+use crate::session::{Opener, Session, Way};
 use crate::timer::Timer;
-use crate::user::{Script, User, Way};
-
-/// Connections a worker opens at the same time. More would overrun the server's listen queue.
-const OPENING_MAX: usize = 64;
-
-/// Error "this command is not supported in the prepared statement protocol yet".
-const ER_UNSUPPORTED_PS: u16 = 1295;
+use crate::user::{Script, User};
 
 /// What the conductor tells the workers.
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +66,15 @@ impl<C: Connector> Worker<C> {
         let _ = messages.send(Message::Finished);
     }
 
-    async fn work(mut self) -> io::Result<()> {
+    async fn work(self) -> io::Result<()> {
         self.set_scheduling();
         let mut signal = self.signal.clone();
+        let opener = Rc::new(Opener::new(self.connector.clone(), self.oltp.statements().collect()));
         let opened = tokio::select! {
-            opened = self.open_all() => opened,
+            opened = self.open_all(&opener) => opened,
             _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
         };
-        let (connections, ways) = match opened {
+        let sessions = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 let (reason, failure) = failure::connecting(&error);
@@ -86,9 +82,9 @@ impl<C: Connector> Worker<C> {
                 return Ok(());
             }
         };
-        self.report_ready(&connections, &ways);
+        self.report_ready(&sessions);
         match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
-            Ok(Signal::Go(start)) => self.play(connections, ways, start).await,
+            Ok(Signal::Go(start)) => self.play(opener, sessions, start).await,
             _ => Ok(()),
         }
     }
@@ -106,40 +102,38 @@ impl<C: Connector> Worker<C> {
         }
     }
 
-    fn report_ready(&self, connections: &[C::Connection], ways: &[Way]) {
-        let prepared = ways.iter().filter(|way| matches!(way, Way::Prepared(_))).count();
+    fn report_ready(&self, sessions: &[Session<C::Connection>]) {
+        let prepared = |session: &Session<C::Connection>| {
+            session.ways.iter().filter(|way| matches!(way, Way::Prepared(_))).count() as u64
+        };
+        let first = sessions.first();
         let _ = self.messages.send(Message::Ready(WorkerReady {
-            connections: connections.len() as u32,
-            server_version: connections.first().map(|c| c.server_version().to_owned()).unwrap_or_default(),
-            prepared_statements: (prepared * connections.len()) as u64,
+            connections: sessions.len() as u32,
+            server_version: first
+                .map(|session| session.connection.server_version().to_owned())
+                .unwrap_or_default(),
+            prepared_statements: sessions.iter().map(prepared).sum(),
         }));
     }
 
     /// Opens this worker's connections and prepares every statement on each.
-    async fn open_all(&mut self) -> Result<(Vec<C::Connection>, Vec<Way>), WireError> {
+    async fn open_all(&self, opener: &Rc<Opener<C>>) -> Result<Vec<Session<C::Connection>>, WireError> {
         let segment = self.plan.segment;
         let mine = share(self.plan.load.connections, segment.index, segment.count);
         let workers = self.plan.client.workers;
         let wanted = share(mine, self.index - segment.index * workers, workers);
-        let statements: Rc<Vec<Statement>> = Rc::new(self.oltp.statements().collect());
         let mut opening = JoinSet::new();
-        let mut open = Vec::with_capacity(wanted as usize);
-        let mut ways = Vec::new();
-        let mut started = 0;
-        while open.len() < wanted as usize {
-            while started < u64::from(wanted) && opening.len() < OPENING_MAX {
-                let number = self.number(started);
-                opening.spawn_local(open_one(self.connector.clone(), number, Rc::clone(&statements)));
-                started += 1;
-            }
-            let joined = opening.join_next().await.expect("connections are being opened");
-            let (number, connection, its_ways) = joined.expect("opening a connection does not panic")?;
-            open.push((number, connection));
-            ways = its_ways;
+        for position in 0..u64::from(wanted) {
+            let (opener, number) = (Rc::clone(opener), self.number(position));
+            opening.spawn_local(async move { opener.open_in_turn(number).await });
+        }
+        let mut sessions = Vec::with_capacity(wanted as usize);
+        while let Some(joined) = opening.join_next().await {
+            sessions.push(joined.expect("opening a connection does not panic")?);
         }
         // They come as the server answers; each user is to have the connection of its own number.
-        open.sort_unstable_by_key(|&(number, _)| number);
-        Ok((open.into_iter().map(|(_, connection)| connection).collect(), ways))
+        sessions.sort_unstable_by_key(|session| session.number);
+        Ok(sessions)
     }
 
     /// Number within the run of this worker's connection `position`, and of the user that has it.
@@ -147,7 +141,12 @@ impl<C: Connector> Worker<C> {
         position * u64::from(self.count) + u64::from(self.index)
     }
 
-    async fn play(self, connections: Vec<C::Connection>, ways: Vec<Way>, start: Instant) -> io::Result<()> {
+    async fn play(
+        self,
+        opener: Rc<Opener<C>>,
+        sessions: Vec<Session<C::Connection>>,
+        start: Instant,
+    ) -> io::Result<()> {
         let plan = &self.plan;
         let mut timer = Timer::new()?;
         timer.until(start).await?;
@@ -157,52 +156,29 @@ impl<C: Connector> Worker<C> {
             Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), due.is_some());
         // Tasks of a LocalSet must be 'static, and the conductor keeps its own handle of the same counter.
         let desk = Rc::new(Desk::new(clock, gauge, due, Arc::clone(&self.stop_at), self.messages.clone()));
-        let script = Rc::new(Script { oltp: self.oltp, ways, retry_codes: plan.retry.codes.clone() });
+        let script = Rc::new(Script { oltp: self.oltp, plan: Arc::clone(&self.plan) });
 
         let mut users = JoinSet::new();
-        for (position, connection) in connections.into_iter().enumerate() {
-            let index = position as u64 * u64::from(self.count) + u64::from(self.index);
+        for session in sessions {
+            let index = session.number;
             let event = script.oltp.events(Seat { index, count: u64::from(plan.load.connections) });
-            users.spawn_local(
-                User { connection, desk: Rc::clone(&desk), script: Rc::clone(&script), event }.play(),
-            );
+            let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), index]);
+            let (opener, desk, script) = (Rc::clone(&opener), Rc::clone(&desk), Rc::clone(&script));
+            users.spawn_local(User { session, opener, desk, script, event, rng }.play());
         }
         let mut at = 0;
         while let Some(next) = desk.keep_time(at) {
             timer.until(clock.instant(next)).await?;
             at = next;
         }
+        if let Some(error) = opener.all_lost(users.len()) {
+            // None of them has waited for long enough to give up by itself.
+            desk.fail(failure::gone_at_the_end(&error));
+        }
         desk.dismiss();
         let drain = Duration::from_micros(plan.phases.drain_us);
         let _ = tokio::time::timeout(drain, async { while users.join_next().await.is_some() {} }).await;
         Ok(())
-    }
-}
-
-/// Opens connection `number` of the run and prepares the statements on it.
-async fn open_one<C: Connector>(
-    connector: C,
-    number: u64,
-    statements: Rc<Vec<Statement>>,
-) -> Result<(u64, C::Connection, Vec<Way>), WireError> {
-    let mut connection = connector.connect(number).await?;
-    let mut ways = Vec::with_capacity(statements.len());
-    let mut prepared = 0;
-    for Statement { sql, prepared: wanted } in statements.iter() {
-        let way =
-            if *wanted { prepare(&mut connection, sql, prepared).await? } else { Way::Text(sql.clone()) };
-        prepared += usize::from(matches!(way, Way::Prepared(_)));
-        ways.push(way);
-    }
-    Ok((number, connection, ways))
-}
-
-/// Prepares a statement as number `number`; one that the server does not prepare travels as text.
-async fn prepare(connection: &mut impl Connection, sql: &str, number: usize) -> Result<Way, WireError> {
-    match connection.prepare(sql).await {
-        Ok(()) => Ok(Way::Prepared(number)),
-        Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => Ok(Way::Text(sql.to_owned())),
-        Err(error) => Err(error),
     }
 }
 

@@ -178,6 +178,14 @@ impl Gauge {
         }
     }
 
+    /// A connection was opened again.
+    pub fn reconnect(&mut self, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.counts.reconnects += 1;
+        }
+    }
+
     /// An event that was due at `due` was given up.
     pub fn failed(&mut self, now: Nanos, due: Nanos) {
         self.advance(now);

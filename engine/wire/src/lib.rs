@@ -110,8 +110,8 @@ pub trait Connection: 'static {
     /// Runs a statement given as text and keeps its rows. For set-up, never under measurement.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Vec<TextRow>, WireError>>;
 
-    /// Says goodbye.
-    fn close(self) -> impl Future<Output = ()>;
+    /// Says goodbye. The session is of no use afterwards.
+    fn close(&mut self) -> impl Future<Output = ()>;
 }
 
 /// Runs `attempt` for at most `limit`; `what` names it in the error.

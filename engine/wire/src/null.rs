@@ -102,7 +102,7 @@ impl Connection for NullConnection {
         Ok(Vec::new())
     }
 
-    async fn close(self) {}
+    async fn close(&mut self) {}
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ impl Plan {
             ));
         }
         faults.extend(self.target.faults());
+        faults.extend(self.reconnect.faults());
         faults.extend(self.workload.keys.fault());
         faults
     }

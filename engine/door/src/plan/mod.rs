@@ -4,10 +4,12 @@
 //! A plan holds no secret: a password is the name of a variable or a file.
 
 mod faults;
+mod reconnect;
 mod target;
 mod workload;
 
 pub use faults::limits;
+pub use reconnect::{OnLost, Reconnect};
 pub use target::{Endpoint, Secret, Target};
 pub use workload::{Distribution, OltpOptions, StatementMode, Workload, WorkloadName};
 
@@ -45,6 +47,9 @@ pub struct Plan {
     /// Which errors restart an event.
     #[serde(default)]
     pub retry: Retry,
+    /// What becomes of a connection that is lost.
+    #[serde(default)]
+    pub reconnect: Reconnect,
     /// How rows are loaded by `prepare`.
     #[serde(default)]
     pub loading: Loading,
@@ -59,6 +64,10 @@ pub struct Load {
     /// When each event is due.
     #[serde(default)]
     pub shape: Shape,
+    /// After so many events a connection is closed and opened anew, which counts in the latency of its next event;
+    /// 0 for never.
+    #[serde(default)]
+    pub reconnect_every: u32,
 }
 
 /// When each event is due.

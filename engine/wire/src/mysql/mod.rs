@@ -151,7 +151,7 @@ impl Connection for MysqlConnection {
         skim.into_rows().iter().map(|row| text_row(row)).collect()
     }
 
-    async fn close(mut self) {
+    async fn close(&mut self) {
         self.out.clear();
         message::quit(&mut self.out);
         // The session ends either way; a server that is gone has nothing to hear.

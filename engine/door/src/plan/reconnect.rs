@@ -1,0 +1,72 @@
+//! What becomes of a connection that is lost in the run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a connection that is lost in the run.
+///
+/// A lost connection is an error, counted by its code. Under `reconnect` it is opened again, at first at once and
+/// then after pauses that double from `first_us` to `max_us`, each shortened at random by up to a half so that
+/// thousands of users do not come back together. Its statements are prepared anew, and the event that was under
+/// way starts anew; its latency counts on from the instant it was due. Attempts that fail are errors too, counted
+/// by their own code. An event whose COMMIT was never answered starts anew like any other: whether the server had
+/// committed it nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reconnect {
+    /// Whether the run goes on.
+    pub on_lost: OnLost,
+    /// Longest pause before the second attempt, in microseconds.
+    pub first_us: u64,
+    /// Longest pause at all, in microseconds.
+    pub max_us: u64,
+    /// How long a connection may stay lost before the run ends, in microseconds.
+    pub give_up_us: u64,
+}
+
+/// Whether the run goes on after a connection is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnLost {
+    /// The connection is opened again.
+    #[default]
+    Reconnect,
+    /// The run ends.
+    Stop,
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self { on_lost: OnLost::Reconnect, first_us: 10_000, max_us: 1_000_000, give_up_us: 30_000_000 }
+    }
+}
+
+impl Reconnect {
+    /// Everything that is wrong with it, as in [`super::Plan::faults`].
+    pub(super) fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut within = |key: &str, value: u64, low: u64, high: u64| {
+            if !(low..=high).contains(&value) {
+                faults.push(format!("reconnect.{key} is {value}; it must be between {low} and {high}"));
+            }
+        };
+        within("first_us", self.first_us, 1_000, 60_000_000);
+        within("max_us", self.max_us, self.first_us.max(1_000), 60_000_000);
+        within("give_up_us", self.give_up_us, 0, super::limits::DURATION_US);
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_have_limits_and_an_order() {
+        assert!(Reconnect::default().faults().is_empty());
+        let wrong = Reconnect { first_us: 2_000_000, ..Reconnect::default() };
+        assert_eq!(wrong.faults(), ["reconnect.max_us is 1000000; it must be between 2000000 and 60000000"]);
+        let wrong = Reconnect { first_us: 0, max_us: 0, ..Reconnect::default() };
+        assert_eq!(wrong.faults().len(), 2);
+    }
+}

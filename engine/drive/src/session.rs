@@ -1,0 +1,106 @@
+//! Sessions: connections on which every statement of the run is prepared, opened at the start and anew after a loss.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use dbdyno_wire::{Connection, Connector, WireError};
+use dbdyno_workload::oltp::Statement;
+use tokio::sync::Semaphore;
+
+/// Connections a worker opens at the same time. More would overrun the server's listen queue.
+const OPENING_MAX: usize = 64;
+
+/// Error "this command is not supported in the prepared statement protocol yet".
+const ER_UNSUPPORTED_PS: u16 = 1295;
+
+/// How a statement travels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As prepared statement of this number.
+    Prepared(usize),
+    /// As text, where that is asked for or the server does not prepare it (MySQL refuses BEGIN, error 1295).
+    Text(String),
+}
+
+/// A connection that is ready to play events.
+pub(crate) struct Session<C> {
+    /// Which of all connections of the run.
+    pub(crate) number: u64,
+    pub(crate) connection: C,
+    /// By statement number; see `Oltp::statements`. Shared by all sessions that have the same.
+    pub(crate) ways: Rc<[Way]>,
+}
+
+/// Opens the sessions of one worker.
+pub(crate) struct Opener<C> {
+    connector: C,
+    statements: Vec<Statement>,
+    /// Of the session opened last.
+    ways: RefCell<Rc<[Way]>>,
+    turns: Semaphore,
+    /// Users whose connection is lost and could not be opened again so far.
+    lost: Cell<usize>,
+    /// Why not, at the last attempt of any of them.
+    refusal: RefCell<Option<WireError>>,
+}
+
+impl<C: Connector> Opener<C> {
+    pub(crate) fn new(connector: C, statements: Vec<Statement>) -> Self {
+        let (ways, turns) = (RefCell::new(Rc::new([]) as Rc<[Way]>), Semaphore::new(OPENING_MAX));
+        Self { connector, statements, ways, turns, lost: Cell::new(0), refusal: RefCell::new(None) }
+    }
+
+    /// As [`Opener::open`], as soon as it is its turn: for many at a time, which would overrun the server's listen
+    /// queue.
+    pub(crate) async fn open_in_turn(&self, number: u64) -> Result<Session<C::Connection>, WireError> {
+        let _turn = self.turns.acquire().await.expect("never closed");
+        self.open(number).await
+    }
+
+    /// Opens connection `number` and prepares every statement on it.
+    pub(crate) async fn open(&self, number: u64) -> Result<Session<C::Connection>, WireError> {
+        let mut connection = self.connector.connect(number).await?;
+        let mut ways = Vec::with_capacity(self.statements.len());
+        let mut prepared = 0;
+        for Statement { sql, prepared: wanted } in &self.statements {
+            let way =
+                if *wanted { prepare(&mut connection, sql, prepared).await? } else { Way::Text(sql.clone()) };
+            prepared += usize::from(matches!(way, Way::Prepared(_)));
+            ways.push(way);
+        }
+        Ok(Session { number, connection, ways: self.shared(ways) })
+    }
+
+    fn shared(&self, ways: Vec<Way>) -> Rc<[Way]> {
+        let mut last = self.ways.borrow_mut();
+        if **last != *ways {
+            *last = ways.into();
+        }
+        Rc::clone(&last)
+    }
+
+    /// A user could not open its lost connection again: `error`, for the `attempts`th time.
+    pub(crate) fn refused(&self, error: &WireError, attempts: u32) {
+        self.lost.set(self.lost.get() + usize::from(attempts == 1));
+        self.refusal.replace(Some(error.clone()));
+    }
+
+    /// A user that had been refused has a connection again.
+    pub(crate) fn found(&self) {
+        self.lost.set(self.lost.get() - 1);
+    }
+
+    /// Why none of `users` has a connection any more; `None` while one of them has.
+    pub(crate) fn all_lost(&self, users: usize) -> Option<WireError> {
+        self.refusal.borrow().clone().filter(|_| self.lost.get() == users)
+    }
+}
+
+/// Prepares a statement as number `number`; one that the server does not prepare travels as text.
+async fn prepare(connection: &mut impl Connection, sql: &str, number: usize) -> Result<Way, WireError> {
+    match connection.prepare(sql).await {
+        Ok(()) => Ok(Way::Prepared(number)),
+        Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => Ok(Way::Text(sql.to_owned())),
+        Err(error) => Err(error),
+    }
+}
