@@ -8,8 +8,8 @@ use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::{MyDeserialize, MySerialize};
 
+use super::fields::{server_error, words};
 use super::message::packet;
-use super::skim::server_error;
 use super::{Trouble, lost};
 use crate::WireError;
 use crate::socket::Socket;
@@ -37,6 +37,10 @@ pub(super) async fn log_in(
     if greeting.first() == Some(&0xff) {
         return Err(server_error(&greeting));
     }
+    if greeting.first() != Some(&10) {
+        let version = greeting.first().map_or_else(|| "nothing".into(), u8::to_string);
+        return Err(WireError::Protocol(format!("a greeting of protocol version {version}, and not 10")));
+    }
     let greeting = HandshakePacket::deserialize((), &mut ParseBuf(&greeting))
         .map_err(|error| WireError::Protocol(format!("not a MySQL greeting: {error}")))?;
     let wanted = CapabilityFlags::CLIENT_PROTOCOL_41
@@ -61,7 +65,7 @@ pub(super) async fn log_in(
     finish(socket, password).await?;
     Ok(Session {
         // MariaDB up to 10.11 puts "5.5.5-" in front, for replicas that read the first digit only.
-        server_version: greeting.server_version_str().trim_start_matches("5.5.5-").to_owned(),
+        server_version: words(greeting.server_version_ref()).trim_start_matches("5.5.5-").to_owned(),
         deprecate_eof: capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
     })
 }
@@ -100,7 +104,7 @@ fn scramble(password: &str, nonce: &[u8]) -> Option<Vec<u8>> {
 fn unsupported(plugin: &[u8]) -> WireError {
     WireError::Unsupported(format!(
         "the account logs in with {}, and this version of dbdyno knows mysql_native_password only",
-        String::from_utf8_lossy(plugin)
+        words(plugin)
     ))
 }
 

@@ -2,13 +2,14 @@
 //!
 //! # Layout
 //! - [`message`]: what the client sends.
-//! - [`skim`]: what the server answers.
+//! - [`skim`]: what the server answers; `fields`: what is inside its packets.
 //! - `login`: greeting and authentication, on top of `mysql_common`.
 //! - this file: a session that puts them together.
 
 pub mod message;
 pub mod skim;
 
+mod fields;
 mod login;
 
 use std::io;
@@ -18,6 +19,9 @@ use std::time::Duration;
 use self::skim::{Answer, Expect, Skim, text_row};
 use crate::socket::Socket;
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError, within};
+
+/// Most bytes of an answer outside the load: to the loader's statements, say, which no run's end cuts short.
+const SHORT_ANSWER_BYTES: u64 = 64 << 20;
 
 /// Where a server listens.
 #[derive(Clone, Debug)]
@@ -49,7 +53,7 @@ pub struct MysqlConnector {
     pub password: String,
     /// Schema to use.
     pub database: String,
-    /// Time allowed to open and log in.
+    /// Time allowed to open and log in, and then to prepare each statement.
     pub timeout: Duration,
 }
 
@@ -74,6 +78,7 @@ impl MysqlConnector {
             socket,
             server_version: session.server_version,
             deprecate_eof: session.deprecate_eof,
+            timeout: self.timeout,
             out: Vec::new(),
             statements: Vec::new(),
         })
@@ -86,6 +91,8 @@ pub struct MysqlConnection {
     socket: Socket,
     server_version: String,
     deprecate_eof: bool,
+    /// Time allowed to prepare a statement, which is a part of opening.
+    timeout: Duration,
     /// The message being sent; kept to save the allocation.
     out: Vec<u8>,
     statements: Vec<Statement>,
@@ -104,6 +111,12 @@ impl MysqlConnection {
         self.socket.receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire)).await.map_err(Trouble::into_wire)
     }
 
+    /// The same for statements whose answer is known to be short.
+    async fn ask_shortly(&mut self, expect: Expect) -> Result<Answer, WireError> {
+        let mut skim = Skim::new(expect, self.deprecate_eof).at_most(SHORT_ANSWER_BYTES);
+        self.exchange(&mut skim).await
+    }
+
     async fn ask(&mut self, expect: Expect) -> Result<Answer, WireError> {
         let mut skim = Skim::new(expect, self.deprecate_eof);
         self.exchange(&mut skim).await
@@ -118,7 +131,8 @@ impl Connection for MysqlConnection {
     async fn prepare(&mut self, sql: &str) -> Result<(), WireError> {
         self.out.clear();
         message::prepare(&mut self.out, sql);
-        let id = self.ask(Expect::Prepared).await?.statement_id;
+        let answer = within(self.timeout, "preparing a statement", self.ask_shortly(Expect::Prepared));
+        let id = answer.await?.statement_id;
         self.statements.push(Statement { id, types_sent: false });
         Ok(())
     }
@@ -140,13 +154,13 @@ impl Connection for MysqlConnection {
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
-        Ok(self.ask(Expect::Result).await?.outcome)
+        Ok(self.ask_shortly(Expect::Result).await?.outcome)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).keep_rows();
+        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).keep_rows().at_most(SHORT_ANSWER_BYTES);
         self.exchange(&mut skim).await?;
         skim.into_rows().iter().map(|row| text_row(row)).collect()
     }

@@ -11,14 +11,21 @@
 //! ```
 //! A hostile server can send any bytes: every count has a bound, and no length is trusted with an allocation.
 
+pub use super::fields::{server_error, text_row};
+
+use super::fields::Cursor;
 use crate::{Outcome, WireError};
 
 /// Most bytes of one kept packet; a longer one is cut. An error message has at most 512 bytes.
 const KEEP_MAX: usize = 4096;
 /// Most columns a table can have (4096) and room for parameters (65535 at most).
 const DEFINITIONS_MAX: u64 = 65_535;
-/// Most bytes `rows` keeps of all packets together.
-const KEPT_ROWS_MAX: usize = 16 << 20;
+/// Most bytes of one column definition: six names, of 64 characters each in a real server.
+const DEFINITION_MAX: usize = 64 << 10;
+/// Most bytes `rows` keeps of all rows together, with [`KEPT_ROW_COST`] for each.
+const KEPT_ROWS_MAX: usize = 32 << 20;
+/// What a kept row costs beside its bytes.
+const KEPT_ROW_COST: usize = size_of::<Vec<u8>>() + 16;
 
 const STATUS_MORE_RESULTS: u16 = 0x0008;
 
@@ -72,6 +79,8 @@ pub struct Skim {
     /// Row packets, where they are asked for.
     rows: Option<Vec<Vec<u8>>>,
     rows_bytes: usize,
+    /// Most bytes of the whole answer.
+    bytes_max: u64,
 }
 
 impl Skim {
@@ -90,7 +99,15 @@ impl Skim {
             answer: Answer::default(),
             rows: None,
             rows_bytes: 0,
+            bytes_max: u64::MAX,
         }
+    }
+
+    /// Believes no answer of more than `bytes`: for statements whose answers are known to be short, where no
+    /// run's end bounds what a server may send.
+    pub fn at_most(mut self, bytes: u64) -> Self {
+        self.bytes_max = bytes;
+        self
     }
 
     /// Keeps the payload of every row.
@@ -110,9 +127,12 @@ impl Skim {
     /// The server's own error, or [`WireError::Protocol`].
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answer>, WireError> {
         self.answer.outcome.bytes += bytes.len() as u64;
+        if self.answer.outcome.bytes > self.bytes_max {
+            return Err(WireError::Protocol(format!("an answer of more than {} bytes", self.bytes_max)));
+        }
         while !bytes.is_empty() {
             if self.header_length < 4 {
-                bytes = self.read_header(bytes);
+                bytes = self.read_header(bytes)?;
                 if self.header_length < 4 {
                     return Ok(None);
                 }
@@ -133,7 +153,7 @@ impl Skim {
         Ok(None)
     }
 
-    fn read_header<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    fn read_header<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], WireError> {
         let have = usize::from(self.header_length);
         let count = bytes.len().min(4 - have);
         self.header[have..have + count].copy_from_slice(&bytes[..count]);
@@ -143,8 +163,12 @@ impl Skim {
             self.length = u32::from_le_bytes([a, b, c, 0]) as usize;
             self.left = self.length;
             self.kept.clear();
+            let defines = matches!(self.state, State::Definitions { .. } | State::PreparedRest { .. });
+            if defines && self.length > DEFINITION_MAX {
+                return Err(WireError::Protocol(format!("a column definition of {} bytes", self.length)));
+            }
         }
-        &bytes[count..]
+        Ok(&bytes[count..])
     }
 
     /// Handles a piece of the current packet. Returns true at the end of the answer.
@@ -154,7 +178,7 @@ impl Skim {
             self.header_length = 0;
             return self.packet(piece);
         }
-        let room = if self.rows.is_some() { KEPT_ROWS_MAX } else { KEEP_MAX };
+        let room = if self.rows.is_some() { KEPT_ROWS_MAX - self.rows_bytes } else { KEEP_MAX };
         let count = piece.len().min(room.saturating_sub(self.kept.len()));
         // Of a row only the first byte is looked at.
         let count =
@@ -184,7 +208,8 @@ impl Skim {
     fn packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let continued = std::mem::replace(&mut self.continues, self.length == 0xff_ffff);
         if continued {
-            return Ok(false); // The rest of a row that is longer than a packet.
+            // The rest of a row that is longer than a packet.
+            return if self.rows.is_some() { Err(too_much_kept()) } else { Ok(false) };
         }
         match self.state {
             State::Head => self.head(payload),
@@ -271,9 +296,9 @@ impl Skim {
 
     fn keep_row(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
-        self.rows_bytes += payload.len();
+        self.rows_bytes += payload.len() + KEPT_ROW_COST;
         if self.rows_bytes > KEPT_ROWS_MAX || payload.len() != self.length {
-            return Err(WireError::Protocol(format!("a result of more than {KEPT_ROWS_MAX} bytes")));
+            return Err(too_much_kept());
         }
         rows.push(payload.to_vec());
         Ok(())
@@ -285,75 +310,8 @@ impl Skim {
     }
 }
 
-/// Error packet: 0xff, code, `#` and SQLSTATE, message.
-pub fn server_error(payload: &[u8]) -> WireError {
-    let mut cursor = Cursor(payload.get(1..).unwrap_or_default());
-    let Ok(code) = cursor.u16() else {
-        return WireError::Protocol("an error packet that is cut short".into());
-    };
-    let (state, message) = match cursor.0 {
-        [b'#', rest @ ..] if rest.len() >= 5 => rest.split_at(5),
-        rest => (b"HY000".as_slice(), rest),
-    };
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    WireError::Server { code, state: text(state), message: text(message) }
-}
-
-/// Splits a kept row of the text protocol into its columns.
-///
-/// # Errors
-/// [`WireError::Protocol`] when the row is cut short.
-pub fn text_row(payload: &[u8]) -> Result<Vec<Option<String>>, WireError> {
-    let mut cursor = Cursor(payload);
-    let mut columns = Vec::new();
-    while !cursor.0.is_empty() {
-        if cursor.0[0] == 0xfb {
-            cursor.0 = &cursor.0[1..];
-            columns.push(None);
-            continue;
-        }
-        let length = cursor.length()?;
-        let bytes = cursor.bytes(usize::try_from(length).unwrap_or(usize::MAX))?;
-        columns.push(Some(String::from_utf8_lossy(bytes).into_owned()));
-    }
-    Ok(columns)
-}
-
-/// Little-endian reads that end in a protocol error, never in a panic.
-struct Cursor<'a>(&'a [u8]);
-
-impl<'a> Cursor<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
-        let (head, rest) = self
-            .0
-            .split_at_checked(count)
-            .ok_or_else(|| WireError::Protocol("a packet that is cut short".into()))?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    fn number(&mut self, count: usize) -> Result<u64, WireError> {
-        Ok(self.bytes(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
-    }
-
-    fn u16(&mut self) -> Result<u16, WireError> {
-        Ok(self.number(2)? as u16)
-    }
-
-    fn u32(&mut self) -> Result<u32, WireError> {
-        Ok(self.number(4)? as u32)
-    }
-
-    /// A length-encoded integer.
-    fn length(&mut self) -> Result<u64, WireError> {
-        match self.number(1)? {
-            0xfc => self.number(2),
-            0xfd => self.number(3),
-            0xfe => self.number(8),
-            first @ 0..=0xfa => Ok(first),
-            first => Err(WireError::Protocol(format!("0x{first:02x} where a length is due"))),
-        }
-    }
+fn too_much_kept() -> WireError {
+    WireError::Protocol(format!("a result of more than {KEPT_ROWS_MAX} bytes"))
 }
 
 #[cfg(test)]
@@ -453,11 +411,5 @@ mod tests {
             let result = skim(Expect::Result, true, &packets(&[payload]));
             assert!(matches!(result, Err(WireError::Protocol(_))), "{payload:?}: {result:?}");
         }
-    }
-
-    #[test]
-    fn text_rows_are_split_into_columns() {
-        assert_eq!(text_row(b"\x02ab\xfb\x00").unwrap(), [Some("ab".into()), None, Some(String::new())]);
-        assert!(text_row(b"\x05ab").is_err());
     }
 }
