@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
 use dbdyno_door::plan::{Plan, Target};
@@ -43,6 +43,9 @@ type Step<'a> = std::pin::Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 const IN_THE_WAY: [u16; 2] = [1213, 1205];
 /// Times an INSERT is sent before its error counts.
 const INSERT_ATTEMPTS: u32 = 20;
+
+/// How often the loader looks for an order to stop.
+const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// A range of ids of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +91,12 @@ fn with_runtime(
             };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.expect("a runtime needs three file descriptors");
-            LocalSet::new().block_on(&runtime, work(&job))
+            LocalSet::new().block_on(&runtime, async {
+                tokio::select! {
+                    outcome = work(&job) => outcome,
+                    outcome = job.stopped() => outcome,
+                }
+            })
         }
     };
     let (reason, failure) = match outcome {
@@ -235,6 +243,14 @@ impl Job<'_> {
         let hint = "name another schema, or drop these tables yourself; dbdyno drops only what it made, \
                     with cleanup and the options they were made with";
         Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()) }))
+    }
+
+    /// Waits for an order to stop, also while a server takes hours over an answer or never gives one.
+    async fn stopped(&self) -> Outcome {
+        loop {
+            self.check_stop()?;
+            tokio::time::sleep(STOP_POLL).await;
+        }
     }
 
     fn check_stop(&self) -> Outcome {
