@@ -20,6 +20,7 @@ use crate::clock::{Clock, unix_us};
 use crate::control::{Inbox, Message};
 use crate::machine;
 use crate::merge::{Complete, Merge};
+use crate::refusal::Held;
 use crate::secrets::{Secrets, mysql_connector};
 use crate::worker::{Signal, Worker};
 use crate::{Ended, Sink};
@@ -59,6 +60,7 @@ fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn
     let (signal, listener) = watch::channel(Signal::Wait);
     let stop_at = Arc::new(AtomicU64::new(Nanos::MAX));
     let shared = Arc::new(plan.clone());
+    let held = Arc::new(Held::default());
     let began = Instant::now();
     let spawn = |number| {
         let worker = Worker {
@@ -69,6 +71,7 @@ fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn
             count: plan.segment.count * plan.client.workers,
             signal: listener.clone(),
             stop_at: Arc::clone(&stop_at),
+            held: Arc::clone(&held),
             messages: inbox.sender.clone(),
         };
         std::thread::spawn(move || worker.run())

@@ -17,7 +17,7 @@
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader.
 //! - `secrets`: passwords and certificates, as the caller has read them.
-//! - `failure`: errors with a way out.
+//! - `failure`, `refusal`: errors with a way out.
 
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
@@ -31,6 +31,7 @@ mod failure;
 mod loader;
 mod machine;
 mod merge;
+mod refusal;
 mod secrets;
 mod session;
 mod timer;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Puts the calling thread into SCHED_BATCH: it no longer preempts the server at every reply.
@@ -16,6 +17,14 @@ pub(crate) fn schedule_batch() -> std::io::Result<()> {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
+}
+
+/// Raises the number of files this process may open to the most that the system allows, and returns it.
+pub(crate) fn raise_open_files() -> u64 {
+    let limits = getrlimit(Resource::Nofile);
+    // Refused only where the limit is that high already.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// CPU time of the calling thread.

@@ -2,10 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use dbdyno_wire::{Connection, Connector, WireError};
 use dbdyno_workload::oltp::Statement;
 use tokio::sync::Semaphore;
+
+use crate::refusal::Held;
 
 /// Connections a worker opens at the same time. More would overrun the server's listen queue.
 const OPENING_MAX: usize = 64;
@@ -31,9 +35,20 @@ pub(crate) struct Session<C> {
     pub(crate) ways: Rc<[Way]>,
 }
 
+/// Why a session could not be opened.
+pub(crate) struct Refusal<C> {
+    pub(crate) error: WireError,
+    /// The connection, where the server let it in and then refused a statement.
+    pub(crate) connection: Option<C>,
+}
+
+/// What opening a session comes to.
+pub(crate) type Opened<C> = Result<Session<C>, Refusal<C>>;
+
 /// Opens the sessions of one worker.
 pub(crate) struct Opener<C> {
     connector: C,
+    held: Arc<Held>,
     statements: Vec<Statement>,
     /// Of the session opened last.
     ways: RefCell<Rc<[Way]>>,
@@ -45,30 +60,62 @@ pub(crate) struct Opener<C> {
 }
 
 impl<C: Connector> Opener<C> {
-    pub(crate) fn new(connector: C, statements: Vec<Statement>) -> Self {
+    pub(crate) fn new(connector: C, statements: Vec<Statement>, held: Arc<Held>) -> Self {
         let (ways, turns) = (RefCell::new(Rc::new([]) as Rc<[Way]>), Semaphore::new(OPENING_MAX));
-        Self { connector, statements, ways, turns, lost: Cell::new(0), refusal: RefCell::new(None) }
+        Self { connector, held, statements, ways, turns, lost: Cell::new(0), refusal: RefCell::new(None) }
     }
 
     /// As [`Opener::open`], as soon as it is its turn: for many at a time, which would overrun the server's listen
     /// queue.
-    pub(crate) async fn open_in_turn(&self, number: u64) -> Result<Session<C::Connection>, WireError> {
-        let _turn = self.turns.acquire().await.expect("never closed");
+    pub(crate) async fn open_in_turn(&self, number: u64) -> Opened<C::Connection> {
+        let Ok(_turn) = self.turns.acquire().await else {
+            let error = WireError::Lost("no more connections are opened".into());
+            return Err(Refusal { error, connection: None });
+        };
         self.open(number).await
     }
 
     /// Opens connection `number` and prepares every statement on it.
-    pub(crate) async fn open(&self, number: u64) -> Result<Session<C::Connection>, WireError> {
-        let mut connection = self.connector.connect(number).await?;
+    pub(crate) async fn open(&self, number: u64) -> Opened<C::Connection> {
+        let mut connection = match self.connector.connect(number).await {
+            Ok(connection) => connection,
+            Err(error) => return Err(Refusal { error, connection: None }),
+        };
+        self.held.connections.fetch_add(1, Ordering::AcqRel);
+        match self.prepare_all(&mut connection).await {
+            Ok(ways) => Ok(Session { number, connection, ways: self.shared(ways) }),
+            Err(error) => Err(Refusal { error, connection: Some(connection) }),
+        }
+    }
+
+    /// Lets nobody have a turn any more.
+    pub(crate) fn stop(&self) {
+        self.turns.close();
+    }
+
+    async fn prepare_all(&self, connection: &mut C::Connection) -> Result<Vec<Way>, WireError> {
         let mut ways = Vec::with_capacity(self.statements.len());
         let mut prepared = 0;
         for Statement { sql, prepared: wanted } in &self.statements {
             let way =
-                if *wanted { prepare(&mut connection, sql, prepared).await? } else { Way::Text(sql.clone()) };
-            prepared += usize::from(matches!(way, Way::Prepared(_)));
+                if *wanted { prepare(connection, sql, prepared).await? } else { Way::Text(sql.clone()) };
+            if let Way::Prepared(_) = way {
+                prepared += 1;
+                self.held.statements.fetch_add(1, Ordering::AcqRel);
+            }
             ways.push(way);
         }
-        Ok(Session { number, connection, ways: self.shared(ways) })
+        Ok(ways)
+    }
+
+    /// Prepared statements of each session, as far as is known before one is open.
+    pub(crate) fn statements_each(&self) -> u64 {
+        let ways = self.ways.borrow();
+        let prepared = match ways.len() {
+            0 => self.statements.iter().filter(|statement| statement.prepared).count(),
+            _ => ways.iter().filter(|way| matches!(way, Way::Prepared(_))).count(),
+        };
+        prepared as u64
     }
 
     fn shared(&self, ways: Vec<Way>) -> Rc<[Way]> {

@@ -140,7 +140,7 @@ impl<C: Connector> User<C> {
         match self.desk.unless_over(self.opener.open(self.session.number)).await {
             None => Err(Halt::Over),
             Some(Ok(session)) => Ok(self.go_on_with(session)),
-            Some(Err(error)) => self.recover_opening(due, error).await,
+            Some(Err(refusal)) => self.recover_opening(due, refusal.error).await,
         }
     }
 
@@ -173,7 +173,7 @@ impl<C: Connector> User<C> {
                     }
                     return Ok(self.go_on_with(session));
                 }
-                Err(error) => error,
+                Err(refusal) => refusal.error,
             };
             attempts += 1;
             self.opener.refused(&error, attempts);

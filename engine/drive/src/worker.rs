@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use dbdyno_door::plan::{Plan, Scheduling};
+use dbdyno_door::plan::{Plan, Scheduling, Target};
 use dbdyno_door::record::{EndReason, Failure, Warning};
 use dbdyno_draw::Rng;
 use dbdyno_gauge::Gauge;
 use dbdyno_pace::arrivals::arrivals;
 use dbdyno_pace::timeline::Timeline;
-use dbdyno_wire::{Connection, Connector, WireError};
+use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::{Oltp, Seat};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
@@ -22,9 +22,13 @@ use crate::control::{Message, WorkerReady};
 use crate::desk::{Desk, StopAt};
 use crate::failure;
 use crate::machine;
-use crate::session::{Opener, Session, Way};
+use crate::refusal::{self, Held, Wanted};
+use crate::session::{Opener, Refusal, Session, Way};
 use crate::timer::Timer;
 use crate::user::{Script, User};
+
+/// How a run ends that cannot begin.
+type Ending = (EndReason, Failure);
 
 /// What the conductor tells the workers.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +51,8 @@ pub(crate) struct Worker<C> {
     pub(crate) count: u32,
     pub(crate) signal: watch::Receiver<Signal>,
     pub(crate) stop_at: Arc<StopAt>,
+    /// What all workers of this engine hold on the server.
+    pub(crate) held: Arc<Held>,
     pub(crate) messages: Sender<Message>,
 }
 
@@ -69,15 +75,19 @@ impl<C: Connector> Worker<C> {
     async fn work(self) -> io::Result<()> {
         self.set_scheduling();
         let mut signal = self.signal.clone();
-        let opener = Rc::new(Opener::new(self.connector.clone(), self.oltp.statements().collect()));
+        if let Err(failure) = self.make_room() {
+            let _ = self.messages.send(Message::Failed(EndReason::ConnectFailed, failure));
+            return Ok(());
+        }
+        let statements = self.oltp.statements().collect();
+        let opener = Rc::new(Opener::new(self.connector.clone(), statements, Arc::clone(&self.held)));
         let opened = tokio::select! {
             opened = self.open_all(&opener) => opened,
             _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
         };
         let sessions = match opened {
             Ok(opened) => opened,
-            Err(error) => {
-                let (reason, failure) = failure::connecting(&error);
+            Err((reason, failure)) => {
                 let _ = self.messages.send(Message::Failed(reason, failure));
                 return Ok(());
             }
@@ -116,8 +126,32 @@ impl<C: Connector> Worker<C> {
         }));
     }
 
+    /// Raises the limit on open files as far as the system lets us, and sees whether that is enough.
+    fn make_room(&self) -> Result<(), Failure> {
+        if matches!(self.plan.target, Target::Null { .. }) {
+            return Ok(());
+        }
+        let segment = self.plan.segment;
+        let connections = share(self.plan.load.connections, segment.index, segment.count);
+        // Beside the connections: what each worker and the process need for themselves, and the predecessors of
+        // connections that are being renewed.
+        let renewing = if self.plan.load.reconnect_every == 0 { 0 } else { connections.min(64) };
+        let needed = u64::from(connections + self.plan.client.workers * 8 + renewing + 16);
+        let limit = machine::raise_open_files();
+        if needed <= limit {
+            return Ok(());
+        }
+        Err(Failure {
+            code: None,
+            text: format!(
+                "{connections} connections need {needed} open files, and this process may open {limit} at most"
+            ),
+            hint: Some(format!("raise the hard limit (ulimit -Hn {needed}), or use fewer connections")),
+        })
+    }
+
     /// Opens this worker's connections and prepares every statement on each.
-    async fn open_all(&self, opener: &Rc<Opener<C>>) -> Result<Vec<Session<C::Connection>>, WireError> {
+    async fn open_all(&self, opener: &Rc<Opener<C>>) -> Result<Vec<Session<C::Connection>>, Ending> {
         let segment = self.plan.segment;
         let mine = share(self.plan.load.connections, segment.index, segment.count);
         let workers = self.plan.client.workers;
@@ -128,12 +162,41 @@ impl<C: Connector> Worker<C> {
             opening.spawn_local(async move { opener.open_in_turn(number).await });
         }
         let mut sessions = Vec::with_capacity(wanted as usize);
+        let mut refusals = Vec::new();
         while let Some(joined) = opening.join_next().await {
-            sessions.push(joined.expect("opening a connection does not panic")?);
+            match joined.expect("opening a connection does not panic") {
+                Ok(session) => sessions.push(session),
+                // What is under way counts against the limit too: it is waited for, and then all is counted.
+                Err(refusal) if !refusals.is_empty() || refusal::is_limit(&refusal.error) => {
+                    opener.stop();
+                    refusals.push(refusal);
+                }
+                Err(refusal) => return Err(failure::connecting(&refusal.error)),
+            }
+        }
+        if !refusals.is_empty() {
+            return Err(self.explained(opener, &mut sessions, &mut refusals).await);
         }
         // They come as the server answers; each user is to have the connection of its own number.
         sessions.sort_unstable_by_key(|session| session.number);
         Ok(sessions)
+    }
+
+    /// What to say after a limit of the server was met, first by the first of `refusals`.
+    async fn explained(
+        &self,
+        opener: &Opener<C>,
+        sessions: &mut [Session<C::Connection>],
+        refusals: &mut [Refusal<C::Connection>],
+    ) -> Ending {
+        let wanted =
+            Wanted { connections: self.plan.load.connections.into(), statements: opener.statements_each() };
+        let error = refusals[0].error.clone();
+        let asked = match sessions.first_mut() {
+            Some(session) => Some(&mut session.connection),
+            None => refusals.iter_mut().find_map(|refusal| refusal.connection.as_mut()),
+        };
+        refusal::explained(&error, asked, wanted, &self.held).await
     }
 
     /// Number within the run of this worker's connection `position`, and of the user that has it.
