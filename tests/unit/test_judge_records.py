@@ -242,6 +242,18 @@ def test_few_errors_alike_in_both_arms_are_a_note(tmp_path: Path) -> None:
     assert (check["code"], check["level"]) == ("D03", "note")
 
 
+def test_lost_connections_are_never_silent(tmp_path: Path) -> None:
+    def change(records: Records) -> None:
+        for part in (totals(records), records[-2]["data"]):
+            part["errors"] = {"2013": 1, "2003": 2}
+            part["retries"] = part["reconnects"] = 1
+
+    found = checks(tmp_path, Making(connections=(10,), spoil=spoiled(change)))
+    (check,) = (check for check in found if check["code"] == "D05")
+    assert (check["level"], check["subject"]) == ("warn", "b")
+    assert "lost in 8 trials and opened again (errors 16 x 2003, 8 x 2013)" in check["text"]
+
+
 def off_contract(count: int) -> Spoil:
     def change(records: Records) -> None:
         for part in (totals(records), records[-2]["data"]):

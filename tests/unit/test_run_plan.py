@@ -66,6 +66,14 @@ def test_a_trials_plan_says_what_the_experiment_says() -> None:
     assert asked["start"] == {"on-command": {"start_timeout_us": 120_000_000}}
 
 
+def test_what_becomes_of_connections_is_in_the_plan() -> None:
+    given = experiment(on_lost="stop", give_up_s=2.5, reconnect_every=100)
+    asked = trial_plan(given, schedule(given)[0], ADDRESS.target())
+    assert asked["load"]["reconnect_every"] == 100
+    assert asked["reconnect"] == {"on_lost": "stop", "give_up_us": 2_500_000}
+    jsonschema.validate(asked, schema())
+
+
 def test_loading_uses_the_experiments_own_seed_so_that_all_trials_share_the_rows() -> None:
     given = experiment()
     asked = plan(given, given.workloads[0], ADDRESS.target())

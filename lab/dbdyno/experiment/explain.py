@@ -22,7 +22,7 @@ from dbdyno.experiment.model import (
 
 # Sections of the file whose name in the model differs.
 _SECTION = {"workloads": "workload", "variants": "variant"}
-_KEY = {"duration_s": "duration", "warmup_s": "warmup"}
+_KEY = {"duration_s": "duration", "warmup_s": "warmup", "give_up_s": "give_up"}
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": Workload,
     "workload.keys": Keys,

@@ -150,6 +150,11 @@ class Load(Model):
     # None is "auto": the engine warms up for an allowance, and the judge cuts afterwards.
     warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
     transport: Literal["tcp", "unix"] = "tcp"
+    # After so many transactions a connection is closed and opened anew; 0 for never.
+    reconnect_every: int = Field(default=0, ge=0, le=2**32 - 1)
+    # A connection that is lost: opened again, for at most `give_up_s`, or the end of the trial.
+    on_lost: Literal["reconnect", "stop"] = "reconnect"
+    give_up_s: float = Field(default=30.0, ge=0, le=DURATION_S_MAX)
 
     @model_validator(mode="after")
     def _one_cap(self) -> Load:

@@ -164,7 +164,7 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
 
 def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
     load = dict(load)
-    for key in ("duration", "warmup"):
+    for key in ("duration", "warmup", "give_up"):
         if f"{key}_s" in load:
             faults.append(
                 Fault(

@@ -1,7 +1,7 @@
 """What the judge itself finds in the records, in the same form as the findings of the checks.
 
-Codes are those of the catalogue: D01, D03, D04 for what went on during the trials, R01, R03, R04, R07 for
-what is left afterwards. One finding tells of all trials of a variant, not one per trial.
+Codes are those of the catalogue: D01, D03, D04, D05 for what went on during the trials, R01, R03, R04, R07
+for what is left afterwards. One finding tells of all trials of a variant, not one per trial.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ GENERATOR_CPU = 0.80
 ERRORS_PER_1000 = 1.0
 ERRORS_RATIO = 2.0
 ERRORS_NOTEWORTHY = 0.1
+# D05: errors that mean a lost connection, and 2003 for one that could not be opened again. The engine's own
+# list is ENDS_CONNECTION in engine/drive/src/failure.rs.
+LOST = (1053, 1077, 1079, 1080, 1152, 1184, 1927, 2003, 2006, 2013, 2055, 3169, 4031)
 # D04: share of statements off contract that is no longer an accident.
 OFF_CONTRACT = 0.01
 
@@ -190,6 +193,32 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
         per_1000=rates,
         by_code=codes,
     )
+
+
+def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
+    """D05: connections that were lost and opened again: a server that crashes must not pass silently."""
+    for variant, trials in by_variant.items():
+        by_trial: dict[int, dict[str, int]] = {}
+        for trial in trials:
+            found = trial.figures.errors if trial.figures is not None else {}
+            lost = {code: count for code, count in found.items() if int(code) in LOST}
+            if lost:
+                by_trial[trial.place.index] = lost
+        if not by_trial:
+            continue
+        total: Counter[str] = Counter()
+        for lost in by_trial.values():
+            total.update(lost)
+        told = ", ".join(f"{count} x {code}" for code, count in total.most_common())
+        yield finding(
+            "D05",
+            "warn",
+            f"connections to {variant} were lost in {_count(len(by_trial), 'trial')} and opened again "
+            f"(errors {told}): the figures hold the outage. See in the server's log whether it restarted, "
+            'and use [load] on_lost = "stop" where such a trial must not count',
+            variant,
+            trials={str(index): lost for index, lost in by_trial.items()},
+        )
 
 
 def contract(by_variant: ByVariant, workload: str) -> Iterator[Finding]:

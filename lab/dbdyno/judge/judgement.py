@@ -149,6 +149,7 @@ def _findings(evidence: _Evidence, experiment: Experiment, standard: Scale) -> I
     )
     yield from findings.generator(by_variant)
     yield from findings.engine_warnings(evidence.warnings)
+    yield from findings.lost_connections(by_variant)
     for workload in experiment.workloads:
         of_workload = {
             variant: [trial for trial in found if trial.place.workload == workload.name]

@@ -39,13 +39,14 @@ def plan(
         "schema": SCHEMA_VERSION,
         "target": dict(target),
         "workload": workload.plan(),
-        "load": {"connections": chosen.connections, "shape": _shape(experiment, chosen)},
+        "load": _load(experiment, chosen),
         "phases": {
             "warmup_us": round(load.warmup_allowance_s() * US),
             "measure_us": round(load.duration_s * US),
         },
         "seed": experiment.design.seed if seed is None else seed,
         "client": {"workers": experiment.client.workers, "scheduling": scheduling},
+        "reconnect": {"on_lost": load.on_lost, "give_up_us": round(load.give_up_s * US)},
         "loading": {"streams": min(LOADING_STREAMS_MAX, os.cpu_count() or 1)},
     }
     if point is not None:
@@ -75,6 +76,13 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
         return experiment.client.scheduling
     shared = any(experiment.shares_cpus(any_variant) for any_variant in (*experiment.variants, variant))
     return "batch" if shared and not experiment.load.rate else "normal"
+
+
+def _load(experiment: Experiment, point: Point) -> dict[str, Any]:
+    load: dict[str, Any] = {"connections": point.connections, "shape": _shape(experiment, point)}
+    if experiment.load.reconnect_every:
+        load["reconnect_every"] = experiment.load.reconnect_every
+    return load
 
 
 def _shape(experiment: Experiment, point: Point) -> str | dict[str, Any]:
