@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -176,8 +177,11 @@ def test_the_password_shows_nowhere(mariadb: LocalServer, tmp_path: Path, kept_i
             env=environment,
         )
         assert process.stdin is not None
-        # It waits for its plan.
-        argv = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        # It waits for its plan. The kernel lets Popen go on a little before the new argv is in place.
+        deadline = time.monotonic() + 30
+        while not (argv := Path(f"/proc/{process.pid}/cmdline").read_bytes()):
+            assert time.monotonic() < deadline, "it has no argv"
+            time.sleep(0.001)
         process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.flush()
         out, words = process.communicate(timeout=60)
