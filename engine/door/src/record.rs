@@ -34,6 +34,8 @@ pub enum Record {
     Statements(Statements),
     /// Progress of `prepare` and `cleanup`.
     Loading(Loading),
+    /// What `prepare` did, once everything is loaded.
+    Loaded(Box<Loaded>),
     /// Something makes the measurement worth less.
     Warning(Warning),
     /// Last line.
@@ -240,6 +242,59 @@ pub enum LoadingStep {
     Kept,
     /// The table was dropped.
     Dropped,
+}
+
+/// What `prepare` did. Rows and index are timed apart: first every row goes in, then every index is made, then
+/// the server counts what it has (ANALYZE). Tables that were there already are not in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Loaded {
+    /// How rows travelled.
+    pub way: LoadingWay,
+    /// Connections that loaded at the same time.
+    pub streams: u32,
+    /// Rows loaded.
+    pub rows: u64,
+    /// Bytes of rows sent, with what separates them, without the protocol's headers.
+    pub bytes: u64,
+    /// From the first row sent to the last one stored, over all tables.
+    pub rows_us: u64,
+    /// From the beginning of the first index to the end of the last; 0 without an index.
+    pub index_us: u64,
+    /// ANALYZE over all tables.
+    pub analyze_us: u64,
+    /// Statements sent again because streams were in each other's way (deadlock, lock wait timeout).
+    pub retries: u64,
+    /// What the loading connections set for their sessions, by name.
+    pub session_settings: BTreeMap<String, String>,
+    /// Table by table. Tables that are loaded at the same time overlap.
+    pub tables: Vec<LoadedTable>,
+}
+
+/// How rows travelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadingWay {
+    /// LOAD DATA LOCAL INFILE.
+    LoadDataLocal,
+    /// INSERT of many rows.
+    Insert,
+    /// There was nothing to load.
+    None,
+}
+
+/// What was loaded into one table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadedTable {
+    /// The table.
+    pub table: String,
+    /// Rows loaded.
+    pub rows: u64,
+    /// Bytes of rows sent.
+    pub bytes: u64,
+    /// From its first row sent to its last one stored.
+    pub rows_us: u64,
+    /// Making its index; 0 without one.
+    pub index_us: u64,
 }
 
 /// Something makes the measurement worth less.

@@ -20,21 +20,44 @@ pub fn pad(rng: &mut Rng) -> [u8; PAD_LENGTH] {
     groups(rng)
 }
 
+#[inline]
 fn groups<const LENGTH: usize>(rng: &mut Rng) -> [u8; LENGTH] {
     let mut text = [b'-'; LENGTH];
     for group in text.chunks_mut(GROUP + 1) {
-        let mut value = rng.below(GROUP_VALUES);
-        for digit in group[..GROUP].iter_mut().rev() {
-            *digit = b'0' + (value % 10) as u8;
-            value /= 10;
-        }
+        let value = rng.below(GROUP_VALUES);
+        let (high, low) = (value / 100_000_000, (value % 100_000_000) as u32);
+        group[0] = b'0' + (high / 100) as u8;
+        group[1] = b'0' + (high / 10 % 10) as u8;
+        group[2] = b'0' + (high % 10) as u8;
+        group[3..GROUP].copy_from_slice(&eight_digits(low));
     }
     text
+}
+
+/// The eight decimal digits of a number below 10^8, all at once: halves, quarters and digits are divided in the
+/// lanes of one word (multiplication by a reciprocal; Lemire, "Converting integers to fixed-digit
+/// representations quickly", 2021). A row has 165 digits, and one division each made them a third of loading.
+#[inline]
+fn eight_digits(number: u32) -> [u8; 8] {
+    let halves = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
+    let hundreds = ((halves * 10_486) >> 20) & 0x7f_0000_007f;
+    let pairs = hundreds | (halves - 100 * hundreds) << 16;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | (pairs - 10 * tens) << 8;
+    (digits + 0x3030_3030_3030_3030).to_le_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn eight_digits_are_those_of_the_number() {
+        let edges = (0..10_000).flat_map(|half| [half, half * 10_000, half * 10_001, 99_999_999 - half]);
+        for number in edges {
+            assert_eq!(eight_digits(number).as_slice(), format!("{number:08}").as_bytes());
+        }
+    }
 
     #[test]
     fn shapes_are_those_of_the_columns() {

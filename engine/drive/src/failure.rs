@@ -55,6 +55,15 @@ pub(crate) fn working(error: &WireError, statement: &str) -> (EndReason, Failure
     (reason, failure)
 }
 
+/// The server refuses LOAD DATA LOCAL, and the plan demands it.
+pub(crate) fn loading(error: &WireError, statement: &str) -> (EndReason, Failure) {
+    let (reason, mut failure) = working(error, statement);
+    let hint = "set local_infile = ON on the server (SET GLOBAL local_infile = 1), or load with method auto or \
+                insert";
+    failure.hint.get_or_insert_with(|| hint.into());
+    (reason, failure)
+}
+
 /// The number under which an error is counted: the server's, or the one MySQL's own clients give it.
 pub(crate) fn code(error: &WireError) -> u16 {
     match error {

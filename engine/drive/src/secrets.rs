@@ -30,5 +30,6 @@ pub(crate) fn mysql_connector(target: &Target, secrets: &Secrets) -> MysqlConnec
         password: secrets.password.clone(),
         database: database.clone(),
         timeout: Duration::from_micros(*connect_timeout_us),
+        local_data: false,
     }
 }

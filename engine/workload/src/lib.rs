@@ -6,10 +6,11 @@
 //! # Layout
 //! - [`kind`]: the statement kinds and their SQL.
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
-//! - [`schema`]: the tables, and the rows as INSERT statements.
+//! - [`schema`]: the tables; [`rows`]: their content as text.
 
 pub mod kind;
 pub mod oltp;
+pub mod rows;
 pub mod schema;
 
 pub use kind::Kind;

@@ -1,21 +1,16 @@
-//! The tables, and their rows as INSERT statements.
+//! The tables, as statements that make and drop them. Their rows are in [`crate::rows`].
 //!
 //! The schema is sysbench's. What dbdyno made carries a mark in the table's comment: while it is being loaded
 //! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped.
 
-use std::fmt::Write;
+use dbdyno_door::plan::OltpOptions;
 
-use dbdyno_door::plan::{Distribution, OltpOptions};
-use dbdyno_draw::key::Keys;
-use dbdyno_draw::row::row;
+use crate::rows::Rows;
 
 /// Every mark begins with this.
 pub const MARK: &str = "dbdyno";
 /// The mark of a table that is not complete.
 pub const LOADING: &str = "dbdyno loading";
-
-/// Bytes of one INSERT statement; sysbench's size.
-const INSERT_BYTES: usize = 512 * 1024;
 
 /// The tables of one workload with one seed.
 #[derive(Clone, Debug)]
@@ -75,7 +70,12 @@ impl Schema {
         )
     }
 
-    /// CREATE INDEX on k, where the options ask for it.
+    /// Whether the tables get an index on k.
+    pub fn has_index(&self) -> bool {
+        self.options.create_secondary
+    }
+
+    /// Makes the index on k, where the options ask for it.
     pub fn create_index(&self, table: u32) -> Option<String> {
         let name = self.name(table);
         self.options.create_secondary.then(|| format!("CREATE INDEX k_{table} ON {name}(k)"))
@@ -103,45 +103,25 @@ impl Schema {
             .into()
     }
 
-    /// Writes an INSERT of rows from `first` on, at most up to `last`, into `sql`. Returns the first id that did
-    /// not fit.
-    pub fn insert(&self, table: u32, first: u64, last: u64, sql: &mut Vec<u8>) -> u64 {
-        // Always uniform: what is stored must not depend on which rows will be asked for.
-        let keys = Keys::new(&Distribution::Uniform, 1, self.rows());
-        let mut text = String::with_capacity(INSERT_BYTES);
-        let _ = write!(text, "INSERT INTO {} (id, k, c, pad) VALUES", self.name(table));
-        let mut next = first;
-        while next <= last && text.len() < INSERT_BYTES - 256 {
-            let row = row(self.seed, table, next, &keys);
-            let comma = if next == first { "" } else { "," };
-            let [c, pad] =
-                [row.c.as_slice(), row.pad.as_slice()].map(|bytes| str::from_utf8(bytes).expect("digits"));
-            let _ = write!(text, "{comma}({next},{},'{c}','{pad}')", row.k);
-            next += 1;
-        }
-        sql.clear();
-        sql.extend_from_slice(text.as_bytes());
-        next
+    /// LOAD DATA of the lines of [`Rows::lines`]. The name is for the server's logs alone; nothing is opened.
+    /// Plain characters as separators mean the same in every SQL mode, and digits in every character set.
+    pub fn load_data(&self, table: u32) -> String {
+        format!(
+            "LOAD DATA LOCAL INFILE 'dbdyno' INTO TABLE {} CHARACTER SET binary \
+             FIELDS TERMINATED BY ',' ESCAPED BY '' LINES TERMINATED BY ';' (id, k, c, pad)",
+            self.name(table)
+        )
+    }
+
+    /// The rows `first` to `last` of a table.
+    pub fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
+        Rows::new(self.seed, table, self.rows(), first, last)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn inserts_cover_every_row_once() {
-        let schema = Schema::new(&OltpOptions { table_size: 6000, ..Default::default() }, 1);
-        let (mut next, mut rows, mut statements) = (1, 0, 0);
-        let mut sql = Vec::new();
-        while next <= 6000 {
-            next = schema.insert(1, next, 6000, &mut sql);
-            assert!(sql.len() <= INSERT_BYTES);
-            rows += sql.iter().filter(|&&byte| byte == b'(').count() - 1;
-            statements += 1;
-        }
-        assert_eq!((rows, statements), (6000, 3));
-    }
 
     #[test]
     fn ids_get_wider_when_rows_need_it() {

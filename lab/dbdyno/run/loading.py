@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.plan import plan
-from dbdyno.servers.server import Server
+from dbdyno.servers.server import Server, ServerProblem
 from dbdyno.servers.snapshots import Snapshot, Snapshots
 from dbdyno.servers.workspace import Workspace
 
@@ -19,7 +20,11 @@ Tell = Callable[[progress.Progress], None]
 def prepare(
     experiment: Experiment, workload: Workload, server: Server, engine: Engine, tell: Tell
 ) -> EngineResult:
-    """Load the tables of a workload on a running server. Raises Problem."""
+    """Load the tables of a workload on a running server. Raises Problem.
+
+    A server that we started takes LOAD DATA LOCAL meanwhile; one that is only reached is loaded by what it
+    allows.
+    """
 
     def loading(record: Record) -> None:
         if record["type"] == "loading":
@@ -27,13 +32,30 @@ def prepare(
 
     address = server.address()
     asked = plan(experiment, workload, address.target(experiment.load.transport))
-    result = engine.run("prepare", asked, address.environment(), loading)
+    with _local_infile(server):
+        result = engine.run("prepare", asked, address.environment(), loading)
     if not result.done:
         raise Problem(
             f"loading the tables of {workload.name} failed: {result.failure()}",
             exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
         )
     return result
+
+
+@contextmanager
+def _local_infile(server: Server) -> Iterator[None]:
+    """Allow LOAD DATA LOCAL on a server that we started, and take it back whatever happens."""
+    before = server.variables().get("local_infile", "ON") if server.ours else "ON"
+    if before == "ON":
+        yield
+        return
+    server.query("SET GLOBAL local_infile = ON")
+    try:
+        yield
+    finally:
+        # A server that has died meanwhile is told by what failed, and holds nothing any more.
+        with suppress(ServerProblem):
+            server.query(f"SET GLOBAL local_infile = {before}")
 
 
 def load_snapshot(

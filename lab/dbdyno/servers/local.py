@@ -18,7 +18,7 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import psutil
 import pymysql
@@ -67,6 +67,8 @@ class LocalServer(Server):
 
     `snapshot` is what `restore` copies; None gives an empty schema.
     """
+
+    ours: ClassVar[bool] = True
 
     def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
         self.variant = variant.name

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from dbdyno.problem import Problem
 
@@ -77,6 +77,8 @@ class Server(ABC):
     """One server of one variant."""
 
     variant: str
+    # Whether we started it: only then may its global settings be changed, for as long as loading takes.
+    ours: ClassVar[bool] = False
 
     @abstractmethod
     def restore(self) -> None:

@@ -208,12 +208,27 @@ impl Default for Retry {
 pub struct Loading {
     /// Connections that load at the same time, inside one table too.
     pub streams: u32,
+    /// How rows travel.
+    pub method: LoadingMethod,
 }
 
 impl Default for Loading {
     fn default() -> Self {
-        Self { streams: 2 }
+        Self { streams: 2, method: LoadingMethod::default() }
     }
+}
+
+/// How rows travel to the server. The rows are the same either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadingMethod {
+    /// LOAD DATA LOCAL where the server allows it, INSERT otherwise.
+    #[default]
+    Auto,
+    /// LOAD DATA LOCAL; a server that refuses it is an error.
+    LoadData,
+    /// INSERT of many rows.
+    Insert,
 }
 
 mod defaults {

@@ -32,6 +32,7 @@ pub(super) async fn log_in(
     user: &str,
     password: &str,
     database: &str,
+    local_data: bool,
 ) -> Result<Session, WireError> {
     let (sequence, greeting) = read_packet(socket).await?;
     if greeting.first() == Some(&0xff) {
@@ -50,6 +51,7 @@ pub(super) async fn log_in(
         | CapabilityFlags::CLIENT_PLUGIN_AUTH
         | CapabilityFlags::CLIENT_CONNECT_WITH_DB
         | CapabilityFlags::CLIENT_DEPRECATE_EOF;
+    let wanted = if local_data { wanted | CapabilityFlags::CLIENT_LOCAL_FILES } else { wanted };
     let capabilities = greeting.capabilities() & wanted;
     let response = HandshakeResponse::new(
         scramble(password, &greeting.nonce()),

@@ -4,12 +4,14 @@
 //! - [`message`]: what the client sends.
 //! - [`skim`]: what the server answers; `fields`: what is inside its packets.
 //! - `login`: greeting and authentication, on top of `mysql_common`.
+//! - `local_data`: LOAD DATA LOCAL with rows made on the way.
 //! - this file: a session that puts them together.
 
 pub mod message;
 pub mod skim;
 
 mod fields;
+mod local_data;
 mod login;
 
 use std::io;
@@ -55,6 +57,8 @@ pub struct MysqlConnector {
     pub database: String,
     /// Time allowed to open and log in, and then to prepare each statement.
     pub timeout: Duration,
+    /// Whether the sessions may be asked for the data of their own LOAD DATA LOCAL. For loading alone.
+    pub local_data: bool,
 }
 
 impl Connector for MysqlConnector {
@@ -73,7 +77,8 @@ impl MysqlConnector {
             Address::Unix(path) => Socket::unix(path).await,
         };
         let mut socket = socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
-        let session = login::log_in(&mut socket, &self.user, &self.password, &self.database).await?;
+        let session =
+            login::log_in(&mut socket, &self.user, &self.password, &self.database, self.local_data).await?;
         Ok(MysqlConnection {
             socket,
             server_version: session.server_version,

@@ -36,6 +36,8 @@ pub enum Expect {
     Result,
     /// The answer to a prepare.
     Prepared,
+    /// The answer to a LOAD DATA LOCAL of our own: a request for its data, which is complete in itself.
+    DataRequest,
 }
 
 /// A complete answer.
@@ -45,6 +47,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Id of the prepared statement.
     pub statement_id: u32,
+    /// Whether the server waits for the data of a LOAD DATA LOCAL.
+    pub data_requested: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +239,11 @@ impl Skim {
             Some(0xff) => Err(server_error(payload)),
             Some(0x00) if self.expect == Expect::Prepared => self.prepared(payload),
             Some(0x00) => self.ok(payload),
+            // The file name that follows is ours, and nobody looks at it.
+            Some(0xfb) if self.expect == Expect::DataRequest => {
+                self.answer.data_requested = true;
+                Ok(true)
+            }
             Some(0xfb) => Err(WireError::Protocol(
                 "the server asked for a local file; dbdyno never sends files a server names".into(),
             )),
@@ -411,5 +420,16 @@ mod tests {
             let result = skim(Expect::Result, true, &packets(&[payload]));
             assert!(matches!(result, Err(WireError::Protocol(_))), "{payload:?}: {result:?}");
         }
+    }
+
+    #[test]
+    fn a_request_for_data_is_an_answer_only_where_it_is_expected() {
+        let bytes = packets(&[b"\xfb/etc/passwd"]);
+        assert!(skim(Expect::DataRequest, true, &bytes).unwrap().data_requested);
+        for expect in [Expect::Result, Expect::Prepared] {
+            assert!(matches!(skim(expect, true, &bytes), Err(WireError::Protocol(_))));
+        }
+        let two = packets(&[b"\xfbone", b"\xfbtwo"]);
+        assert!(Skim::new(Expect::DataRequest, true).feed(&two).is_err());
     }
 }

@@ -1,0 +1,256 @@
+//! The loader: makes the tables of a plan, fills them, and drops them.
+//!
+//! Streams take pieces of tables from one list. A piece is a whole table where there are enough of them, and a
+//! range of ids otherwise, so that one large table loads in parallel too. A stream writes ascending ids, which
+//! is the order that fills pages best. Rows and index are made one after the other, and timed apart.
+//!
+//! # Layout
+//! - this file: the order of the steps, and the streams.
+//! - `existing`: what is there before, and what may be done with it.
+//! - `pieces`: how tables are cut.
+//! - `fill`: rows, by LOAD DATA LOCAL or INSERT.
+//! - `finish`: index, mark, statistics.
+//! - `tally`: what it all took.
+
+mod existing;
+mod fill;
+mod finish;
+mod pieces;
+mod tally;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use dbdyno_door::Record;
+use dbdyno_door::plan::{LoadingMethod, Plan, Target};
+use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, LoadingWay};
+use dbdyno_wire::mysql::{MysqlConnection, MysqlConnector};
+use dbdyno_wire::{Connection, Connector, WireError};
+use dbdyno_workload::Oltp;
+use dbdyno_workload::schema::Schema;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::{JoinSet, LocalSet};
+
+use self::fill::{Filling, fill};
+use self::pieces::{pieces, queue};
+use self::tally::Tally;
+use crate::conductor::hello;
+use crate::control::{Inbox, Message};
+use crate::failure;
+use crate::machine;
+use crate::secrets::{Secrets, mysql_connector};
+use crate::{Ended, Sink};
+
+/// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
+/// place is a conflict, and nothing is changed.
+pub fn prepare(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.prepare().await }))
+}
+
+/// Drops the plan's tables, as far as dbdyno made them.
+pub fn cleanup(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.cleanup().await }))
+}
+
+type Outcome = Result<(), (EndReason, Failure)>;
+type Step<'a> = std::pin::Pin<Box<dyn Future<Output = Outcome> + 'a>>;
+
+/// How often the loader looks for an order to stop.
+const STOP_POLL: Duration = Duration::from_millis(50);
+
+struct Job<'a> {
+    schema: Rc<Schema>,
+    connector: MysqlConnector,
+    streams: u32,
+    method: LoadingMethod,
+    inbox: &'a Inbox,
+    sink: RefCell<&'a mut dyn Sink>,
+    began: Instant,
+    rows_planned: Cell<u64>,
+    tally: RefCell<Tally>,
+}
+
+fn with_runtime(
+    plan: &Plan,
+    secrets: &Secrets,
+    inbox: Inbox,
+    sink: &mut dyn Sink,
+    work: for<'j> fn(&'j Job<'_>) -> Step<'j>,
+) -> Ended {
+    let oltp = Oltp::new(&plan.workload, plan.seed);
+    sink.record(&hello(plan, &oltp));
+    let cpu_before = machine::process_cpu();
+    let outcome = match &plan.target {
+        Target::Null { .. } => Ok(()), // Nobody's tables are always ready.
+        target => {
+            let job = Job {
+                schema: Rc::new(Schema::new(&plan.workload.options, plan.seed)),
+                connector: mysql_connector(target, secrets),
+                streams: plan.loading.streams,
+                method: plan.loading.method,
+                inbox: &inbox,
+                sink: RefCell::new(sink),
+                began: Instant::now(),
+                rows_planned: Cell::new(0),
+                tally: RefCell::default(),
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.expect("a runtime needs three file descriptors");
+            LocalSet::new().block_on(&runtime, async {
+                tokio::select! {
+                    outcome = work(&job) => outcome,
+                    outcome = job.stopped() => outcome,
+                }
+            })
+        }
+    };
+    let (reason, failure) = match outcome {
+        Ok(()) => (EndReason::Done, None),
+        Err((reason, failure)) => (reason, (reason != EndReason::Interrupted).then_some(failure)),
+    };
+    sink.record(&Record::End(Box::new(End {
+        reason,
+        failure: failure.clone(),
+        phases: BTreeMap::new(),
+        memory_peak_bytes: machine::memory_peak_bytes(),
+        cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
+    })));
+    Ended { reason, failure }
+}
+
+impl Job<'_> {
+    async fn prepare(&self) -> Outcome {
+        let mut connection = self.connect(&self.connector).await?;
+        let missing = self.create_missing(&mut connection).await?;
+        connection.close().await;
+        let way = self.fill(&missing).await?;
+        self.index(&missing).await?;
+        let analyze = Instant::now();
+        let complete = queue(missing.iter().copied());
+        let schema = &self.schema;
+        let stream =
+            |connection, progress| finish::complete(connection, schema.clone(), complete.clone(), progress);
+        self.in_streams(&self.connector, missing.len(), stream, |_table| {}).await?;
+        let loaded = self.tally.borrow().record(schema, way, self.streams, analyze.elapsed());
+        self.sink.borrow_mut().record(&Record::Loaded(Box::new(loaded)));
+        Ok(())
+    }
+
+    async fn cleanup(&self) -> Outcome {
+        let mut connection = self.connect(&self.connector).await?;
+        self.drop_ours(&mut connection).await?;
+        connection.close().await;
+        Ok(())
+    }
+
+    /// Fills the tables, and tells how rows travelled.
+    async fn fill(&self, tables: &[u32]) -> Result<LoadingWay, (EndReason, Failure)> {
+        if tables.is_empty() {
+            return Ok(LoadingWay::None);
+        }
+        let pieces = pieces(tables, self.schema.rows(), self.streams);
+        let wanted = pieces.len();
+        let first = match self.method {
+            LoadingMethod::Auto | LoadingMethod::LoadData => LoadingWay::LoadDataLocal,
+            LoadingMethod::Insert => LoadingWay::Insert,
+        };
+        let filling = Rc::new(Filling {
+            schema: Rc::clone(&self.schema),
+            pieces: queue(pieces),
+            method: self.method,
+            way: Cell::new(first),
+        });
+        // No other connection of ours may be asked for data.
+        let connector =
+            MysqlConnector { local_data: first == LoadingWay::LoadDataLocal, ..self.connector.clone() };
+        let stream = |connection, progress| fill(connection, Rc::clone(&filling), progress);
+        let take = |stored: fill::Stored| {
+            self.tally.borrow_mut().stored(stored);
+            self.report(LoadingStep::Rows, stored.table);
+        };
+        self.in_streams(&connector, wanted, stream, take).await?;
+        Ok(filling.way.get())
+    }
+
+    async fn index(&self, tables: &[u32]) -> Outcome {
+        let left = queue(tables.iter().copied());
+        let stream =
+            |connection, progress| finish::index(connection, self.schema.clone(), left.clone(), progress);
+        let take = |indexed: finish::Indexed| {
+            self.tally.borrow_mut().indexed(indexed);
+            self.report(LoadingStep::Indexed, indexed.table);
+        };
+        self.in_streams(&self.connector, tables.len(), stream, take).await
+    }
+
+    /// Runs as many streams as the plan says, and no more than `wanted`, each on a connection of its own, and
+    /// hands what they tell to `take`. The first failure ends them all.
+    async fn in_streams<M, S: Future<Output = Outcome> + 'static>(
+        &self,
+        connector: &MysqlConnector,
+        wanted: usize,
+        stream: impl Fn(MysqlConnection, UnboundedSender<M>) -> S,
+        take: impl Fn(M),
+    ) -> Outcome {
+        let (progress, mut told) = unbounded_channel();
+        let mut streams = JoinSet::new();
+        for _ in 0..wanted.min(self.streams as usize) {
+            streams.spawn_local(stream(self.connect(connector).await?, progress.clone()));
+        }
+        drop(progress);
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = told.recv() => take(message),
+                ended = streams.join_next() => match ended {
+                    Some(stream) => stream.expect("a stream does not panic")?,
+                    None => break,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    async fn connect(&self, connector: &MysqlConnector) -> Result<MysqlConnection, (EndReason, Failure)> {
+        connector.connect(0).await.map_err(|error| failure::connecting(&error))
+    }
+
+    /// Waits for an order to stop, also while a server takes hours over an answer or never gives one.
+    async fn stopped(&self) -> Outcome {
+        loop {
+            self.check_stop()?;
+            tokio::time::sleep(STOP_POLL).await;
+        }
+    }
+
+    fn check_stop(&self) -> Outcome {
+        let orders = std::iter::from_fn(|| self.inbox.messages.try_recv().ok());
+        let stop = orders.into_iter().find_map(|message| match message {
+            Message::Stop(reason) => Some(reason),
+            _ => None,
+        });
+        match stop {
+            Some(reason) => {
+                Err((reason, Failure { code: None, text: "stopped while loading".into(), hint: None }))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn report(&self, step: LoadingStep, table: u32) {
+        self.sink.borrow_mut().record(&Record::Loading(Loading {
+            step,
+            table: self.schema.name(table),
+            rows: self.tally.borrow().rows(),
+            rows_planned: self.rows_planned.get(),
+            at_us: self.began.elapsed().as_micros() as u64,
+        }));
+    }
+}
+
+async fn query(connection: &mut impl Connection, sql: &str) -> Outcome {
+    let result: Result<_, WireError> = connection.query(sql.as_bytes()).await;
+    result.map(|_| ()).map_err(|error| failure::working(&error, sql))
+}

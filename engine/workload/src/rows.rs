@@ -1,0 +1,138 @@
+//! Rows of a table as text: the lines of a LOAD DATA, or the values of an INSERT.
+//!
+//! The content depends on (seed, table, id) only, whoever writes it and in which form.
+
+use dbdyno_door::plan::Distribution;
+use dbdyno_draw::key::Keys;
+use dbdyno_draw::row::row;
+
+/// Bytes of one INSERT statement; sysbench's size.
+const INSERT_BYTES: usize = 512 * 1024;
+/// More than a row takes in either form: two numbers of 20 digits, 119 and 59 characters, and what separates them.
+const ROW_BYTES: usize = 256;
+
+/// A range of a table's rows, written down one after the other.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    seed: u64,
+    table: u32,
+    /// Of column k. Always uniform: what is stored must not depend on which rows will be asked for.
+    keys: Keys,
+    next: u64,
+    last: u64,
+}
+
+impl Rows {
+    /// Rows `first` to `last`, both included, of a table that has `count` of them.
+    pub(crate) fn new(seed: u64, table: u32, count: u64, first: u64, last: u64) -> Self {
+        Self { seed, table, keys: Keys::new(&Distribution::Uniform, 1, count), next: first, last }
+    }
+
+    /// Rows not written yet.
+    pub fn left(&self) -> u64 {
+        (self.last + 1).saturating_sub(self.next)
+    }
+
+    /// Appends rows as lines for LOAD DATA, at most `bytes` of them. Returns whether there are more.
+    pub fn lines(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        let end = out.len() + bytes - ROW_BYTES;
+        while self.next <= self.last && out.len() <= end {
+            self.row(out, [b"", b",", b",", b";"]);
+        }
+        self.next <= self.last
+    }
+
+    /// Appends values of an INSERT, as many as one statement holds. Returns how many rows.
+    pub fn values(&mut self, out: &mut Vec<u8>) -> u64 {
+        let first = self.next;
+        let end = INSERT_BYTES - ROW_BYTES;
+        while self.next <= self.last && out.len() <= end {
+            let begin: &[u8] = if self.next == first { b"(" } else { b",(" };
+            self.row(out, [begin, b",'", b"','", b"')"]);
+        }
+        self.next - first
+    }
+
+    /// Writes the next row with what stands before id, before c, between c and pad, and after pad.
+    #[inline]
+    fn row(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
+        let row = row(self.seed, self.table, self.next, &self.keys);
+        let mut number = itoa::Buffer::new();
+        out.reserve(ROW_BYTES);
+        out.extend_from_slice(begin);
+        out.extend_from_slice(number.format(self.next).as_bytes());
+        out.push(b',');
+        out.extend_from_slice(number.format(row.k).as_bytes());
+        out.extend_from_slice(before);
+        out.extend_from_slice(&row.c);
+        out.extend_from_slice(between);
+        out.extend_from_slice(&row.pad);
+        out.extend_from_slice(end);
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: u64 = 6000;
+
+    fn rows(first: u64, last: u64) -> Rows {
+        Rows::new(1, 1, COUNT, first, last)
+    }
+
+    fn all_lines(mut rows: Rows, bytes: usize) -> String {
+        let mut out = Vec::new();
+        loop {
+            let begin = out.len();
+            let more = rows.lines(&mut out, bytes);
+            assert!(out.len() - begin <= bytes);
+            if !more {
+                return String::from_utf8(out).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_the_same_in_pieces_of_any_size() {
+        let whole = all_lines(rows(1, COUNT), 4 << 20);
+        assert_eq!(all_lines(rows(1, COUNT), 64 * 1024), whole);
+        assert_eq!(all_lines(rows(1, 2500), 300) + &all_lines(rows(2501, COUNT), 1000), whole);
+        assert_eq!(whole.matches(';').count() as u64, COUNT);
+        assert!(whole.starts_with("1,5331,"), "{}", &whole[..40]);
+    }
+
+    #[test]
+    fn both_forms_hold_the_same_rows() {
+        let (mut values, mut left) = (Vec::new(), rows(5, 7));
+        assert_eq!((left.values(&mut values), left.left()), (3, 0));
+        let values = String::from_utf8(values).unwrap();
+        let lines: Vec<String> =
+            all_lines(rows(5, 7), 1000).replace(';', ")").split_inclusive(')').map(Into::into).collect();
+        let as_lines = values.replace(['\'', '('], "").replace("),", ")");
+        assert_eq!(as_lines, lines.concat());
+    }
+
+    #[test]
+    fn inserts_cover_every_row_once() {
+        let (mut rows, mut counts) = (rows(1, COUNT), Vec::new());
+        while rows.left() > 0 {
+            let mut sql = Vec::new();
+            let count = rows.values(&mut sql);
+            assert!(sql.len() <= INSERT_BYTES);
+            assert_eq!(sql.iter().filter(|&&byte| byte == b'(').count() as u64, count);
+            counts.push(count);
+        }
+        assert_eq!((counts.len(), counts.iter().sum::<u64>()), (3, COUNT));
+    }
+
+    #[test]
+    fn ids_beyond_32_bits_are_written_whole() {
+        let first = (1 << 33) - 1;
+        let text = all_lines(Rows::new(1, 1, 1 << 34, first, first + 2), 4096);
+        let ids: Vec<&str> =
+            text.trim_end_matches(';').split(';').map(|line| line.split(',').next().unwrap()).collect();
+        assert_eq!(ids, ["8589934591", "8589934592", "8589934593"]);
+    }
+}
