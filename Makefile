@@ -41,7 +41,11 @@ test: check packages-servers mysql ## check, then the end-to-end tests on real s
 	$(BIN)/pytest tests/end_to_end
 
 bench: build packages-servers packages-bench ## dbdyno against its peers, side by side
-	@$(BIN)/python benchmarks/engine_vs_sysbench.py --output benchmarks/results.md
+	@cargo build --quiet --release --locked --package dbdyno-bare-loop
+	$(BIN)/python benchmarks/engine/ceiling.py --output benchmarks/results.md
+	$(BIN)/python benchmarks/engine --output benchmarks/results.md
+	$(BIN)/python benchmarks/engine/at_rate.py --output benchmarks/results.md
+	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
 
 docs: build ## write the schemas, which are generated from the code
 	@$(ENGINE) schema plan >schema/plan.schema.json

@@ -1,0 +1,75 @@
+"""A private MariaDB in a process of its own: prints where it listens, ends with its standard input.
+
+`--reachable` lets it listen beyond loopback. It is for a network namespace that holds nothing but the two
+ends of the benchmark; there, and only there, the load's account may come from another address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.servers import Workspace, declared, open_server
+from dbdyno.servers.mariadb import MariaDB
+from dbdyno.servers.product import Place
+from dbdyno.servers.server import Address
+
+VARIABLES: dict[str, str | int | float | bool] = {
+    "innodb_buffer_pool_size": "1G",
+    "innodb_flush_log_at_trx_commit": 2,
+    # Room for a whole run's redo: a checkpoint in one run of a pair and not in the other is no difference.
+    "innodb_log_file_size": "1G",
+}
+
+
+class Reachable(MariaDB):
+    """MariaDB that listens on every address of its network namespace."""
+
+    def placement(self, place: Place) -> Mapping[str, str]:
+        """As on loopback, with a wider door."""
+        return {**super().placement(place), "bind_address": "0.0.0.0"}
+
+    def start_statements(self, load: Address, admin_password: str) -> Sequence[str]:
+        """The load's account from any address too."""
+        return [
+            *super().start_statements(load, admin_password),
+            f"CREATE OR REPLACE USER '{load.user}'@'%' IDENTIFIED BY '{load.password}'",
+            f"GRANT ALL ON `{load.database}`.* TO '{load.user}'@'%'",
+        ]
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--cpus")
+    parser.add_argument("--reachable", action="store_true")
+    options = parser.parse_args()
+    if options.reachable:
+        declared.PRODUCTS = {"mariadb": Reachable()}
+    variant = Variant(name="bench", server=ServerSpec(variables=VARIABLES, cpus=options.cpus))
+    workspace = Workspace.open(options.scratch)
+    with closing(workspace), closing(open_server(variant, workspace, None)) as server:
+        server.restore()
+        server.start()
+        address = server.address()
+        shown = {
+            "host": address.host,
+            "port": address.port,
+            "user": address.user,
+            "database": address.database,
+            # Over a pipe to the one process that started this one.
+            "password": address.password,
+            "version": server.describe().version,
+        }
+        print(json.dumps(shown), flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

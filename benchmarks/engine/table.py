@@ -1,0 +1,117 @@
+"""Ratios of paired runs, the bars they are held to, and the tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+
+from sides import Measured
+
+from dbdyno.stats.signed_rank import hodges_lehmann, interval, log_ratios, percent
+
+# connections: most CPU per query, least throughput; dbdyno / sysbench of a point select, CPUs shared.
+SHARED_BARS = {1: (1.05, 0.97), 16: (0.92, 1.0), 256: (0.65, 1.1), 1024: (0.32, 1.4), 3000: (0.18, 1.3)}
+BARE_BAR = 1.25
+LATENCY_BAR = 1.10
+MEMORY_BAR_MIB = 90
+
+HEADER = (
+    "| connections | | dbdyno | sysbench | bare loop "
+    "| dbdyno / sysbench | interval | bar | dbdyno / bare | bar |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True)
+class Level:
+    """Runs of all sides at one number of connections, in pairs by position."""
+
+    connections: int
+    dbdyno: Sequence[Measured]
+    sysbench: Sequence[Measured]
+    bare: Sequence[Measured]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of every run, and what its ratios are held to."""
+
+    key: str
+    label: str
+    low: float = 0.0
+    high: float = inf
+    bare_high: float = inf
+
+    def row(self, level: Level) -> tuple[str, bool]:
+        """The table's row, and whether every bar holds."""
+        ours, theirs, bare = (
+            [getattr(run, self.key) for run in runs] for runs in (level.dbdyno, level.sysbench, level.bare)
+        )
+        ratio, reach = _ratio(ours, theirs)
+        held = self.low <= ratio <= self.high
+        bar = "" if (self.low, self.high) == (0.0, inf) else _bar(self.low, self.high, held)
+        cells = [_number(median(ours)), _number(median(theirs))]
+        if None in bare or not bare:
+            return self._join(level, [*cells, "", f"{ratio:.3f}", reach, bar, "", ""]), held
+        against, _ = _ratio(ours, bare)
+        bare_held = against <= self.bare_high
+        bare_bar = "" if self.bare_high == inf else _bar(0, self.bare_high, bare_held)
+        cells += [_number(median(bare)), f"{ratio:.3f}", reach, bar, f"{against:.3f}", bare_bar]
+        return self._join(level, cells), held and bare_held
+
+    def _join(self, level: Level, cells: Sequence[str]) -> str:
+        return f"| {level.connections} | {self.label} | " + " | ".join(cells) + " |"
+
+
+def figures(workload: str, layout: str, scheduling: str, level: Level) -> Iterator[Figure]:
+    """What is shown of a level, with the bars that apply to it."""
+    cpu, throughput = inf, 0.0
+    if (workload, layout, scheduling) == ("oltp_point_select", "shared", "batch"):
+        cpu, throughput = SHARED_BARS.get(level.connections, (inf, 0.0))
+    yield Figure("throughput", "throughput, tx/s", low=throughput)
+    yield Figure("cpu_per_query", "client CPU per query, us", high=cpu, bare_high=BARE_BAR)
+    yield Figure("latency_p95", "p95, ms", high=LATENCY_BAR)
+    yield Figure("latency_p99", "p99, ms", high=LATENCY_BAR)
+    yield Figure("memory", "peak memory, MiB")
+    yield Figure("connected_in_s", "connecting, s")
+
+
+def table(workload: str, layout: str, scheduling: str, levels: Sequence[Level]) -> tuple[str, list[str]]:
+    """The table of one workload and layout, and the bars that were missed."""
+    pairs = len(levels[0].dbdyno)
+    lines = [f"## {workload}, {layout}, scheduling {scheduling} ({pairs} pairs)\n", HEADER]
+    missed = []
+    for level in levels:
+        for figure in figures(workload, layout, scheduling, level):
+            row, held = figure.row(level)
+            lines.append(row)
+            if not held:
+                missed.append(f"{workload}, {layout}, {scheduling}: {row}")
+        memory = max(run.memory for run in level.dbdyno)
+        if level.connections >= 3000 and memory > MEMORY_BAR_MIB:
+            missed.append(f"{workload}, {layout}: {memory:.0f} MiB at {level.connections} connections")
+    return "\n".join([*lines, ""]), missed
+
+
+def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, str]:
+    """The Hodges-Lehmann ratio and its signed-rank interval, as far as the pairs carry one."""
+    ratios = log_ratios(theirs, ours)
+    # Five pairs reach 93.75 % at best.
+    reach = interval(ratios, 0.0625 if len(ratios) < 6 else 0.05)
+    shown = "" if reach is None else f"{_factor(reach.low):.3f} to {_factor(reach.high):.3f}"
+    return _factor(hodges_lehmann(ratios)), shown
+
+
+def _factor(log_ratio: float) -> float:
+    return 1 + percent(log_ratio) / 100
+
+
+def _bar(low: float, high: float, held: bool) -> str:
+    text = f"at least {low:g}" if high == inf else f"at most {high:g}"
+    return f"{text}: {'holds' if held else 'MISSED'}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 1000 else f"{value:.2f}"
