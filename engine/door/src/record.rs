@@ -151,10 +151,42 @@ pub struct Counts {
 pub struct Generator {
     /// CPU time of the worker threads over wall time, per worker: 1.0 is a full core each.
     pub cpu: f64,
-    /// Largest delay of the engine's own timer.
+    /// Largest delay of the engine's own timer. In an open loop that is how much later than due an event began that
+    /// found a free connection; in a closed loop how late the engine woke up to close a tick.
     pub lag_us_max: u64,
+    /// 99th percentile of the same; 0 where nothing was measured.
+    pub lag_us_p99: u64,
+    /// Share of the machine's CPU time that the hypervisor gave to others.
+    pub steal: f64,
     /// Time the worker threads were runnable and waited for a CPU, all workers together.
     pub run_queue_wait_us: u64,
+}
+
+/// A percentile of latency by nearest rank.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Percentile {
+    /// In microseconds: the middle of its bucket.
+    pub value_us: f64,
+    /// Events that had not ended could change it: it is more than `value_us`, which is certain.
+    pub censored: bool,
+}
+
+/// Percentiles of latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Percentiles {
+    /// The median.
+    pub p50: Percentile,
+    /// 90 %.
+    pub p90: Percentile,
+    /// 95 %.
+    pub p95: Percentile,
+    /// 99 %.
+    pub p99: Percentile,
+    /// 99.9 %.
+    #[serde(rename = "p99.9")]
+    pub p99_9: Percentile,
+    /// The largest.
+    pub max: Percentile,
 }
 
 /// One reporting interval.
@@ -181,6 +213,12 @@ pub struct Interval {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
+    /// Percentiles of the latencies of events that ended in the interval; null without events.
+    pub percentiles_us: Option<Percentiles>,
+    /// Events due and not started at the end of the interval.
+    pub backlog: u64,
+    /// Events started and not ended at the end of the interval.
+    pub in_flight: u64,
     /// How the generator itself fared.
     pub generator: Generator,
 }
@@ -376,6 +414,15 @@ pub struct PhaseTotals {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
+    /// Open loops: latency of the events that were under way when the measurement ended and ended after it, within
+    /// the time to drain. They are among the unfinished.
+    pub drained_us: Buckets,
+    /// Open loops: how long each event had been due at the end of the phase that was dropped, or unfinished and is not
+    /// among the drained. Its latency is more than that.
+    pub censored_us: Buckets,
+    /// Percentiles over all events that were due: those that ended, the drained, and the censored. In a closed loop
+    /// over those that ended. Null without events.
+    pub percentiles_us: Option<Percentiles>,
 }
 
 /// What became of the events that were due. The identity `due = done + failed + dropped + unfinished` is

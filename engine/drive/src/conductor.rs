@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::plan::{Plan, Start, Target};
-use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Warning};
+use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready};
 use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
@@ -188,11 +188,11 @@ impl Conductor<'_> {
         self.write_phase(0, start_unix_us);
         while self.working > 0 {
             let message = self.inbox.messages.recv().expect("the inbox holds a sender");
-            let Message::Closed { bound, closed, generator } = message else {
+            let Message::Closed { bound, closed, fared } = message else {
                 self.handle(message);
                 continue;
             };
-            let Some(Complete { records, phase_end }) = self.merge.add(bound, *closed, generator) else {
+            let Some(Complete { records, phase_end }) = self.merge.add(bound, *closed, fared) else {
                 continue;
             };
             for record in records {
@@ -221,6 +221,7 @@ impl Conductor<'_> {
             Message::Stop(reason) => self.end_early(Ended { reason, failure: None }),
             Message::Failed(reason, failure) => self.end_early(Ended { reason, failure: Some(failure) }),
             Message::Warning(warning) => self.write(Record::Warning(warning)),
+            Message::Drained(drained) => self.merge.drained(&drained),
             Message::Finished => self.working -= 1,
             Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
         }
@@ -253,14 +254,8 @@ impl Conductor<'_> {
     }
 
     fn write_end(&mut self, cpu_before: Duration) -> Ended {
-        if self.clock.is_some() && self.merge.is_saturated() {
-            self.write(Record::Warning(Warning {
-                code: "generator-saturated".into(),
-                text: "the generator used more than 80 % of a core per worker in most of the measurement"
-                    .into(),
-                hint: "give the client more workers or another machine; the server may be faster than shown"
-                    .into(),
-            }));
+        for warning in self.merge.warnings() {
+            self.write(Record::Warning(warning));
         }
         let ended = self.ended.clone().unwrap_or(Ended { reason: EndReason::TimeLimit, failure: None });
         self.write(Record::End(Box::new(End {

@@ -3,9 +3,12 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-use dbdyno_door::record::{EndReason, Failure, Generator, Warning};
+use dbdyno_door::record::{EndReason, Failure, Warning};
 use dbdyno_gauge::Closed;
+use dbdyno_gauge::closed::Drained;
 use dbdyno_pace::Nanos;
+
+use crate::watch::Fared;
 
 /// What arrives in the inbox.
 pub(crate) enum Message {
@@ -16,7 +19,9 @@ pub(crate) enum Message {
     /// A worker has opened all its connections.
     Ready(WorkerReady),
     /// A worker has closed a span.
-    Closed { bound: Nanos, closed: Box<Closed>, generator: Option<Generator> },
+    Closed { bound: Nanos, closed: Box<Closed>, fared: Option<Fared> },
+    /// A worker waits no longer for the events that were under way at the end.
+    Drained(Box<Drained>),
     /// Something makes the measurement worth less.
     Warning(Warning),
     /// A worker cannot go on.

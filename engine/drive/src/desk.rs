@@ -1,29 +1,50 @@
 //! The desk of one worker: what its users share.
 //!
 //! A user asks the desk when its next event is due and tells it what became of it. The desk owns the gauge and,
-//! in an open loop, the arrivals and the backlog. Everything is on one thread: no locks, and no await while the
-//! state is borrowed.
+//! in an open loop, the arrivals; in a closed one with pauses, those. Everything is on one thread: no locks, and no
+//! await while the state is borrowed.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::task::Poll;
 
-use dbdyno_door::record::{EndReason, Failure, Generator};
+use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_gauge::{Event, Gauge, Statement};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::arrivals::Arrivals;
+use dbdyno_pace::pauses::Pauses;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::control::Message;
-use crate::machine;
+use crate::sleepers::Sleepers;
+use crate::watch::Watch;
 
 /// The instant at which every worker stops; `u64::MAX` while none is known. Set at least a little ahead, so that
 /// no worker has passed it.
 pub(crate) type StopAt = AtomicU64;
+
+/// When events are due on one worker.
+pub(crate) enum Schedule {
+    /// When the one before it on the same connection has ended.
+    Closed,
+    /// Some time after that.
+    Paced(Pauses),
+    /// By themselves; at most `queue_limit` wait where there is one.
+    Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64> },
+}
+
+/// A user's place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    /// On this worker, from 0.
+    pub(crate) here: usize,
+    /// Over the whole fleet.
+    pub(crate) overall: u64,
+}
 
 pub(crate) struct Desk {
     clock: Clock,
@@ -32,54 +53,48 @@ pub(crate) struct Desk {
     news: Notify,
     /// The run is over, for a user that waits for something else than an arrival.
     over: Notify,
+    /// There is something to settle sooner than the timekeeper was told.
+    sooner: Notify,
     stop_at: Arc<StopAt>,
     messages: Sender<Message>,
-    watch: Cell<Watch>,
 }
 
 struct State {
     gauge: Gauge,
-    arrivals: Option<Box<dyn Arrivals>>,
+    schedule: Schedule,
     /// The first arrival that has not become due.
     next_due: Nanos,
-    /// Arrivals that no user has taken.
-    backlog: VecDeque<Nanos>,
+    /// Users that wait for an arrival.
+    idle: u64,
+    sleepers: Sleepers,
+    watch: Watch,
     /// Before this instant nothing needs to be settled.
     settle_at: Nanos,
-}
-
-/// What the worker's thread had used at the last interval.
-#[derive(Clone, Copy, Default)]
-struct Watch {
-    at: Nanos,
-    cpu: Duration,
-    run_queue_wait: Duration,
-    lag_max: Nanos,
 }
 
 impl Desk {
     pub(crate) fn new(
         clock: Clock,
         gauge: Gauge,
-        mut arrivals: Option<Box<dyn Arrivals>>,
+        mut schedule: Schedule,
         stop_at: Arc<StopAt>,
         messages: Sender<Message>,
     ) -> Self {
-        let next_due = arrivals.as_mut().map_or(Nanos::MAX, |arrivals| arrivals.next_due());
-        let watch = Watch {
-            cpu: machine::thread_cpu(),
-            run_queue_wait: machine::thread_run_queue_wait(),
-            ..Watch::default()
+        let next_due = match &mut schedule {
+            Schedule::Open { arrivals, .. } => arrivals.next_due(),
+            Schedule::Closed | Schedule::Paced(_) => Nanos::MAX,
         };
-        Self {
-            clock,
-            state: RefCell::new(State { gauge, arrivals, next_due, backlog: VecDeque::new(), settle_at: 0 }),
-            news: Notify::new(),
-            over: Notify::new(),
-            stop_at,
-            messages,
-            watch: Cell::new(watch),
-        }
+        let state = State {
+            gauge,
+            schedule,
+            next_due,
+            idle: 0,
+            sleepers: Sleepers::default(),
+            watch: Watch::new(),
+            settle_at: 0,
+        };
+        let (news, over, sooner) = (Notify::new(), Notify::new(), Notify::new());
+        Self { clock, state: RefCell::new(state), news, over, sooner, stop_at, messages }
     }
 
     #[inline]
@@ -87,30 +102,80 @@ impl Desk {
         self.clock.now()
     }
 
-    /// When the next event of a user that is free since `now` is due; `None` when the run is over.
-    pub(crate) async fn next_due(&self, now: Nanos) -> Option<Nanos> {
-        let mut now = now;
-        loop {
-            {
-                let mut state = self.settled(now);
-                if state.gauge.is_over() {
-                    return None;
-                }
-                if state.arrivals.is_none() {
-                    state.gauge.due(now);
+    /// When the next event of a user is due that is free since `now`, or has not begun at all; `None` when the run is
+    /// over.
+    pub(crate) async fn next_due(&self, seat: Seat, free_since: Option<Nanos>) -> Option<Nanos> {
+        let now = free_since.unwrap_or_else(|| self.now());
+        let pause_ends = {
+            let mut state = self.settled(now);
+            let State { gauge, schedule, .. } = &mut *state;
+            if gauge.is_over() {
+                return None;
+            }
+            match schedule {
+                Schedule::Closed => {
+                    gauge.begin(seat.here, now);
                     return Some(now);
                 }
-                if let Some(due) = state.backlog.pop_front() {
-                    return Some(due);
-                }
+                Schedule::Open { .. } => match gauge.take(seat.here) {
+                    Some(due) => return Some(due),
+                    None => None,
+                },
+                Schedule::Paced(pauses) => Some(match free_since {
+                    Some(now) => pauses.next(seat.overall, now),
+                    None => pauses.first(seat.overall),
+                }),
             }
-            self.news.notified().await;
-            now = self.now();
+        };
+        match pause_ends {
+            Some(at) => self.pause(seat, at).await,
+            None => self.arrival(seat).await,
         }
     }
 
-    pub(crate) fn event(&self, event: Event) {
-        self.settled(event.end).gauge.event(event);
+    /// The next arrival, for a user that finds none waiting.
+    async fn arrival(&self, seat: Seat) -> Option<Nanos> {
+        loop {
+            self.state.borrow_mut().idle += 1;
+            self.news.notified().await;
+            let now = self.now();
+            let mut state = self.settled(now);
+            state.idle -= 1;
+            if state.gauge.is_over() {
+                return None;
+            }
+            // Another user may have come free in between and taken it.
+            if let Some(due) = state.gauge.take(seat.here) {
+                state.watch.late_by(now - due);
+                return Some(due);
+            }
+        }
+    }
+
+    /// Waits until `at`. The event is due when it begins: a pause is no part of any latency.
+    async fn pause(&self, seat: Seat, at: Nanos) -> Option<Nanos> {
+        poll_fn(|context| {
+            let now = self.now();
+            let mut state = self.settled(now);
+            if state.gauge.is_over() {
+                return Poll::Ready(None);
+            }
+            if now >= at {
+                state.gauge.begin(seat.here, now);
+                return Poll::Ready(Some(now));
+            }
+            state.sleepers.add(at, seat.here, context.waker().clone());
+            if at < state.settle_at {
+                state.settle_at = at;
+                self.sooner.notify_one();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    pub(crate) fn event(&self, seat: Seat, event: Event) {
+        self.settled(event.end).gauge.event(seat.here, event);
     }
 
     #[inline]
@@ -134,8 +199,8 @@ impl Desk {
         self.settled(now).gauge.reconnect(now);
     }
 
-    pub(crate) fn failed(&self, now: Nanos, due: Nanos) {
-        self.settled(now).gauge.failed(now, due);
+    pub(crate) fn failed(&self, seat: Seat, now: Nanos) {
+        self.settled(now).gauge.failed(seat.here, now);
     }
 
     /// Tells the conductor that this run cannot go on.
@@ -145,20 +210,30 @@ impl Desk {
     }
 
     /// Settles everything up to now and returns the next instant at which there is something to settle; `None`
-    /// when the run is over. `planned` is the instant for which the caller set its timer.
-    pub(crate) fn keep_time(&self, planned: Nanos) -> Option<Nanos> {
+    /// when the run is over. `planned` is the instant for which the caller set its timer, where it was not disturbed.
+    pub(crate) fn keep_time(&self, planned: Option<Nanos>) -> Option<Nanos> {
         let now = self.now();
-        let mut watch = self.watch.get();
-        watch.lag_max = watch.lag_max.max(now.saturating_sub(planned));
-        self.watch.set(watch);
+        if let Some(planned) = planned {
+            let mut state = self.state.borrow_mut();
+            // An open loop is late where its events are.
+            if !matches!(state.schedule, Schedule::Open { .. }) {
+                state.watch.late_by(now.saturating_sub(planned));
+            }
+        }
         let state = self.settled(now);
         (!state.gauge.is_over()).then_some(state.settle_at)
+    }
+
+    /// Returns when there is something to settle sooner than `keep_time` has said.
+    pub(crate) async fn sooner(&self) {
+        self.sooner.notified().await;
     }
 
     /// Wakes every user that waits, so that it sees that the run is over.
     pub(crate) fn dismiss(&self) {
         self.news.notify_waiters();
         self.over.notify_waiters();
+        self.state.borrow_mut().sleepers.wake(Nanos::MAX);
     }
 
     /// What `work` returns; `None` when the run is over before it is done.
@@ -171,6 +246,13 @@ impl Desk {
             done = work => Some(done),
             () = over => None,
         }
+    }
+
+    /// Tells the conductor what became of the events that were under way at the end, after the last moment for them.
+    pub(crate) fn report_drained(&self) {
+        let drained = self.state.borrow_mut().gauge.drained();
+        // Without a conductor the run is over anyway.
+        let _ = self.messages.send(Message::Drained(Box::new(drained)));
     }
 
     /// The state with everything that happened up to `now` in it.
@@ -190,35 +272,32 @@ impl Desk {
             state.gauge.stop_at(stop_at);
         }
         while state.next_due <= now && !state.gauge.is_over() {
-            state.gauge.due(state.next_due);
-            state.backlog.push_back(state.next_due);
-            state.next_due = state.arrivals.as_mut().map_or(Nanos::MAX, |arrivals| arrivals.next_due());
-            self.news.notify_one();
+            self.arrive(state);
         }
+        state.sleepers.wake(now);
         state.gauge.advance(now);
         for (bound, closed) in state.gauge.take_closed() {
-            let generator = closed.interval.is_some().then(|| self.generator(now));
+            let fared = closed.interval.is_some().then(|| state.watch.take(now));
             // Without a conductor the run is over anyway.
-            let _ = self.messages.send(Message::Closed { bound, closed: Box::new(closed), generator });
+            let _ = self.messages.send(Message::Closed { bound, closed: Box::new(closed), fared });
         }
-        state.settle_at = state.next_due.min(state.gauge.next_bound().unwrap_or(Nanos::MAX));
+        let bound = state.gauge.next_bound().unwrap_or(Nanos::MAX);
+        state.settle_at = state.next_due.min(bound).min(state.sleepers.first());
     }
 
-    /// What this worker used since the last interval.
-    fn generator(&self, now: Nanos) -> Generator {
-        let before = self.watch.get();
-        let watch = Watch {
-            at: now,
-            cpu: machine::thread_cpu(),
-            run_queue_wait: machine::thread_run_queue_wait(),
-            lag_max: 0,
+    /// The next arrival joins the line, or finds it full.
+    fn arrive(&self, state: &mut State) {
+        let Schedule::Open { arrivals, queue_limit } = &mut state.schedule else {
+            return;
         };
-        self.watch.set(watch);
-        let wall = Duration::from_nanos((now - before.at).max(1));
-        Generator {
-            cpu: (watch.cpu - before.cpu).as_secs_f64() / wall.as_secs_f64(),
-            lag_us_max: before.lag_max / 1000,
-            run_queue_wait_us: (watch.run_queue_wait - before.run_queue_wait).as_micros() as u64,
+        // Who stands in line for a user that has been called already does not count.
+        let full = queue_limit.is_some_and(|limit| state.gauge.waiting() >= state.idle + limit);
+        if full {
+            state.gauge.drop_arrival(state.next_due);
+        } else {
+            state.gauge.arrive(state.next_due);
+            self.news.notify_one();
         }
+        state.next_due = arrivals.next_due();
     }
 }

@@ -12,8 +12,8 @@
 //! records to a sink. It knows no SQL and measures nothing itself.
 //!
 //! # Layout
-//! - [`run()`], `conductor`, `merge`: the caller's side.
-//! - `worker`, `desk`, `user`, `session`, `backoff`: one worker thread.
+//! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
+//! - `worker`, `desk`, `sleepers`, `user`, `session`, `backoff`, `watch`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader.
 //! - `secrets`: passwords and certificates, as the caller has read them.
@@ -28,14 +28,17 @@ mod conductor;
 mod control;
 mod desk;
 mod failure;
+mod health;
 mod loader;
 mod machine;
 mod merge;
 mod refusal;
 mod secrets;
 mod session;
+mod sleepers;
 mod timer;
 mod user;
+mod watch;
 mod worker;
 
 pub use clock::unix_us;

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 
 use dbdyno_door::Record;
+use dbdyno_door::histogram::Buckets;
 use dbdyno_door::record::{
     Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, StatementStats, Statements, Tick,
+    Warning,
 };
-use dbdyno_gauge::closed::{Totals, Window};
-use dbdyno_gauge::{Closed, closed::Span};
+use dbdyno_gauge::closed::{Closed, Drained, PhaseClosed, Span, Totals, Window};
+use dbdyno_gauge::histogram::merge;
+use dbdyno_gauge::percentiles;
 use dbdyno_pace::Nanos;
 use dbdyno_workload::Oltp;
 
-/// Share of a core above which a worker counts as saturated.
-const SATURATED_CPU: f64 = 0.8;
+use crate::health::Health;
+use crate::watch::Fared;
 
 /// Spans of all workers, until each is complete.
 pub(crate) struct Merge {
@@ -22,16 +25,17 @@ pub(crate) struct Merge {
     open: BTreeMap<Nanos, Partial>,
     seq: u64,
     totals: BTreeMap<PhaseName, (Nanos, Nanos, Totals)>,
-    accounting: BTreeMap<PhaseName, Accounting>,
-    saturated: u64,
-    measured: u64,
+    phases: BTreeMap<PhaseName, PhaseClosed>,
+    /// What became of the events under way at the end; they belong to the last phase.
+    drained: Drained,
+    health: Health,
 }
 
 #[derive(Default)]
 struct Partial {
     seen: usize,
     closed: Closed,
-    generator: Generator,
+    fared: Fared,
 }
 
 /// What became complete.
@@ -51,27 +55,19 @@ impl Merge {
             open: BTreeMap::new(),
             seq: 0,
             totals: BTreeMap::new(),
-            accounting: BTreeMap::new(),
-            saturated: 0,
-            measured: 0,
+            phases: BTreeMap::new(),
+            drained: Drained::default(),
+            health: Health::new(),
         }
     }
 
     /// Adds one worker's span. Returns what it completed.
-    pub(crate) fn add(
-        &mut self,
-        bound: Nanos,
-        closed: Closed,
-        generator: Option<Generator>,
-    ) -> Option<Complete> {
+    pub(crate) fn add(&mut self, bound: Nanos, closed: Closed, fared: Option<Fared>) -> Option<Complete> {
         let partial = self.open.entry(bound).or_default();
         partial.seen += 1;
         partial.closed.merge(closed);
-        if let Some(generator) = generator {
-            // The mean over the workers: 1.0 is a full core each.
-            partial.generator.cpu += generator.cpu / self.workers as f64;
-            partial.generator.lag_us_max = partial.generator.lag_us_max.max(generator.lag_us_max);
-            partial.generator.run_queue_wait_us += generator.run_queue_wait_us;
+        if let Some(fared) = fared {
+            partial.fared.merge(&fared);
         }
         if partial.seen < self.workers {
             return None;
@@ -81,30 +77,29 @@ impl Merge {
     }
 
     fn complete(&mut self, bound: Nanos, partial: Partial) -> Complete {
-        let Closed { tick_events, interval, window, accounting } = partial.closed;
+        let Closed { tick_events, interval, window, phase: phase_closed } = partial.closed;
         let mut records = Vec::new();
         if self.ticks {
             records.push(Record::Tick(Tick { at_us: bound / 1000, events: tick_events }));
         }
         let phase = interval.as_ref().map(|span| span.phase);
-        records.extend(interval.map(|span| self.interval(span, partial.generator)));
+        records.extend(interval.map(|span| self.interval(span, &partial.fared)));
         records.extend(window.and_then(|window| self.statements(window)));
-        let phase_end = accounting.is_some().then_some(bound);
-        if let (Some(phase), Some(accounting)) = (phase, accounting) {
-            self.accounting.insert(phase, accounting);
+        let phase_end = phase_closed.is_some().then_some(bound);
+        if let (Some(phase), Some(closed)) = (phase, phase_closed) {
+            self.phases.insert(phase, closed);
         }
         Complete { records, phase_end }
     }
 
-    fn interval(&mut self, span: Span, generator: Generator) -> Record {
+    fn interval(&mut self, span: Span, fared: &Fared) -> Record {
         let (_, end, totals) =
             self.totals.entry(span.phase).or_insert((span.start, span.end, Totals::default()));
         *end = span.end;
         totals.add(&span);
-        if span.phase == PhaseName::Measure {
-            self.measured += 1;
-            self.saturated += u64::from(generator.cpu > SATURATED_CPU);
-        }
+        let measured = span.phase == PhaseName::Measure;
+        let generator: Generator =
+            self.health.interval(span.end - span.start, fared, self.workers, measured);
         self.seq += 1;
         Record::Interval(Box::new(Interval {
             seq: self.seq - 1,
@@ -115,6 +110,13 @@ impl Merge {
             latency_sum_us: span.latency.sum_us,
             latency_min_us: span.latency.min_us,
             latency_max_us: span.latency.max_us,
+            percentiles_us: percentiles(
+                &span.latency.buckets,
+                (span.latency.min_us, span.latency.max_us),
+                &Buckets::default(),
+            ),
+            backlog: span.backlog,
+            in_flight: span.in_flight,
             latency_us: span.latency.buckets,
             service_us: span.service.buckets,
             generator,
@@ -141,9 +143,14 @@ impl Merge {
         (!statements.kinds.is_empty()).then_some(Record::Statements(statements))
     }
 
-    /// Whether the generator was short of CPU in more than half of the measured intervals.
-    pub(crate) fn is_saturated(&self) -> bool {
-        self.saturated * 2 > self.measured
+    /// Adds what became of one worker's events that were under way at the end.
+    pub(crate) fn drained(&mut self, drained: &Drained) {
+        self.drained.merge(drained);
+    }
+
+    /// What makes the measurement worth less.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        self.health.warnings()
     }
 
     /// Totals of every phase that ended.
@@ -151,32 +158,45 @@ impl Merge {
     /// # Panics
     /// When the accounting identity does not hold: a number that nobody could trust must not be written.
     pub(crate) fn totals(&self) -> BTreeMap<PhaseName, PhaseTotals> {
-        let complete = self
-            .totals
-            .iter()
-            .filter_map(|(phase, totals)| Some((phase, totals, self.accounting.get(phase)?)));
+        let last = self.phases.last_key_value().map(|(&phase, _)| phase);
+        let complete =
+            self.totals.iter().filter_map(|(phase, totals)| Some((*phase, totals, self.phases.get(phase)?)));
         complete
-            .map(|(&phase, (start, end, totals), accounting)| {
-                let Accounting { due, done, failed, dropped, unfinished, .. } = *accounting;
-                assert_eq!(due, done + failed + dropped + unfinished, "{phase:?}: {accounting:?}");
+            .map(|(phase, (start, end, totals), closed)| {
+                let Accounting { due, done, failed, dropped, unfinished, .. } = closed.accounting;
+                assert_eq!(due, done + failed + dropped + unfinished, "{phase:?}: {:?}", closed.accounting);
                 assert_eq!(done, totals.counts.events, "{phase:?}: the sum of the intervals");
                 assert_eq!(done, totals.latency.buckets.count(), "{phase:?}: the latency histogram");
-                (phase, phase_totals(*start, *end, totals, accounting.clone()))
+                assert_eq!(dropped, totals.counts.dropped, "{phase:?}: the dropped of the intervals");
+                let drained = if last == Some(phase) { self.drained.clone() } else { Drained::default() };
+                (phase, phase_totals((*start, *end), totals, closed, drained))
             })
             .collect()
     }
 }
 
-fn phase_totals(start: Nanos, end: Nanos, totals: &Totals, accounting: Accounting) -> PhaseTotals {
+fn phase_totals(
+    (start, end): (Nanos, Nanos),
+    totals: &Totals,
+    closed: &PhaseClosed,
+    drained: Drained,
+) -> PhaseTotals {
     let counts: Counts = totals.counts.clone();
+    let mut censored_us = closed.censored.clone();
+    merge(&mut censored_us, &drained.censored);
+    let mut known = totals.latency.clone();
+    known.merge(&drained.latency);
     PhaseTotals {
         start_us: start / 1000,
         end_us: end / 1000,
         counts,
-        accounting,
+        accounting: closed.accounting.clone(),
         latency_us: totals.latency.buckets.clone(),
         latency_sum_us: totals.latency.sum_us,
         latency_min_us: totals.latency.min_us,
         latency_max_us: totals.latency.max_us,
+        percentiles_us: percentiles(&known.buckets, (known.min_us, known.max_us), &censored_us),
+        drained_us: drained.latency.buckets,
+        censored_us,
     }
 }

@@ -30,6 +30,8 @@ impl Timer {
         loop {
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                // Who comes late again and again must still let the others run.
+                tokio::task::yield_now().await;
                 return Ok(());
             }
             let value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };

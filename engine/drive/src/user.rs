@@ -19,7 +19,7 @@ use dbdyno_wire::{Connection, Connector, Outcome, WireError};
 use dbdyno_workload::{Call, Oltp};
 
 use crate::backoff::Backoff;
-use crate::desk::Desk;
+use crate::desk::{Desk, Seat};
 use crate::failure;
 use crate::session::{Opener, Session, Way};
 
@@ -34,6 +34,7 @@ pub(crate) struct User<C: Connector> {
     pub(crate) session: Session<C::Connection>,
     pub(crate) opener: Rc<Opener<C>>,
     pub(crate) desk: Rc<Desk>,
+    pub(crate) seat: Seat,
     pub(crate) script: Rc<Script>,
     pub(crate) event: dbdyno_workload::Event,
     /// Spreads the pauses between attempts to connect.
@@ -52,11 +53,11 @@ impl<C: Connector> User<C> {
     pub(crate) async fn play(mut self) {
         let every = self.script.plan.load.reconnect_every;
         let mut played = 0;
-        let mut free_since = self.desk.now();
-        while let Some(due) = self.desk.next_due(free_since).await {
+        let mut free_since = None;
+        while let Some(due) = self.desk.next_due(self.seat, free_since).await {
             let worn = every != 0 && played == every;
             match self.play_event(due, worn).await {
-                Ok(end) => free_since = end,
+                Ok(end) => free_since = Some(end),
                 Err(Halt::Over) => return,
                 Err(Halt::Failed(reason, failure)) => {
                     self.desk.fail((reason, failure));
@@ -76,7 +77,7 @@ impl<C: Connector> User<C> {
         loop {
             match self.attempt(sent).await {
                 Ok(end) => {
-                    self.desk.event(Event { due, start, end });
+                    self.desk.event(self.seat, Event { due, start, end });
                     return Ok(end);
                 }
                 Err(error) => sent = self.recover(due, error).await?,
@@ -128,7 +129,7 @@ impl<C: Connector> User<C> {
             self.desk.retry(now);
             return self.reconnect(due, &error).await;
         }
-        self.desk.failed(now, due);
+        self.desk.failed(self.seat, now);
         let (reason, failure) = failure::working(&error, &statement);
         Err(Halt::Failed(reason, failure))
     }
@@ -150,7 +151,7 @@ impl<C: Connector> User<C> {
         if self.script.plan.reconnect.on_lost == OnLost::Reconnect {
             return self.reconnect(due, &error).await;
         }
-        self.desk.failed(now, due);
+        self.desk.failed(self.seat, now);
         Err(Halt::Failed(EndReason::ConnectionLost, failure::connecting(&error).1))
     }
 
@@ -180,7 +181,7 @@ impl<C: Connector> User<C> {
             let now = self.desk.now();
             self.desk.error(now, &failure::opening_code(&error).to_string());
             if now >= give_up {
-                self.desk.failed(now, due);
+                self.desk.failed(self.seat, now);
                 let (reason, failure) = failure::gone(lost, &error, settings.give_up_us);
                 return Err(Halt::Failed(reason, failure));
             }

@@ -10,16 +10,18 @@ use dbdyno_door::plan::{Plan, Scheduling, Target};
 use dbdyno_door::record::{EndReason, Failure, Warning};
 use dbdyno_draw::Rng;
 use dbdyno_gauge::Gauge;
+use dbdyno_pace::Nanos;
 use dbdyno_pace::arrivals::arrivals;
+use dbdyno_pace::pauses::Pauses;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::{Connection, Connector};
-use dbdyno_workload::{Oltp, Seat};
+use dbdyno_workload::Oltp;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
 use crate::clock::Clock;
 use crate::control::{Message, WorkerReady};
-use crate::desk::{Desk, StopAt};
+use crate::desk::{Desk, Schedule, Seat, StopAt};
 use crate::failure;
 use crate::machine;
 use crate::refusal::{self, Held, Wanted};
@@ -73,6 +75,7 @@ impl<C: Connector> Worker<C> {
     }
 
     async fn work(self) -> io::Result<()> {
+        machine::exact_timers();
         self.set_scheduling();
         let mut signal = self.signal.clone();
         if let Err(failure) = self.make_room() {
@@ -152,10 +155,7 @@ impl<C: Connector> Worker<C> {
 
     /// Opens this worker's connections and prepares every statement on each.
     async fn open_all(&self, opener: &Rc<Opener<C>>) -> Result<Vec<Session<C::Connection>>, Ending> {
-        let segment = self.plan.segment;
-        let mine = share(self.plan.load.connections, segment.index, segment.count);
-        let workers = self.plan.client.workers;
-        let wanted = share(mine, self.index - segment.index * workers, workers);
+        let wanted = self.share(self.plan.load.connections);
         let mut opening = JoinSet::new();
         for position in 0..u64::from(wanted) {
             let (opener, number) = (Rc::clone(opener), self.number(position));
@@ -214,25 +214,29 @@ impl<C: Connector> Worker<C> {
         let mut timer = Timer::new()?;
         timer.until(start).await?;
         let clock = Clock::starting_at(start);
-        let due = arrivals(&plan.load.shape, self.index.into(), self.count.into(), plan.seed);
-        let gauge =
-            Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), due.is_some());
+        let schedule = self.schedule();
+        let open = matches!(schedule, Schedule::Open { .. });
+        let gauge = Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), open);
         // Tasks of a LocalSet must be 'static, and the conductor keeps its own handle of the same counter.
-        let desk = Rc::new(Desk::new(clock, gauge, due, Arc::clone(&self.stop_at), self.messages.clone()));
+        let desk = Rc::new(Desk::new(clock, gauge, schedule, Arc::clone(&self.stop_at), self.messages.clone()));
         let script = Rc::new(Script { oltp: self.oltp, plan: Arc::clone(&self.plan) });
 
         let mut users = JoinSet::new();
-        for session in sessions {
+        for (here, session) in sessions.into_iter().enumerate() {
             let index = session.number;
-            let event = script.oltp.events(Seat { index, count: u64::from(plan.load.connections) });
+            let place = dbdyno_workload::Seat { index, count: u64::from(plan.load.connections) };
+            let event = script.oltp.events(place);
             let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), index]);
+            let seat = Seat { here, overall: index };
             let (opener, desk, script) = (Rc::clone(&opener), Rc::clone(&desk), Rc::clone(&script));
-            users.spawn_local(User { session, opener, desk, script, event, rng }.play());
+            users.spawn_local(User { session, opener, desk, seat, script, event, rng }.play());
         }
-        let mut at = 0;
-        while let Some(next) = desk.keep_time(at) {
-            timer.until(clock.instant(next)).await?;
-            at = next;
+        let mut planned = Some(0);
+        while let Some(next) = desk.keep_time(planned) {
+            planned = tokio::select! {
+                on_time = timer.until(clock.instant(next)) => on_time.map(|()| Some(next))?,
+                () = desk.sooner() => None,
+            };
         }
         if let Some(error) = opener.all_lost(users.len()) {
             // None of them has waited for long enough to give up by itself.
@@ -241,7 +245,30 @@ impl<C: Connector> Worker<C> {
         desk.dismiss();
         let drain = Duration::from_micros(plan.phases.drain_us);
         let _ = tokio::time::timeout(drain, async { while users.join_next().await.is_some() {} }).await;
+        desk.report_drained();
         Ok(())
+    }
+
+    /// When events are due on this worker.
+    fn schedule(&self) -> Schedule {
+        let plan = &self.plan;
+        let begin: Nanos = plan.phases.warmup_us * 1000;
+        let (index, count) = (u64::from(self.index), u64::from(self.count));
+        if let Some(arrivals) = arrivals(&plan.load.shape, begin, index, count, plan.seed) {
+            let queue_limit = plan.load.queue_limit.map(|limit| self.share(limit).into());
+            return Schedule::Open { arrivals, queue_limit };
+        }
+        match Pauses::new(&plan.load, begin, index, count, plan.seed) {
+            Some(pauses) => Schedule::Paced(pauses),
+            None => Schedule::Closed,
+        }
+    }
+
+    /// This worker's part of something that the whole fleet shares.
+    fn share(&self, total: u32) -> u32 {
+        let (segment, workers) = (self.plan.segment, self.plan.client.workers);
+        let mine = share(total, segment.index, segment.count);
+        share(mine, self.index - segment.index * workers, workers)
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use dbdyno_door::record::{Accounting, Counts, PhaseName};
 use dbdyno_pace::Nanos;
 
-use crate::histogram::Taken;
+use crate::histogram::{Buckets, Taken, merge};
 
 /// What one worker counted up to a bound.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +20,33 @@ pub struct Closed {
     /// Present where a window of statement statistics ends.
     pub window: Option<Window>,
     /// Present where a phase ends.
-    pub accounting: Option<Accounting>,
+    pub phase: Option<PhaseClosed>,
+}
+
+/// What became of a phase's events.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseClosed {
+    /// How many.
+    pub accounting: Accounting,
+    /// How long each event had been due that will not end, in an open loop.
+    pub censored: Buckets,
+}
+
+/// What became of the events under way at the end of an open loop's run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drained {
+    /// Latency of those that ended after all.
+    pub latency: Taken,
+    /// How long the others had been due at the end of the run.
+    pub censored: Buckets,
+}
+
+impl Drained {
+    /// Adds those of another worker.
+    pub fn merge(&mut self, other: &Drained) {
+        self.latency.merge(&other.latency);
+        merge(&mut self.censored, &other.censored);
+    }
 }
 
 /// What was counted in an interval.
@@ -38,6 +64,10 @@ pub struct Span {
     pub latency: Taken,
     /// From start to end; empty in a closed loop.
     pub service: Taken,
+    /// Events that were due and had not started at the end.
+    pub backlog: u64,
+    /// Events that had started and not ended.
+    pub in_flight: u64,
 }
 
 /// Statement statistics over a window.
@@ -72,7 +102,10 @@ impl Closed {
         self.tick_events += other.tick_events;
         join(&mut self.interval, other.interval, |mine, theirs| mine.merge(&theirs));
         join(&mut self.window, other.window, |mine, theirs| mine.merge(&theirs));
-        join(&mut self.accounting, other.accounting, |mine, theirs| add_accounting(mine, &theirs));
+        join(&mut self.phase, other.phase, |mine, theirs| {
+            add_accounting(&mut mine.accounting, &theirs.accounting);
+            merge(&mut mine.censored, &theirs.censored);
+        });
     }
 }
 
@@ -91,6 +124,8 @@ impl Span {
         add_counts(&mut self.counts, &other.counts);
         self.latency.merge(&other.latency);
         self.service.merge(&other.service);
+        self.backlog += other.backlog;
+        self.in_flight += other.in_flight;
     }
 }
 

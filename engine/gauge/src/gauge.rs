@@ -1,11 +1,13 @@
 //! What a worker counts into.
 
+use dbdyno_door::histogram::Buckets;
 use dbdyno_door::record::{Accounting, Counts};
 use dbdyno_pace::timeline::{Bound, Timeline};
 use dbdyno_pace::{LATE, Nanos};
 
-use crate::closed::{Closed, KindTaken, Span, Window};
+use crate::closed::{Closed, Drained, KindTaken, PhaseClosed, Span, Window};
 use crate::histogram::Histogram;
+use crate::outstanding::Outstanding;
 
 /// One event that ended well.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +65,11 @@ pub struct Gauge {
     service: Option<Histogram>,
     kinds: Vec<KindGauge>,
     accounting: Accounting,
-    /// Sum of the due times of all events that have not ended.
-    outstanding_due: u128,
+    outstanding: Outstanding,
+    /// When each event was due that was dropped in the phase.
+    dropped: Vec<Nanos>,
+    /// Latency of events that ended after the run, in an open loop.
+    drained: Histogram,
     closed: Vec<(Nanos, Closed)>,
 }
 
@@ -83,7 +88,9 @@ impl Gauge {
             service: open_loop.then(Histogram::default),
             kinds: vec![KindGauge::default(); kinds],
             accounting: Accounting::default(),
-            outstanding_due: 0,
+            outstanding: Outstanding::default(),
+            dropped: Vec::new(),
+            drained: Histogram::default(),
             closed: Vec::new(),
         }
     }
@@ -98,25 +105,63 @@ impl Gauge {
         self.bound.map(|bound| bound.at)
     }
 
-    /// An event became due.
-    pub fn due(&mut self, now: Nanos) {
+    /// An event became due and began at once, on the connection `seat`: a closed loop.
+    #[inline]
+    pub fn begin(&mut self, seat: usize, now: Nanos) {
         self.advance(now);
         if self.bound.is_some() {
             self.accounting.due += 1;
-            self.outstanding_due += u128::from(now);
+            self.outstanding.begin(seat, now);
         }
     }
 
-    /// An event ended well.
-    pub fn event(&mut self, event: Event) {
+    /// An event became due and waits for a connection. The caller hands over every arrival in order.
+    pub fn arrive(&mut self, due: Nanos) {
+        self.advance(due);
+        if self.bound.is_some() {
+            self.accounting.due += 1;
+            self.outstanding.arrive(due);
+        }
+    }
+
+    /// An event became due and is dropped, since too many wait already.
+    pub fn drop_arrival(&mut self, due: Nanos) {
+        self.advance(due);
+        if self.bound.is_some() {
+            self.accounting.due += 1;
+            self.accounting.dropped += 1;
+            self.counts.dropped += 1;
+            if self.service.is_some() {
+                self.dropped.push(due);
+            }
+        }
+    }
+
+    /// The connection `seat` takes the event that has waited longest; returns when that was due.
+    #[inline]
+    pub fn take(&mut self, seat: usize) -> Option<Nanos> {
+        self.outstanding.take(seat)
+    }
+
+    /// Events that wait for a connection.
+    pub fn waiting(&self) -> u64 {
+        self.outstanding.waiting()
+    }
+
+    /// The event on `seat` ended well.
+    pub fn event(&mut self, seat: usize, event: Event) {
         self.advance(event.end);
+        let due = self.outstanding.end(seat);
         if self.bound.is_none() {
+            // It was under way at the end of the run, and is counted as unfinished; but now its latency is known.
+            if due.is_some() && self.service.is_some() {
+                self.drained.record_ns(event.end - event.due);
+            }
             return;
         }
         self.counts.events += 1;
         self.tick_events += 1;
         self.accounting.done += 1;
-        self.outstanding_due -= u128::from(event.due);
         self.latency.record_ns(event.end - event.due);
         if let Some(service) = &mut self.service {
             service.record_ns(event.end - event.start);
@@ -186,12 +231,12 @@ impl Gauge {
         }
     }
 
-    /// An event that was due at `due` was given up.
-    pub fn failed(&mut self, now: Nanos, due: Nanos) {
+    /// The event on `seat` was given up.
+    pub fn failed(&mut self, seat: usize, now: Nanos) {
         self.advance(now);
         if self.bound.is_some() {
             self.accounting.failed += 1;
-            self.outstanding_due -= u128::from(due);
+            self.outstanding.end(seat);
         }
     }
 
@@ -221,7 +266,7 @@ impl Gauge {
             tick_events: std::mem::take(&mut self.tick_events),
             interval: bound.interval.then(|| self.close_interval(bound)),
             window: bound.window.then(|| self.close_window(bound)),
-            accounting: bound.phase_end.then(|| self.close_accounting(bound.at)),
+            phase: bound.phase_end.then(|| self.close_phase(bound.at)),
         };
         self.tick_start = bound.at;
         self.closed.push((bound.at, closed));
@@ -235,6 +280,8 @@ impl Gauge {
             counts: std::mem::take(&mut self.counts),
             latency: self.latency.take(),
             service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
+            backlog: self.outstanding.waiting(),
+            in_flight: self.outstanding.in_flight(),
         }
     }
 
@@ -254,16 +301,48 @@ impl Gauge {
     }
 
     /// What is neither done nor given up is unfinished, and due again in the next phase.
-    fn close_accounting(&mut self, at: Nanos) -> Accounting {
+    fn close_phase(&mut self, at: Nanos) -> PhaseClosed {
         let mut accounting = std::mem::take(&mut self.accounting);
-        let ended = accounting.done + accounting.failed + accounting.dropped;
-        assert!(ended <= accounting.due, "more events ended than were due: {accounting:?}");
-        accounting.unfinished = accounting.due - ended;
-        let waited = u128::from(accounting.unfinished) * u128::from(at) - self.outstanding_due;
+        accounting.unfinished = self.outstanding.waiting() + self.outstanding.in_flight();
+        let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
+        assert_eq!(due, done + failed + dropped + unfinished, "an event was lost: {accounting:?}");
+        let since = self.outstanding.waiting_since().chain(self.outstanding.running_since());
+        let waited: u128 = since.map(|due| u128::from(at - due)).sum();
         accounting.unfinished_us = (waited / 1000) as u64;
-        self.accounting.due = accounting.unfinished;
-        accounting
+        self.accounting.due = unfinished;
+        PhaseClosed { accounting, censored: self.close_censored(at) }
     }
+
+    /// How long every event had been due at the end of a phase that will not end any more, as far as is known: at the
+    /// end of the run what is under way may still end (see [`Gauge::drained`]).
+    fn close_censored(&mut self, at: Nanos) -> Buckets {
+        let dropped = std::mem::take(&mut self.dropped);
+        if self.service.is_none() {
+            return Buckets::default();
+        }
+        let last = self.timeline.bound_after(at).is_none();
+        let running = self.outstanding.running_since().filter(|_| !last);
+        let never = self.outstanding.waiting_since().chain(running).chain(dropped);
+        buckets_of(never.map(|due| at - due))
+    }
+
+    /// What became of the events that were under way at the end of an open loop's run, once nobody waits for them any
+    /// longer.
+    pub fn drained(&mut self) -> Drained {
+        let end = self.timeline.end();
+        if self.service.is_none() {
+            return Drained::default();
+        }
+        let censored = buckets_of(self.outstanding.running_since().map(|due| end - due));
+        Drained { latency: self.drained.take(), censored }
+    }
+}
+
+/// The histogram of some lengths of time.
+fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
+    let mut histogram = Histogram::default();
+    lengths.for_each(|length| histogram.record_ns(length));
+    histogram.take().buckets
 }
 
 #[cfg(test)]
@@ -290,8 +369,8 @@ mod tests {
     #[test]
     fn an_event_is_counted_where_it_ends() {
         let mut gauge = gauge(false);
-        gauge.due(90 * MS);
-        gauge.event(event(90 * MS, 100 * MS));
+        gauge.begin(0, 90 * MS);
+        gauge.event(0, event(90 * MS, 100 * MS));
         gauge.advance(400 * MS);
         let spans: Vec<_> =
             gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
@@ -309,30 +388,71 @@ mod tests {
     }
 
     #[test]
-    fn due_is_done_plus_unfinished_in_every_phase() {
+    fn due_is_done_plus_dropped_plus_unfinished_in_every_phase() {
         let mut gauge = gauge(true);
         for due in [10, 20, 30, 90] {
-            gauge.due(due * MS);
+            gauge.arrive(due * MS);
         }
-        gauge.event(event(10 * MS, 15 * MS));
-        gauge.due(150 * MS);
-        gauge.event(event(20 * MS, 160 * MS));
+        gauge.drop_arrival(95 * MS);
+        gauge.take(0);
+        gauge.take(1);
+        gauge.event(0, event(10 * MS, 15 * MS));
+        gauge.arrive(150 * MS);
+        gauge.event(1, event(20 * MS, 160 * MS));
+        gauge.take(0);
         gauge.advance(400 * MS);
-        let accounting: Vec<_> =
-            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.accounting).collect();
-        // Due at 20, 30 and 90 of 100 ms; then at 30, 90 and 150 of 400 ms.
-        let waited_us = [80_000 + 70_000 + 10_000, 370_000 + 310_000 + 250_000];
-        for (accounting, unfinished_us) in accounting.iter().zip(waited_us) {
-            let expected = Accounting { due: 4, done: 1, unfinished: 3, unfinished_us, ..Default::default() };
-            assert_eq!(*accounting, expected);
+        let closed = gauge.take_closed();
+        let phases: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.phase.clone()).collect();
+        // Unfinished at 100 ms: due at 20, 30 and 90; at 400 ms: at 30, 90 and 150.
+        let accounting = |due, dropped, waited_ms: u64| Accounting {
+            due,
+            done: 1,
+            failed: 0,
+            dropped,
+            unfinished: 3,
+            unfinished_us: waited_ms * 1000,
+        };
+        assert_eq!(phases[0].accounting, accounting(5, 1, 80 + 70 + 10));
+        assert_eq!(phases[1].accounting, accounting(4, 0, 370 + 310 + 250));
+        // The one dropped at 95 ms had been due for 5 ms. At the end of the run only what waits is given up.
+        let ms = |lengths: &[u64]| buckets_of(lengths.iter().map(|length| length * MS));
+        assert_eq!(phases[0].censored, ms(&[80, 70, 10, 5]));
+        assert_eq!(phases[1].censored, ms(&[310, 250]));
+        let spans: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.interval.as_ref()).collect();
+        let left: Vec<_> = spans.iter().map(|span| (span.backlog, span.in_flight)).collect();
+        assert_eq!(left, [(2, 1), (2, 1), (2, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn what_ends_while_the_run_drains_is_known_and_the_rest_is_censored() {
+        let mut gauge = gauge(true);
+        for (seat, due) in [300, 350].into_iter().enumerate() {
+            gauge.arrive(due * MS);
+            gauge.take(seat);
         }
+        gauge.advance(400 * MS);
+        gauge.event(1, event(350 * MS, 450 * MS));
+        let drained = gauge.drained();
+        assert_eq!(drained.latency.max_us, Some(100_000.0));
+        assert_eq!(drained.censored, buckets_of([100 * MS].into_iter()));
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_censored_events() {
+        let mut gauge = gauge(false);
+        gauge.begin(0, 50 * MS);
+        gauge.advance(400 * MS);
+        let closed = gauge.take_closed();
+        let phase = closed.last().unwrap().1.phase.as_ref().unwrap();
+        assert_eq!((phase.accounting.unfinished, phase.censored.count()), (1, 0));
+        assert_eq!(gauge.drained(), Drained::default());
     }
 
     #[test]
     fn nothing_is_counted_after_the_end() {
         let mut gauge = gauge(false);
-        gauge.due(399 * MS);
-        gauge.event(event(399 * MS, 401 * MS));
+        gauge.begin(0, 399 * MS);
+        gauge.event(0, event(399 * MS, 401 * MS));
         assert!(gauge.is_over());
         let done: u64 = gauge.take_closed().iter().map(|(_, closed)| closed.tick_events).sum();
         assert_eq!(done, 0);
@@ -341,8 +461,9 @@ mod tests {
     #[test]
     fn latency_counts_from_due_and_service_from_start() {
         let mut gauge = gauge(true);
-        gauge.due(100 * MS);
-        gauge.event(Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
+        gauge.arrive(100 * MS);
+        gauge.take(0);
+        gauge.event(0, Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
         gauge.advance(400 * MS);
         let mut totals = Totals::default();
         let spans: Vec<_> =
@@ -381,8 +502,8 @@ mod tests {
     #[test]
     fn an_early_stop_closes_a_short_interval() {
         let mut gauge = gauge(false);
-        gauge.due(110 * MS);
-        gauge.event(event(110 * MS, 120 * MS));
+        gauge.begin(0, 110 * MS);
+        gauge.event(0, event(110 * MS, 120 * MS));
         gauge.stop_at(130 * MS);
         gauge.advance(130 * MS);
         assert!(gauge.is_over());
@@ -390,6 +511,6 @@ mod tests {
         assert_eq!(last.0, 130 * MS);
         let span = last.1.interval.unwrap();
         assert_eq!((span.start / MS, span.end / MS, span.counts.events), (100, 130, 1));
-        assert_eq!(last.1.accounting.unwrap().done, 1);
+        assert_eq!(last.1.phase.unwrap().accounting.done, 1);
     }
 }

@@ -4,7 +4,7 @@
 //! addition and never averaged.
 
 pub use dbdyno_door::histogram::Buckets;
-use dbdyno_door::histogram::{HIGHEST_US, SIGNIFICANT_DIGITS, bucket_lower_us, bucket_width_us};
+use dbdyno_door::histogram::{HIGHEST_US, SIGNIFICANT_DIGITS, bucket_lower_us};
 use hdrhistogram::Histogram as Hdr;
 
 /// A histogram being recorded, with exact sum, minimum and maximum beside it.
@@ -95,20 +95,10 @@ pub fn merge(buckets: &mut Buckets, other: &Buckets) {
     buckets.0 = merged;
 }
 
-/// The value at `percentile` (0 to 100) in microseconds: the middle of the first bucket at which at least that
-/// share of the values is reached (nearest rank). `None` without values.
-pub fn percentile_us(buckets: &Buckets, percentile: f64) -> Option<f64> {
-    let count = buckets.count();
-    let rank = ((percentile / 100.0 * count as f64).ceil() as u64).clamp(1, count.max(1));
-    let mut seen = 0;
-    buckets.0.iter().find_map(|&(lower, count)| {
-        seen += count;
-        (seen >= rank).then(|| lower as f64 + (bucket_width_us(lower) - 1) as f64 / 2.0)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use dbdyno_door::histogram::bucket_width_us;
+
     use super::*;
 
     #[test]
@@ -139,15 +129,5 @@ mod tests {
         let mut left = Buckets(vec![(1, 1), (3, 2)]);
         merge(&mut left, &Buckets(vec![(0, 5), (3, 1), (9, 1)]));
         assert_eq!(left.0, [(0, 5), (1, 1), (3, 3), (9, 1)]);
-    }
-
-    #[test]
-    fn percentiles_are_nearest_ranks() {
-        let buckets = Buckets((1..=100).map(|value| (value, 1)).collect());
-        assert_eq!(percentile_us(&buckets, 50.0), Some(50.0));
-        assert_eq!(percentile_us(&buckets, 95.0), Some(95.0));
-        assert_eq!(percentile_us(&buckets, 99.9), Some(100.0));
-        assert_eq!(percentile_us(&buckets, 0.0), Some(1.0));
-        assert_eq!(percentile_us(&Buckets::default(), 50.0), None);
     }
 }

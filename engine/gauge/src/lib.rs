@@ -7,12 +7,17 @@
 //! # Layout
 //! - [`Gauge`]: what a worker counts into.
 //! - [`closed`]: the spans it hands over, and how those of several workers are added up.
-//! - [`histogram`]: recording, taking, merging, percentiles.
+//! - [`Outstanding`]: events that are due and have not ended.
+//! - [`histogram`]: recording, taking, merging; [`mod@percentiles`]: what can be said of values that are cut off.
 
 pub mod closed;
 pub mod histogram;
+pub mod percentiles;
 
 mod gauge;
+mod outstanding;
 
 pub use closed::Closed;
 pub use gauge::{Event, Gauge, Statement};
+pub use outstanding::Outstanding;
+pub use percentiles::percentiles;

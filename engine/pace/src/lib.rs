@@ -4,10 +4,14 @@
 //! tested in a millisecond.
 //!
 //! # Layout
-//! - [`arrivals`]: the due times of an open loop, one file per shape.
+//! - [`level`]: what changes over time, one file per shape.
+//! - [`arrivals`]: the due times of an open loop, one file per kind of gap.
+//! - [`pauses`]: think time and a changing number of busy connections in a closed loop.
 //! - [`timeline`]: phases, and the bounds of ticks, intervals and statement windows.
 
 pub mod arrivals;
+pub mod level;
+pub mod pauses;
 pub mod timeline;
 
 /// Nanoseconds since the start of the run.

@@ -1,6 +1,6 @@
 //! What can be wrong with a plan that has the right shape.
 
-use super::{Distribution, Plan, Shape};
+use super::{Distribution, Plan};
 
 /// Limits of a plan, checked by [`Plan::faults`].
 pub mod limits {
@@ -18,6 +18,10 @@ pub mod limits {
     pub const TABLE_SIZE: u64 = 1 << 40;
     /// Most parameters of one statement, as the MySQL protocol numbers them.
     pub const PARAMETERS: u32 = 65_535;
+    /// Most events per second.
+    pub const RATE_PER_S: f64 = 1e7;
+    /// Most steps of a load.
+    pub const STEPS: usize = 1000;
     /// Most loading connections.
     pub const STREAMS: u32 = 256;
 }
@@ -51,15 +55,9 @@ impl Plan {
         if self.report.tick_us != 0 {
             within("report.tick_us", self.report.tick_us, 10_000, limits::DURATION_US);
         }
-        if let Shape::Constant { rate_per_s } | Shape::Poisson { rate_per_s } = self.load.shape
-            && !(rate_per_s > 0.0 && rate_per_s <= 1e7)
-        {
-            faults.push(format!(
-                "load.shape.rate_per_s is {rate_per_s}; it must be above 0 and at most 10000000"
-            ));
-        }
         faults.extend(self.target.faults());
         faults.extend(self.reconnect.faults());
+        faults.extend(self.load.faults());
         faults.extend(self.workload.keys.fault());
         faults
     }

@@ -4,11 +4,14 @@
 //! A plan holds no secret: a password is the name of a variable or a file.
 
 mod faults;
+mod load;
+mod load_faults;
 mod reconnect;
 mod target;
 mod workload;
 
 pub use faults::limits;
+pub use load::{ConnectionStep, Gaps, Load, Phases, RateStep, Shape, ThinkTime};
 pub use reconnect::{OnLost, Reconnect};
 pub use target::{Endpoint, Secret, Target};
 pub use workload::{Distribution, OltpOptions, StatementMode, Workload, WorkloadName};
@@ -53,54 +56,6 @@ pub struct Plan {
     /// How rows are loaded by `prepare`.
     #[serde(default)]
     pub loading: Loading,
-}
-
-/// How many connections, and when each event is due.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Load {
-    /// Connections opened; in an open loop the most that can be busy at once.
-    pub connections: u32,
-    /// When each event is due.
-    #[serde(default)]
-    pub shape: Shape,
-    /// After so many events a connection is closed and opened anew, which counts in the latency of its next event;
-    /// 0 for never.
-    #[serde(default)]
-    pub reconnect_every: u32,
-}
-
-/// When each event is due.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Shape {
-    /// Every connection starts its next event when the last one has ended.
-    #[default]
-    Closed,
-    /// Open loop with equal gaps.
-    Constant {
-        /// Events per second, over the whole fleet.
-        rate_per_s: f64,
-    },
-    /// Open loop with exponential gaps: independent users.
-    Poisson {
-        /// Mean events per second, over the whole fleet.
-        rate_per_s: f64,
-    },
-}
-
-/// For how long the load runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Phases {
-    /// Length of the warm-up, in microseconds; 0 for none.
-    #[serde(default)]
-    pub warmup_us: u64,
-    /// Length of the measurement, in microseconds.
-    pub measure_us: u64,
-    /// How long events in flight may take to end after the measurement, in microseconds. They are not counted.
-    #[serde(default = "defaults::drain_us")]
-    pub drain_us: u64,
 }
 
 /// One engine's share of a fleet.
@@ -229,10 +184,4 @@ pub enum LoadingMethod {
     LoadData,
     /// INSERT of many rows.
     Insert,
-}
-
-mod defaults {
-    pub fn drain_us() -> u64 {
-        10_000_000
-    }
 }

@@ -2,26 +2,27 @@
 
 use super::Arrivals;
 use crate::Nanos;
+use crate::level::Level;
 
-/// Due times `(index + n * count) / rate`, for n = 0, 1, 2 …
+/// Event n of the whole fleet is due when n events are due by the rate; this worker has every `step`-th of them.
 #[derive(Clone, Debug)]
 pub struct Constant {
-    gap_ns: f64,
+    rate: Level,
     next: u64,
     step: u64,
 }
 
 impl Constant {
-    /// Every `count`-th arrival of `rate_per_s`, from number `index` on.
-    pub fn new(rate_per_s: f64, index: u64, count: u64) -> Self {
-        Self { gap_ns: 1e9 / rate_per_s, next: index, step: count }
+    /// Every `count`-th arrival at `rate` per second, from number `index` on.
+    pub fn new(rate: Level, index: u64, count: u64) -> Self {
+        Self { rate, next: index, step: count }
     }
 }
 
 impl Arrivals for Constant {
     fn next_due(&mut self) -> Nanos {
-        // Multiplied, not summed: a sum of rounded gaps would drift by the hour.
-        let due = (self.next as f64 * self.gap_ns) as Nanos;
+        // By its number, not from the one before it: a sum of rounded gaps would drift by the hour.
+        let due = self.rate.when(self.next as f64);
         self.next += self.step;
         due
     }
@@ -33,15 +34,34 @@ mod tests {
 
     #[test]
     fn two_workers_interleave_into_even_gaps() {
-        let mut first = Constant::new(1000.0, 0, 2);
-        let mut second = Constant::new(1000.0, 1, 2);
+        let mut first = Constant::new(Level::flat(1000.0), 0, 2);
+        let mut second = Constant::new(Level::flat(1000.0), 1, 2);
         let due: Vec<_> = (0..2).flat_map(|_| [first.next_due(), second.next_due()]).collect();
         assert_eq!(due, [0, 1_000_000, 2_000_000, 3_000_000]);
     }
 
     #[test]
     fn no_drift_after_a_day() {
-        let mut arrivals = Constant { gap_ns: 1e9 / 3.0, next: 3 * 86_400, step: 1 };
+        let mut arrivals = Constant::new(Level::flat(3.0), 3 * 86_400, 1);
         assert_eq!(arrivals.next_due(), 86_400_000_000_000);
+    }
+
+    #[test]
+    fn any_number_of_workers_has_the_same_arrivals_on_a_ramp() {
+        let rate = || Level::ramp(100.0, 900.0, 1_000_000_000, 2_000_000_000);
+        let due = |workers: u64| {
+            let mut all: Vec<_> = (0..workers)
+                .flat_map(|index| {
+                    let mut arrivals = Constant::new(rate(), index, workers);
+                    (0..420 / workers).map(move |_| arrivals.next_due())
+                })
+                .collect();
+            all.sort_unstable();
+            all
+        };
+        let alone = due(1);
+        for workers in [2, 3, 7] {
+            assert_eq!(due(workers), alone, "{workers} workers");
+        }
     }
 }

@@ -1,0 +1,69 @@
+//! The generator watches itself: what a worker used and how late it was, per interval.
+//!
+//! A generator that is late or short of CPU measures itself instead of the server, and has to say so.
+
+use std::time::Duration;
+
+use dbdyno_gauge::histogram::{Histogram, Taken};
+use dbdyno_pace::Nanos;
+
+use crate::machine;
+
+/// One worker's watch over itself.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    at: Nanos,
+    cpu: Duration,
+    run_queue_wait: Duration,
+    lag: Histogram,
+}
+
+/// How one worker fared in an interval.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fared {
+    /// CPU time over wall time.
+    pub(crate) cpu: f64,
+    pub(crate) run_queue_wait: Duration,
+    /// How late it was: by its own timer in a closed loop, at the start of events in an open one.
+    pub(crate) lag: Taken,
+}
+
+impl Watch {
+    /// Begins now, on the worker's own thread.
+    pub(crate) fn new() -> Self {
+        Self {
+            at: 0,
+            cpu: machine::thread_cpu(),
+            run_queue_wait: machine::thread_run_queue_wait(),
+            lag: Histogram::default(),
+        }
+    }
+
+    /// Something happened `lag` later than it should have.
+    #[inline]
+    pub(crate) fn late_by(&mut self, lag: Nanos) {
+        self.lag.record_ns(lag);
+    }
+
+    /// How the worker fared since the last call, at `now`.
+    pub(crate) fn take(&mut self, now: Nanos) -> Fared {
+        let wall = Duration::from_nanos((now - self.at).max(1));
+        let (cpu, run_queue_wait) = (machine::thread_cpu(), machine::thread_run_queue_wait());
+        let fared = Fared {
+            cpu: (cpu - self.cpu).as_secs_f64() / wall.as_secs_f64(),
+            run_queue_wait: run_queue_wait.saturating_sub(self.run_queue_wait),
+            lag: self.lag.take(),
+        };
+        (self.at, self.cpu, self.run_queue_wait) = (now, cpu, run_queue_wait);
+        fared
+    }
+}
+
+impl Fared {
+    /// Adds another worker. `cpu` becomes a sum.
+    pub(crate) fn merge(&mut self, other: &Fared) {
+        self.cpu += other.cpu;
+        self.run_queue_wait += other.run_queue_wait;
+        self.lag.merge(&other.lag);
+    }
+}
