@@ -9,14 +9,25 @@ import pytest
 from pydantic import BaseModel
 
 from dbdyno.cli import COMMANDS
-from dbdyno.experiment.model import Client, Design, Experiment, Keys, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import (
+    Client,
+    Design,
+    Experiment,
+    Keys,
+    Load,
+    Ramp,
+    ServerSpec,
+    Step,
+    Variant,
+    Workload,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 # Not keys of the file: the target of `dbdyno run`.
 NOT_IN_A_FILE = {"url"}
 
 
-@pytest.mark.parametrize("model", [Client, Design, Keys, Load, ServerSpec, Variant, Workload])
+@pytest.mark.parametrize("model", [Client, Design, Keys, Load, Ramp, ServerSpec, Step, Variant, Workload])
 def test_every_key_of_the_experiment_file_is_described(model: type[BaseModel]) -> None:
     described = set(re.findall(r"`([a-z_]+)`", (ROOT / "docs/experiment.md").read_text()))
     keys = {name.removesuffix("_s") for name in model.model_fields} - NOT_IN_A_FILE

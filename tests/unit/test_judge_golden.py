@@ -50,6 +50,17 @@ def test_a_real_stream_is_complete_and_consistent(name: str) -> None:
     assert counted == totals["events"]
 
 
+@pytest.mark.parametrize("name", ["closed-loop", "open-loop"])
+def test_percentiles_are_the_engines_own(name: str) -> None:
+    recording = recorded(name)
+    (window,) = windows([recording], automatic=False)
+    found = figures(recording, window)
+    for key, figure in (("p50", "p50"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99.9", "p999")):
+        told = recording.measure["percentiles_us"][key]
+        assert getattr(found, f"latency_{figure}_us") == pytest.approx(told["value_us"])
+        assert (f"latency_{figure}_us" in found.censored) == told["censored"]
+
+
 def test_ticks_count_what_intervals_count() -> None:
     recording = recorded("closed-loop")
     assert sum(events for _, events in recording.ticks) == sum(i["events"] for i in recording.intervals)

@@ -289,7 +289,7 @@ def test_an_overloaded_open_loop_is_told(tmp_path: Path) -> None:
     making = Making(connections=(64,), rates=(500.0,), spoil=spoiled(change), speed=Arms())
     (check,) = checks(tmp_path, making)
     assert (check["code"], check["level"], check["subject"]) == ("R07", "warn", "b")
-    assert "56 transactions that were due never started" in check["text"]
+    assert "of the transactions that were due 56 were dropped" in check["text"]
 
 
 def test_percentiles_and_means_come_from_the_window(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from dbdyno.stats.histogram import HIGHEST_US, bucket_lower_us, bucket_width_us, merge, percentile
+from dbdyno.stats.histogram import HIGHEST_US, Percentile, bucket_lower_us, bucket_width_us, merge, percentile
 
 
 def counted(values: np.ndarray) -> list[list[int]]:
@@ -54,19 +57,42 @@ def test_percentiles_agree_with_the_raw_values(percent: float, seed: int) -> Non
     raw = float(np.percentile(values, percent, method="inverted_cdf"))
     found = percentile(halves, percent, float(values.min()), float(values.max()))
     assert found is not None
-    assert abs(found - raw) <= max(0.5, bucket_width_us(int(raw)) / 2)
+    assert not found.censored
+    assert abs(found.value_us - raw) <= max(0.5, bucket_width_us(int(raw)) / 2)
 
 
 def test_percentile_is_held_within_what_was_seen() -> None:
-    assert percentile({4096: 1}, 50, 4096.2, 4096.9) == 4096.9
-    assert percentile({100: 10}, 95, 100.7, 100.9) == 100.7
+    assert percentile({4096: 1}, 50, 4096.2, 4096.9) == Percentile(4096.9)
+    assert percentile({100: 10}, 95, 100.7, 100.9) == Percentile(100.7)
     assert percentile({}, 95, 0.0, 0.0) is None
 
 
 def test_ranks_by_hand() -> None:
     histogram = dict.fromkeys(range(1, 101), 1)
-    assert percentile(histogram, 95, 0, 1000) == 95.5
-    assert percentile(histogram, 95.1, 0, 1000) == 96.5
-    assert percentile(histogram, 0, 0, 1000) == 1.5
+    assert percentile(histogram, 95, 0, 1000) == Percentile(95.0)
+    assert percentile(histogram, 95.1, 0, 1000) == Percentile(96.0)
+    assert percentile(histogram, 0, 0, 1000) == Percentile(1.0)
     with pytest.raises(ValueError, match="between 0 and 100"):
         percentile(histogram, 101, 0, 1000)
+
+
+def test_a_percentile_that_the_censored_can_change_is_a_lower_bound() -> None:
+    known = dict.fromkeys(range(1, 9), 1)
+    # Ten values, two of which are at least 5 and at least 100.
+    found = {percent: percentile(known, percent, 1, 8, {5: 1, 100: 1}) for percent in (50, 90, 99)}
+    assert found == {50: Percentile(5.0), 90: Percentile(8.0, True), 99: Percentile(100.0, True)}
+    assert percentile({}, 50, 0, 0, {7: 3}) == Percentile(7.0, True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bound_is_that_of_every_completion(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    known = random.integers(1, 12, random.integers(1, 8)).tolist()
+    bounds = random.integers(1, 12, random.integers(0, 4)).tolist()
+    for percent in (50, 90, 99):
+        reached = {
+            float(np.percentile([*known, *completion], percent, method="inverted_cdf"))
+            for completion in itertools.product(*([*range(bound, 13), 1000] for bound in bounds))
+        }
+        expected = Percentile(min(reached), censored=len(reached) > 1)
+        assert percentile(Counter(known), percent, 1, 12, Counter(bounds)) == expected

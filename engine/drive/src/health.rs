@@ -106,7 +106,8 @@ impl Health {
 }
 
 fn p99_us(lag: &Taken) -> f64 {
-    percentiles(&lag.buckets, (lag.min_us, lag.max_us), &Buckets::default()).map_or(0.0, |found| found.p99.value_us)
+    percentiles(&lag.buckets, (lag.min_us, lag.max_us), &Buckets::default())
+        .map_or(0.0, |found| found.p99.value_us)
 }
 
 #[cfg(test)]

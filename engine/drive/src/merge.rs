@@ -98,8 +98,7 @@ impl Merge {
         *end = span.end;
         totals.add(&span);
         let measured = span.phase == PhaseName::Measure;
-        let generator: Generator =
-            self.health.interval(span.end - span.start, fared, self.workers, measured);
+        let generator: Generator = self.health.interval(span.end - span.start, fared, self.workers, measured);
         self.seq += 1;
         Record::Interval(Box::new(Interval {
             seq: self.seq - 1,

@@ -73,14 +73,14 @@ impl<C: Connector> User<C> {
     /// the old one is `worn`.
     async fn play_event(&mut self, due: Nanos, worn: bool) -> Result<Nanos, Halt> {
         let start = self.desk.now();
-        let mut sent = if worn { self.renew(due).await? } else { start };
+        let mut sent = if worn { self.renew().await? } else { start };
         loop {
             match self.attempt(sent).await {
                 Ok(end) => {
                     self.desk.event(self.seat, Event { due, start, end });
                     return Ok(end);
                 }
-                Err(error) => sent = self.recover(due, error).await?,
+                Err(error) => sent = self.recover(error).await?,
             }
         }
     }
@@ -106,9 +106,9 @@ impl<C: Connector> User<C> {
         Ok(sent)
     }
 
-    /// Makes the event that was due at `due` and met an error ready to start anew. Returns when it is.
+    /// Makes the event that met an error ready to start anew. Returns when it is.
     #[cold]
-    async fn recover(&mut self, due: Nanos, mut error: WireError) -> Result<Nanos, Halt> {
+    async fn recover(&mut self, mut error: WireError) -> Result<Nanos, Halt> {
         let mut statement = self.last_sql();
         self.desk.error(self.desk.now(), &failure::code(&error).to_string());
         if error.code().is_some_and(|code| self.script.plan.retry.codes.contains(&code)) {
@@ -127,36 +127,36 @@ impl<C: Connector> User<C> {
         let now = self.desk.now();
         if failure::is_lost(&error) && self.script.plan.reconnect.on_lost == OnLost::Reconnect {
             self.desk.retry(now);
-            return self.reconnect(due, &error).await;
+            return self.reconnect(&error).await;
         }
         self.desk.failed(self.seat, now);
         let (reason, failure) = failure::working(&error, &statement);
         Err(Halt::Failed(reason, failure))
     }
 
-    /// Closes the session, which is sound, and opens another one for the event that was due at `due`.
+    /// Closes the session, which is sound, and opens another one for the event that is due.
     #[cold]
-    async fn renew(&mut self, due: Nanos) -> Result<Nanos, Halt> {
+    async fn renew(&mut self) -> Result<Nanos, Halt> {
         self.session.connection.close().await;
         match self.desk.unless_over(self.opener.open(self.session.number)).await {
             None => Err(Halt::Over),
             Some(Ok(session)) => Ok(self.go_on_with(session)),
-            Some(Err(refusal)) => self.recover_opening(due, refusal.error).await,
+            Some(Err(refusal)) => self.recover_opening(refusal.error).await,
         }
     }
 
-    async fn recover_opening(&mut self, due: Nanos, error: WireError) -> Result<Nanos, Halt> {
+    async fn recover_opening(&mut self, error: WireError) -> Result<Nanos, Halt> {
         let now = self.desk.now();
         self.desk.error(now, &failure::opening_code(&error).to_string());
         if self.script.plan.reconnect.on_lost == OnLost::Reconnect {
-            return self.reconnect(due, &error).await;
+            return self.reconnect(&error).await;
         }
         self.desk.failed(self.seat, now);
         Err(Halt::Failed(EndReason::ConnectionLost, failure::connecting(&error).1))
     }
 
     /// Opens a session again and again until one stands, the run is over, or it has taken too long.
-    async fn reconnect(&mut self, due: Nanos, lost: &WireError) -> Result<Nanos, Halt> {
+    async fn reconnect(&mut self, lost: &WireError) -> Result<Nanos, Halt> {
         let settings = &self.script.plan.reconnect;
         let give_up = self.desk.now() + settings.give_up_us * 1000;
         let mut backoff = Backoff::new(settings);

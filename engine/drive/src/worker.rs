@@ -16,6 +16,7 @@ use dbdyno_pace::pauses::Pauses;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::Oltp;
+use dbdyno_workload::oltp::Statement;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -218,7 +219,8 @@ impl<C: Connector> Worker<C> {
         let open = matches!(schedule, Schedule::Open { .. });
         let gauge = Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), open);
         // Tasks of a LocalSet must be 'static, and the conductor keeps its own handle of the same counter.
-        let desk = Rc::new(Desk::new(clock, gauge, schedule, Arc::clone(&self.stop_at), self.messages.clone()));
+        let desk =
+            Rc::new(Desk::new(clock, gauge, schedule, Arc::clone(&self.stop_at), self.messages.clone()));
         let script = Rc::new(Script { oltp: self.oltp, plan: Arc::clone(&self.plan) });
 
         let mut users = JoinSet::new();

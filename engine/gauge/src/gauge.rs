@@ -6,38 +6,9 @@ use dbdyno_pace::timeline::{Bound, Timeline};
 use dbdyno_pace::{LATE, Nanos};
 
 use crate::closed::{Closed, Drained, KindTaken, PhaseClosed, Span, Window};
+use crate::ended::{Event, Statement};
 use crate::histogram::Histogram;
 use crate::outstanding::Outstanding;
-
-/// One event that ended well.
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
-    /// When it was due; in a closed loop the instant it started.
-    pub due: Nanos,
-    /// When it started.
-    pub start: Nanos,
-    /// When its last statement was answered.
-    pub end: Nanos,
-}
-
-/// One statement that ended well.
-#[derive(Clone, Copy, Debug)]
-pub struct Statement {
-    /// Position of its kind in the workload's list.
-    pub kind: usize,
-    /// When it was sent.
-    pub start: Nanos,
-    /// When its last byte had come.
-    pub end: Nanos,
-    /// Whether it returned a result set.
-    pub returns_rows: bool,
-    /// Rows returned or changed.
-    pub rows: u64,
-    /// Rows that the workload promises; `None` where it promises nothing.
-    pub rows_expected: Option<u64>,
-    /// Bytes received.
-    pub bytes: u64,
-}
 
 #[derive(Clone, Debug, Default)]
 struct KindGauge {

@@ -14,10 +14,12 @@ pub mod closed;
 pub mod histogram;
 pub mod percentiles;
 
+mod ended;
 mod gauge;
 mod outstanding;
 
 pub use closed::Closed;
-pub use gauge::{Event, Gauge, Statement};
+pub use ended::{Event, Statement};
+pub use gauge::Gauge;
 pub use outstanding::Outstanding;
 pub use percentiles::percentiles;

@@ -80,7 +80,13 @@ mod tests {
     const S: Nanos = 1_000_000_000;
 
     fn pauses(shape: Shape, think_time: Option<ThinkTime>) -> Option<Pauses> {
-        Pauses::new(&Load { connections: 10, shape, think_time, queue_limit: None, reconnect_every: 0 }, 0, 0, 1, 1)
+        Pauses::new(
+            &Load { connections: 10, shape, think_time, queue_limit: None, reconnect_every: 0 },
+            0,
+            0,
+            1,
+            1,
+        )
     }
 
     #[test]

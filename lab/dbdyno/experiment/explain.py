@@ -14,7 +14,9 @@ from dbdyno.experiment.model import (
     Experiment,
     Keys,
     Load,
+    Ramp,
     ServerSpec,
+    Step,
     Variant,
     Workload,
     WorkloadName,
@@ -22,11 +24,13 @@ from dbdyno.experiment.model import (
 
 # Sections of the file whose name in the model differs.
 _SECTION = {"workloads": "workload", "variants": "variant"}
-_KEY = {"duration_s": "duration", "warmup_s": "warmup", "give_up_s": "give_up"}
+_KEY = {f"{key}_s": key for key in ("duration", "warmup", "give_up", "think_time")}
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": Workload,
     "workload.keys": Keys,
     "load": Load,
+    "load.ramp": Ramp,
+    "load.steps": Step,
     "design": Design,
     "client": Client,
     "variant": Variant,

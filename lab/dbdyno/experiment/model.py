@@ -35,10 +35,13 @@ TABLE_SIZE_MAX = 2**40
 PARAMETERS_MAX = 65_535
 DURATION_S_MAX = 86_400.0
 RATE_MAX = 1e7
+STEPS_MAX = 1_000
 
 Connections = Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]
 Rate = Annotated[float, Field(gt=0, le=RATE_MAX, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
+Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
+Share = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
 
 
 def _cpu_list(text: str) -> str:
@@ -140,13 +143,37 @@ class Workload(Model):
         }
 
 
+class Ramp(Model):
+    """A load that climbs evenly to each point's level, or falls to it."""
+
+    # Where it begins, in percent of the level.
+    from_percent: Share = 0.0
+    duration_s: Duration
+
+
+class Step(Model):
+    """A part of the measurement under its own load."""
+
+    # In percent of the point's level.
+    percent: Share
+    duration_s: Duration
+
+
 class Load(Model):
     """How many connections, when each event is due, and for how long."""
 
     connections: tuple[Connections, ...] = Field(min_length=1)
     rate: tuple[Rate, ...] = ()
     arrivals: Literal["poisson", "constant"] = "poisson"
-    duration_s: float = Field(gt=0, le=DURATION_S_MAX)
+    # How the load changes within the measurement; the warm-up runs under the load with which it begins.
+    ramp: Ramp | None = None
+    steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
+    # Closed loop: the pause of a connection between two transactions, and how pauses are distributed.
+    think_time_s: Duration | None = None
+    think: Literal["constant", "exponential"] = "constant"
+    # Open loop: transactions that may wait for a connection; None: all that come.
+    queue_limit: int | None = Field(default=None, ge=0, le=2**32 - 1)
+    duration_s: Duration
     # None is "auto": the engine warms up for an allowance, and the judge cuts afterwards.
     warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
     transport: Literal["tcp", "unix"] = "tcp"
@@ -162,6 +189,33 @@ class Load(Model):
             raise ValueError("with rates, connections is the cap on busy connections: one number in the list")
         return self
 
+    @model_validator(mode="after")
+    def _one_loop(self) -> Load:
+        if self.rate and self.think_time_s is not None:
+            raise ValueError("think_time is for closed loops: with rates, nobody waits for an answer")
+        if not self.rate and self.queue_limit is not None:
+            raise ValueError("queue_limit is for open loops: give a rate, or leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _one_change(self) -> Load:
+        if self.ramp and self.steps:
+            raise ValueError("ramp and steps exclude one another: leave one out")
+        shares = [self.ramp.from_percent] if self.ramp else [step.percent for step in self.steps]
+        if self.steps and not any(shares):
+            raise ValueError("the steps ask for nothing: one percent must be above 0")
+        if not self.rate and any(share > 100 for share in shares):
+            raise ValueError("in a closed loop 100 percent, all connections, is the most of a ramp or step")
+        if self.rate and max(self.rate) * max([100.0, *shares]) / 100.0 > RATE_MAX:
+            raise ValueError(f"a ramp or step asks for more than {RATE_MAX:.0f} transactions per second")
+        lasting_s = self.ramp.duration_s if self.ramp else sum(step.duration_s for step in self.steps)
+        if lasting_s > self.duration_s:
+            raise ValueError(
+                f"the load changes for {lasting_s:g} s and is measured for {self.duration_s:g} s: "
+                "give a longer duration"
+            )
+        return self
+
     @field_validator("connections", "rate")
     @classmethod
     def _each_once(cls, values: tuple[float, ...]) -> tuple[float, ...]:
@@ -169,6 +223,16 @@ class Load(Model):
         if twice:
             raise ValueError(f"{', '.join(f'{value:g}' for value in twice)} stands there more than once")
         return values
+
+    @property
+    def changes(self) -> bool:
+        """Whether the load changes within the measurement, so that no steady state is to be expected."""
+        return self.ramp is not None or bool(self.steps)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the end of the warm-up is to be sought where throughput has settled."""
+        return self.warmup_s is None and not self.changes
 
     def points(self) -> tuple[Point, ...]:
         """The load levels in the order of the file."""

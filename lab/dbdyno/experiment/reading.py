@@ -163,25 +163,42 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
 
 
 def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
-    load = dict(load)
-    for key in ("duration", "warmup", "give_up"):
-        if f"{key}_s" in load:
-            faults.append(
-                Fault(
-                    f"load.{key}_s", load.pop(f"{key}_s"), "there is no such key", f"Did you mean load.{key}?"
-                )
-            )
-        if key not in load:
+    """[load] with its durations in seconds, those of its ramp and steps too."""
+    load = _in_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), faults)
+    if isinstance(load.get("ramp"), dict):
+        load["ramp"] = _in_seconds(load["ramp"], "load.ramp", ("duration",), faults)
+    if isinstance(load.get("steps"), list):
+        load["steps"] = [
+            _in_seconds(step, f"load.steps[{number}]", ("duration",), faults)
+            if isinstance(step, dict)
+            else step
+            for number, step in enumerate(load["steps"], 1)
+        ]
+    return load
+
+
+def _in_seconds(
+    table: dict[str, Any], place: str, keys: tuple[str, ...], faults: list[Fault]
+) -> dict[str, Any]:
+    """`table` with each of `keys` as seconds under the model's name for it."""
+    table = dict(table)
+    for key in keys:
+        if f"{key}_s" in table:
+            value = table.pop(f"{key}_s")
+            way_out = f"Did you mean {place}.{key}?"
+            faults.append(Fault(f"{place}.{key}_s", value, "there is no such key", way_out))
+        if key not in table:
             continue
-        value = load.pop(key)
+        value = table.pop(key)
         if key == "warmup" and value == "auto":
             continue
         try:
-            load[f"{key}_s"] = parse_duration_s(value)
+            table[f"{key}_s"] = parse_duration_s(value)
         except ValueError as error:
-            faults.append(Fault(f"load.{key}", value, str(error)))
-            load[f"{key}_s"] = 1.0
-    return load
+            faults.append(Fault(f"{place}.{key}", value, str(error)))
+            # Something harmless, so that the rest can be checked.
+            table[f"{key}_s"] = 1.0
+    return table
 
 
 def _absolute_paths(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:

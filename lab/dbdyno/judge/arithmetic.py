@@ -1,9 +1,11 @@
 """R03: does a trial's arithmetic hold? Four identities that no sound measurement breaks.
 
-1. The intervals of a phase add up to its totals.
+1. The intervals of a phase add up to its totals, and what was due is accounted for.
 2. Statements are transactions times what one transaction holds, save what was under way at the edges or
-retried. 3. In a closed loop throughput times mean latency is the number of connections (Little 1961, Oper.
-Res. 9:383). 4. The measurement took the time that was asked for.
+   retried.
+3. In a closed loop without pauses throughput times mean latency is the number of connections (Little
+   1961, Oper. Res. 9:383).
+4. The measurement took the time that was asked for.
 """
 
 from __future__ import annotations
@@ -57,9 +59,22 @@ def _sums(recording: Recording) -> Iterator[str]:
             errors.update(part["errors"])
         if errors != Counter(totals["errors"]):
             yield f"the intervals of {name} hold {sum(errors.values())} errors and its totals others"
+        yield from _accounts(name, totals)
         counted = sum(count for _, count in totals["latency_us"])
         if counted != totals["events"]:
             yield f"{name} has {counted} latencies for {totals['events']} transactions"
+
+
+def _accounts(name: str, totals: Mapping[str, Any]) -> Iterator[str]:
+    """Every transaction that was due is done, given up, dropped or unfinished, and none of them twice."""
+    accounts = totals["accounting"]
+    told = sum(int(accounts[key]) for key in ("done", "failed", "dropped", "unfinished"))
+    if told != accounts["due"]:
+        yield f"{accounts['due']} transactions were due in {name}, and {told} are accounted for"
+    cut_off = [count for key in ("drained_us", "censored_us") for _, count in totals.get(key, ())]
+    left = int(accounts["dropped"]) + int(accounts["unfinished"])
+    if cut_off and sum(cut_off) != left:
+        yield f"{name} left {left} transactions dropped or unfinished, and tells of {sum(cut_off)}"
 
 
 def _statements(recording: Recording) -> Iterator[str]:
@@ -83,8 +98,8 @@ def _statements(recording: Recording) -> Iterator[str]:
 
 def _little(recording: Recording) -> Iterator[str]:
     measure = recording.measure
-    if not recording.closed_loop or measure["accounting"]["failed"]:
-        # What was given up took time too, but left no latency.
+    if not recording.always_busy or measure["accounting"]["failed"]:
+        # Pauses are no part of a latency; what was given up took time too, but left none.
         return
     length_us = measure["end_us"] - measure["start_us"]
     connections = int(recording.hello["plan"]["load"]["connections"])

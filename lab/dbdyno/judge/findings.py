@@ -26,6 +26,8 @@ ERRORS_NOTEWORTHY = 0.1
 # D05: errors that mean a lost connection, and 2003 for one that could not be opened again. The engine's own
 # list is ENDS_CONNECTION in engine/drive/src/failure.rs.
 LOST = (1053, 1077, 1079, 1080, 1152, 1184, 1927, 2003, 2006, 2013, 2055, 3169, 4031)
+# R07: transactions that wait at the end, as a share of those that ended, that are no longer chance.
+BACKLOG = 0.01
 # D04: share of statements off contract that is no longer an accident.
 OFF_CONTRACT = 0.01
 
@@ -245,18 +247,24 @@ def contract(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
 def overload(by_variant: ByVariant) -> Iterator[Finding]:
     """R07: transactions that were due in an open loop and never started, so that latency is a lower bound."""
     for variant, trials in by_variant.items():
-        dropped = {t.place.index: t.figures.dropped for t in trials if t.figures and t.figures.dropped}
-        if dropped:
-            yield finding(
-                "R07",
-                "warn",
-                f"{variant} could not keep up in {_count(len(dropped), 'trial')}: {sum(dropped.values())} "
-                f"transactions that "
-                "were due never started, so the latency there is a lower bound. Offer a lower rate or "
-                "allow more connections",
-                variant,
-                dropped={str(index): count for index, count in dropped.items()},
-            )
+        figures = {t.place.index: t.figures for t in trials if t.figures}
+        behind = {index: f for index, f in figures.items() if f.dropped or f.backlog > BACKLOG * f.events}
+        if not behind:
+            continue
+        dropped = sum(f.dropped for f in behind.values())
+        waiting = sum(f.backlog for f in behind.values())
+        told = [f"{dropped} were dropped"] if dropped else []
+        told += [f"{waiting} still waited at the end"] if waiting else []
+        yield finding(
+            "R07",
+            "warn",
+            f"{variant} could not keep up in {_count(len(behind), 'trial')}: of the transactions that "
+            f"were due {' and '.join(told)}. Their latency is known to be more than they had waited, and a "
+            "percentile among them is a lower bound. Offer a lower rate or allow more connections",
+            variant,
+            dropped={str(index): f.dropped for index, f in behind.items()},
+            backlog={str(index): f.backlog for index, f in behind.items()},
+        )
 
 
 def _figures(trials: Sequence[Measured]) -> list[Figures]:

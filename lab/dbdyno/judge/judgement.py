@@ -107,7 +107,7 @@ def _measure_company(
             complete.append((place, recording))
         else:
             evidence.trials.append(Measured(place, failure=reason))
-    spans = windows([recording for _, recording in complete], automatic=experiment.load.warmup_s is None)
+    spans = windows([recording for _, recording in complete], automatic=experiment.load.settles)
     for (place, recording), span in zip(complete, spans, strict=True):
         evidence.trials.append(_measured(place, recording, span))
         evidence.faults[place.index] = arithmetic.faults(recording)
@@ -144,9 +144,9 @@ def _findings(evidence: _Evidence, experiment: Experiment, standard: Scale) -> I
     }
     yield from findings.completeness(trials, experiment.design.blocks)
     yield from findings.arithmetic(evidence.faults, trials)
-    yield from findings.steadiness(
-        by_variant, round(experiment.load.duration_s * 1e6), standard.delta_percent
-    )
+    if not experiment.load.changes:
+        planned_us = round(experiment.load.duration_s * 1e6)
+        yield from findings.steadiness(by_variant, planned_us, standard.delta_percent)
     yield from findings.generator(by_variant)
     yield from findings.engine_warnings(evidence.warnings)
     yield from findings.lost_connections(by_variant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,9 +10,16 @@ from typing import Any
 
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.window import Window
-from dbdyno.stats.histogram import merge, percentile
+from dbdyno.stats.histogram import Percentile, merge, percentile
 
 MICROSECONDS = 1_000_000.0
+PERCENTILES = {
+    "latency_p50_us": 50.0,
+    "latency_p90_us": 90.0,
+    "latency_p95_us": 95.0,
+    "latency_p99_us": 99.0,
+    "latency_p999_us": 99.9,
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured in the window. Latencies are microseconds from the due time to the end."""
+    """What was measured in the window. Latencies are microseconds from the due time to the end.
+
+    In an open loop the percentiles are over all transactions that were due, and those named in `censored` are
+    lower bounds (`percentile` says when).
+    """
 
     # Transactions that ended well, and per second.
     events: int
@@ -41,21 +53,35 @@ class Figures:
     latency_mean_us: float
     latency_min_us: float
     latency_p50_us: float
+    latency_p90_us: float
     latency_p95_us: float
     latency_p99_us: float
+    latency_p999_us: float
     latency_max_us: float
+    # Names of the figures above that are more than what stands there.
+    censored: tuple[str, ...]
     # By server error number, retried ones included.
     errors: dict[str, int]
     errors_per_1000: float
     dropped: int
+    # Transactions due and not started at the end of the window.
+    backlog: int
     off_contract: int
     statements: int
     # CPU time of the generator's threads over wall time, each.
     generator_cpu: float
+    # 99th percentile of the generator's own lateness in its worst interval; share of CPU time stolen from it.
+    generator_lag_us: float
+    generator_steal: float
 
     def metric(self, name: str) -> float:
         """The figure a comparison is about: "throughput" or "latency_p95_us"."""
         return float(getattr(self, name))
+
+    def bounds(self, name: str) -> tuple[float, float]:
+        """What is certain of a figure: twice itself, or a lower bound and infinity where it is censored."""
+        value = self.metric(name)
+        return value, math.inf if name in self.censored else value
 
 
 @dataclass(frozen=True)
@@ -86,26 +112,65 @@ def figures(recording: Recording, window: Window) -> Figures:
         errors.update(part["errors"])
     low_us = min(float(part["latency_min_us"]) for part in parts if part["latency_min_us"] is not None)
     high_us = max(float(part["latency_max_us"]) for part in parts if part["latency_max_us"] is not None)
-    histogram = merge(part["latency_us"] for part in parts)
-    p50, p95, p99 = (percentile(histogram, percent, low_us, high_us) for percent in (50, 95, 99))
-    if p50 is None or p95 is None or p99 is None:
-        raise ValueError("the latency histogram is empty")
+    latencies = _latencies(recording, parts, low_us, high_us)
+    spans = _intervals(recording, window)
     return Figures(
         events=events,
         throughput=events / (window.length_us / MICROSECONDS),
         latency_mean_us=sum(float(part["latency_sum_us"]) for part in parts) / events,
         latency_min_us=low_us,
-        latency_p50_us=p50,
-        latency_p95_us=p95,
-        latency_p99_us=p99,
-        latency_max_us=high_us,
+        **{name: found.value_us for name, found in latencies.items()},
+        censored=tuple(name for name, found in latencies.items() if found.censored),
         errors=dict(sorted(errors.items())),
         errors_per_1000=sum(errors.values()) / events * 1000.0,
         dropped=sum(int(part["dropped"]) for part in parts),
+        backlog=int(spans[-1].get("backlog", 0)) if spans else 0,
         off_contract=sum(int(part["off_contract"]) for part in parts),
         statements=sum(int(part[kind]) for part in parts for kind in ("reads", "writes", "other")),
-        generator_cpu=_generator_cpu(recording, window),
+        generator_cpu=_generator_mean(spans, "cpu"),
+        generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in spans), default=0.0),
+        generator_steal=_generator_mean(spans, "steal"),
     )
+
+
+def _latencies(
+    recording: Recording, parts: Sequence[Mapping[str, Any]], low_us: float, high_us: float
+) -> dict[str, Percentile]:
+    """The percentiles and the maximum of what `parts` hold, by the names of the figures.
+
+    In an open loop what the end of the measurement found under way or waiting counts too.
+    """
+    known = merge(part["latency_us"] for part in parts)
+    if not known:
+        raise ValueError("the latency histogram is empty")
+    drained = merge([recording.measure.get("drained_us", ())])
+    if drained:
+        # Only their buckets are known.
+        high_us = max(high_us, float(max(drained)))
+    known = merge([list(known.items()), list(drained.items())])
+    censored = _censored(recording, parts)
+    found = {
+        name: percentile(known, percent, low_us, high_us, censored) for name, percent in PERCENTILES.items()
+    }
+    latencies = {name: value for name, value in found.items() if value is not None}
+    longest_us = max(censored, default=0)
+    latencies["latency_max_us"] = Percentile(max(high_us, float(longest_us)), censored=bool(censored))
+    return latencies
+
+
+def _censored(recording: Recording, parts: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """The latencies that were cut off, as far as they bear on `parts`.
+
+    The records hold them per phase. Where a part of it is looked at, those dropped before are too many: as
+    many of the longest are left out, so that what stays is never more than what was.
+    """
+    censored = merge([recording.measure.get("censored_us", ())])
+    surplus = int(recording.measure["dropped"]) - sum(int(part["dropped"]) for part in parts)
+    for lower_us in sorted(censored, reverse=True):
+        taken = min(surplus, censored[lower_us])
+        censored[lower_us] -= taken
+        surplus -= taken
+    return {lower_us: count for lower_us, count in censored.items() if count}
 
 
 def _parts(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
@@ -122,13 +187,11 @@ def _intervals(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
     ]
 
 
-def _generator_cpu(recording: Recording, window: Window) -> float:
-    """Mean over the window's intervals, weighed by their length."""
-    weighed = [
-        (i["end_us"] - i["start_us"], float(i["generator"]["cpu"])) for i in _intervals(recording, window)
-    ]
+def _generator_mean(spans: Sequence[Mapping[str, Any]], name: str) -> float:
+    """Mean of one of the generator's shares over intervals, weighed by their length."""
+    weighed = [(i["end_us"] - i["start_us"], float(i["generator"].get(name, 0.0))) for i in spans]
     length = sum(us for us, _ in weighed)
-    return sum(us * cpu for us, cpu in weighed) / length if length else 0.0
+    return sum(us * share for us, share in weighed) / length if length else 0.0
 
 
 def seconds(recording: Recording) -> tuple[tuple[int, int, int], ...]:

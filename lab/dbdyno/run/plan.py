@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.experiment.model import Experiment, Point, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
 from dbdyno.experiment.schedule import Trial, engine_seed
 
 SCHEMA_VERSION = 1
@@ -79,11 +79,32 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
 
 
 def _load(experiment: Experiment, point: Point) -> dict[str, Any]:
-    load: dict[str, Any] = {"connections": point.connections, "shape": _shape(experiment, point)}
-    if experiment.load.reconnect_every:
-        load["reconnect_every"] = experiment.load.reconnect_every
-    return load
+    load = experiment.load
+    asked: dict[str, Any] = {"connections": point.connections, "shape": _shape(load, point)}
+    if load.think_time_s is not None:
+        key = "us" if load.think == "constant" else "mean_us"
+        asked["think_time"] = {load.think: {key: round(load.think_time_s * US)}}
+    if load.queue_limit is not None:
+        asked["queue_limit"] = load.queue_limit
+    if load.reconnect_every:
+        asked["reconnect_every"] = load.reconnect_every
+    return asked
 
 
-def _shape(experiment: Experiment, point: Point) -> str | dict[str, Any]:
-    return "closed" if point.rate is None else {experiment.load.arrivals: {"rate_per_s": point.rate}}
+def _shape(load: Load, point: Point) -> str | dict[str, Any]:
+    """The shape of one point: ramps and steps are shares of its level."""
+    if load.ramp is not None:
+        over_us = round(load.ramp.duration_s * US)
+        if point.rate is None:
+            start = round(point.connections * load.ramp.from_percent / 100)
+            return {"closed_ramp": {"from": start, "to": point.connections, "over_us": over_us}}
+        rates = {"from_per_s": point.rate * load.ramp.from_percent / 100, "to_per_s": point.rate}
+        return {"ramp": {**rates, "over_us": over_us, "gaps": load.arrivals}}
+    if load.steps:
+        spans = [(step.percent / 100, round(step.duration_s * US)) for step in load.steps]
+        if point.rate is None:
+            closed = [{"connections": round(point.connections * s), "for_us": us} for s, us in spans]
+            return {"closed_steps": {"steps": closed}}
+        rated = [{"rate_per_s": point.rate * share, "for_us": us} for share, us in spans]
+        return {"steps": {"steps": rated, "gaps": load.arrivals}}
+    return "closed" if point.rate is None else {load.arrivals: {"rate_per_s": point.rate}}

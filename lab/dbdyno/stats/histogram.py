@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 # Bucket's lower edge in microseconds -> values counted in it.
@@ -39,24 +40,49 @@ def merge(histograms: Iterable[Sequence[Sequence[int]]]) -> dict[int, int]:
     return dict(sorted(total.items()))
 
 
-def percentile(histogram: Histogram, percent: float, low_us: float, high_us: float) -> float | None:
-    """The nearest-rank percentile in microseconds, or None without values.
+@dataclass(frozen=True)
+class Percentile:
+    """A percentile, or what is certain of it."""
+
+    value_us: float
+    # Events that had not ended could change it: it is more than `value_us`.
+    censored: bool = False
+
+
+def percentile(
+    known: Histogram, percent: float, low_us: float, high_us: float, censored: Histogram | None = None
+) -> Percentile | None:
+    """The nearest-rank percentile, or None without values.
 
     Of n values the one of rank ceil(percent / 100 * n) in ascending order is meant. Only its bucket is known,
     so the middle of the bucket is returned, held within the smallest and largest value seen (`low_us`,
     `high_us`): the answer is off by at most half a bucket, 0.05 % or 0.5 us.
+
+    `censored` are values of which only a lower bound is known. Over all that they may be, the percentile lies
+    between the value of its rank with each at its bound, and that with each at infinity; both are reached.
+    Where both fall into one bucket the percentile is known; else it is more than the lower one.
     """
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"percent is {percent}; it must lie between 0 and 100")
-    total = sum(histogram.values())
+    everything = merge((list(known.items()), list((censored or {}).items())))
+    total = sum(everything.values())
     if total == 0:
         return None
     # The rounding keeps 0.95 * 100 = 95.00000000000001 from being rank 96.
     rank = max(1, math.ceil(round(percent / 100.0 * total, 6)))
+    least = _bucket_of(everything, rank)
+    assert least is not None, "the counts of a histogram add up to its total"
+    if _bucket_of(known, rank) != least:
+        return Percentile(float(least), censored=True)
+    # The engine rounds to the nearest microsecond, so a bucket one microsecond wide is its own middle.
+    return Percentile(min(max(least + (bucket_width_us(least) - 1) / 2.0, low_us), high_us))
+
+
+def _bucket_of(histogram: Histogram, rank: int) -> int | None:
+    """The bucket that holds the value of that rank; None beyond the last."""
     seen = 0
     for lower_us in sorted(histogram):
         seen += histogram[lower_us]
         if seen >= rank:
-            middle = lower_us + bucket_width_us(lower_us) / 2.0
-            return min(max(middle, low_us), high_us)
-    raise AssertionError("the counts of a histogram add up to its total")
+            return lower_us
+    return None

@@ -92,8 +92,9 @@ fn length(key: &str, value: u64) -> Option<String> {
 }
 
 fn number(steps: usize) -> Option<String> {
-    (!(1..=limits::STEPS).contains(&steps))
-        .then(|| format!("load.shape.steps has {steps} entries; it must have between 1 and {}", limits::STEPS))
+    (!(1..=limits::STEPS).contains(&steps)).then(|| {
+        format!("load.shape.steps has {steps} entries; it must have between 1 and {}", limits::STEPS)
+    })
 }
 
 #[cfg(test)]
@@ -150,6 +151,9 @@ mod tests {
         assert_eq!(load.faults().len(), 2, "{:?}", load.faults());
         load.shape = Shape::Closed;
         load.think_time = Some(ThinkTime::Exponential { mean_us: 5 });
-        assert_eq!(load.faults(), ["load.queue_limit is 0, but in a closed loop nothing waits; leave it out"]);
+        assert_eq!(
+            load.faults(),
+            ["load.queue_limit is 0, but in a closed loop nothing waits; leave it out"]
+        );
     }
 }

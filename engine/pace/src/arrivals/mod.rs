@@ -26,13 +26,7 @@ pub trait Arrivals {
 ///
 /// Constant arrivals are dealt out in turn, so that all workers together are evenly spaced. Poisson arrivals are
 /// drawn apart: independent Poisson streams add up to one of the summed rate.
-pub fn arrivals(
-    shape: &Shape,
-    begin: Nanos,
-    index: u64,
-    count: u64,
-    seed: u64,
-) -> Option<Box<dyn Arrivals>> {
+pub fn arrivals(shape: &Shape, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Box<dyn Arrivals>> {
     let (rate, gaps) = rate(shape, begin)?;
     Some(match gaps {
         Gaps::Constant => Box::new(Constant::new(rate, index, count)),

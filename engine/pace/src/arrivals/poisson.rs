@@ -44,7 +44,10 @@ mod tests {
     fn distance(mut gaps: Vec<f64>) -> f64 {
         gaps.sort_by(f64::total_cmp);
         let n = gaps.len() as f64;
-        gaps.iter().enumerate().map(|(i, gap)| ((1.0 - (-gap).exp()) - i as f64 / n).abs()).fold(0.0, f64::max)
+        gaps.iter()
+            .enumerate()
+            .map(|(i, gap)| ((1.0 - (-gap).exp()) - i as f64 / n).abs())
+            .fold(0.0, f64::max)
     }
 
     /// 1.95 / sqrt(n) is the 99.9 % point of the distance.
