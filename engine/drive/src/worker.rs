@@ -16,7 +16,6 @@ use dbdyno_pace::pauses::Pauses;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::Oltp;
-use dbdyno_workload::oltp::Statement;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 

@@ -114,15 +114,18 @@ def _levels(figures: list[dict[str, Any]]) -> tuple[str, str]:
         return "-", "-"
     throughput = median(figure["throughput"] for figure in figures)
     p95_ms = median(figure["latency_p95_us"] for figure in figures) / 1000
-    return f"{throughput:,.1f}", f"{p95_ms:,.2f}"
+    more = "> " if any("latency_p95_us" in figure["censored"] for figure in figures) else ""
+    return f"{throughput:,.1f}", f"{more}{p95_ms:,.2f}"
 
 
 def _effect(points: list[dict[str, Any]], at: dict[str, int | float]) -> tuple[str, str, str]:
     for point in points:
         if point["at"] == at and point["effect_percent"] is not None:
             interval = point["interval_percent"]
-            shown = f"[{interval[0]:+.1f}, {interval[1]:+.1f}]" if interval else "none"
-            return f"{point['effect_percent']:+.1f} %", shown, str(point["verdict"]).replace("-", " ")
+            ends = ["∞" if end is None else f"{end:+.1f}" for end in interval] if interval else []
+            sign = {"at-least": "> ", "at-most": "< "}.get(point.get("bound", ""), "")
+            shown = f"[{', '.join(ends)}]" if ends else "none"
+            return f"{sign}{point['effect_percent']:+.1f} %", shown, str(point["verdict"]).replace("-", " ")
     return "-", "-", "no result"
 
 

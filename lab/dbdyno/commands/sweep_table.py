@@ -14,7 +14,7 @@ that a script around a text parser makes.
 
 from __future__ import annotations
 
-from dbdyno.judge.measured import figures
+from dbdyno.judge.measured import Figures, figures
 from dbdyno.judge.recording import failure, read
 from dbdyno.judge.window import Window
 from dbdyno.store import StoredTrial
@@ -44,12 +44,7 @@ def row(trial: StoredTrial) -> str:
         Window(measured["start_us"], measured["end_us"], cut_us=None, settled=True, drift_percent=0.0),
     )
     statements = measured["reads"] + measured["writes"] + measured["other"]
-    latencies_us = (
-        found.latency_min_us,
-        found.latency_mean_us,
-        found.latency_max_us,
-        found.latency_p95_us,
-    )
+    latencies = ("latency_min_us", "latency_mean_us", "latency_max_us", "latency_p95_us")
     return _line(
         (
             connections,
@@ -60,9 +55,14 @@ def row(trial: StoredTrial) -> str:
             f"{measured['events'] / elapsed_s:.2f}",
             f"{statements / elapsed_s:.2f}",
             str(sum(measured["errors"].values())),
-            *(f"{latency / _US_PER_MS:.2f}" for latency in latencies_us),
+            *(_latency(found, name) for name in latencies),
         )
     )
+
+
+def _latency(found: Figures, name: str) -> str:
+    more = ">" if name in found.censored else ""
+    return f"{more}{found.metric(name) / _US_PER_MS:.2f}"
 
 
 def _line(cells: tuple[str, ...]) -> str:

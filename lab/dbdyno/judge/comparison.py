@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dbdyno.judge.measured import Measured
-from dbdyno.stats.paired import ALPHA, Effect, curve_effect, curve_log_ratios, effects
+from dbdyno.stats.paired import ALPHA, Bound, Effect, curve_effect, curve_log_ratios, effects
 from dbdyno.stats.signed_rank import log_ratios, percent
 from dbdyno.stats.words import DEFAULT_DELTA_PERCENT, Verdict, choose
 
@@ -55,10 +56,23 @@ class Pairs:
         """The metric of one arm, in order of blocks."""
         return [trial.figures.metric(metric) for _, trial in sorted(arm.items()) if trial.figures is not None]
 
-    def log_ratios(self, metric: str) -> dict[int, float]:
-        """Block -> log ratio of variant to baseline."""
-        ratios = log_ratios(self.values(self.baseline, metric), self.values(self.variant, metric))
-        return {block: float(ratio) for block, ratio in zip(sorted(self.baseline), ratios, strict=True)}
+    def censored(self, arm: Mapping[int, Measured], metric: str) -> bool:
+        """Whether the metric is more than what stands there in any block of one arm."""
+        return any(metric in trial.figures.censored for trial in arm.values() if trial.figures is not None)
+
+    def log_ratios(self, metric: str) -> tuple[dict[int, float], dict[int, float]]:
+        """Block -> log ratio of variant to baseline: its lower and upper bound, equal where it is known."""
+        lows: dict[int, float] = {}
+        highs: dict[int, float] = {}
+        for block, base in self.baseline.items():
+            other = self.variant[block]
+            assert base.figures is not None
+            assert other.figures is not None
+            below, above = base.figures.bounds(metric), other.figures.bounds(metric)
+            (least,) = log_ratios([below[0]], [above[0]])
+            lows[block] = float(least) if below[1] == below[0] else -math.inf
+            highs[block] = float(least) if above[1] == above[0] else math.inf
+        return dict(sorted(lows.items())), dict(sorted(highs.items()))
 
 
 def pair(trials: Sequence[Measured], at: Mapping[str, float], baseline: str, variant: str) -> Pairs:
@@ -95,7 +109,8 @@ class Comparison:
     scale: Scale
     points: tuple[PointResult, ...]
     curve: Effect | None
-    curve_ratios: Mapping[int, float]
+    # Block -> lower and upper bound of the curve's log ratio.
+    curve_ratios: tuple[Mapping[int, float], Mapping[int, float]]
     verdict: Verdict
     # Stops that were not overridden, as stored findings.
     stops: tuple[Mapping[str, Any], ...] = ()
@@ -109,9 +124,12 @@ def compare(
 ) -> Comparison:
     """Judge all points of a comparison and its curve. `names` are baseline, variant and workload."""
     ratios = [point.log_ratios(scale.metric) for point in pairs]
-    found = effects([list(values.values()) for values in ratios])
-    curve_ratios = curve_log_ratios(ratios)
-    curve = curve_effect(list(curve_ratios.values()))
+    lows, highs = [low for low, _ in ratios], [high for _, high in ratios]
+    found = effects(
+        [list(values.values()) for values in lows], upper=[list(values.values()) for values in highs]
+    )
+    curve_lows, curve_highs = curve_log_ratios(lows), curve_log_ratios(highs)
+    curve = curve_effect(list(curve_lows.values()), upper=list(curve_highs.values()))
 
     def word(effect: Effect | None) -> Verdict:
         return choose(
@@ -129,17 +147,22 @@ def compare(
             PointResult(point, effect, word(effect)) for point, effect in zip(pairs, found, strict=True)
         ),
         curve=curve,
-        curve_ratios=curve_ratios,
+        curve_ratios=(curve_lows, curve_highs),
         verdict=word(curve),
         stops=tuple(stops),
     )
 
 
 def point_json(result: PointResult, scale: Scale) -> dict[str, Any]:
-    """One entry of `points` in verdict.json. The two levels are medians over the blocks."""
+    """One entry of `points` in verdict.json. The two levels are medians over the blocks.
+
+    `censored` is there where one of them is only a lower bound, `bound` where the effect is one.
+    """
     pairs, effect = result.pairs, result.effect
     levels = [pairs.values(arm, scale.metric) for arm in (pairs.baseline, pairs.variant)]
     baseline, variant = (float(np.median(values)) if values else None for values in levels)
+    arms = {"baseline": pairs.baseline, "variant": pairs.variant}
+    censored = {name: pairs.censored(arm, scale.metric) for name, arm in arms.items()}
     return {
         "at": dict(pairs.at),
         "metric": scale.metric,
@@ -155,6 +178,7 @@ def point_json(result: PointResult, scale: Scale) -> dict[str, Any]:
             "variant": [trial.place.index for trial in pairs.variant.values()],
         },
         "verdict": str(result.verdict),
+        **({"censored": censored} if any(censored.values()) else {}),
     }
 
 
@@ -172,11 +196,23 @@ def curve_json(comparison: Comparison, sentence: str) -> dict[str, Any]:
 def _effect_json(effect: Effect | None) -> dict[str, Any]:
     if effect is None:
         return {"effect_percent": None, "interval_percent": None}
-    interval = effect.interval_percent
     return {
-        "effect_percent": effect.effect_percent,
-        "interval_percent": None if interval is None else list(interval),
+        "effect_percent": _finite(effect.effect_percent),
+        "interval_percent": effect.interval_percent and [_finite(end) for end in effect.interval_percent],
+        **({"bound": str(effect.bound)} if effect.bound != Bound.EXACT else {}),
     }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: null is an end that nothing is known of."""
+    return value if math.isfinite(value) else None
+
+
+def _blocks_percent(ratios: tuple[Mapping[int, float], Mapping[int, float]]) -> dict[str, float | None]:
+    """Block -> change in percent: the finite bound, or null where there is none."""
+    lows, highs = ratios
+    nearer = {block: low if math.isfinite(low) else highs[block] for block, low in lows.items()}
+    return {str(block): percent(r) if math.isfinite(r) else None for block, r in nearer.items()}
 
 
 def blocks_json(comparison: Comparison) -> dict[str, Any]:
@@ -189,15 +225,12 @@ def blocks_json(comparison: Comparison) -> dict[str, Any]:
                 "at": dict(point.pairs.at),
                 "alpha": point.effect.alpha if point.effect else None,
                 "p_value": point.effect.p_value if point.effect else None,
-                "percent": {
-                    str(block): percent(ratio)
-                    for block, ratio in point.pairs.log_ratios(comparison.scale.metric).items()
-                },
+                "percent": _blocks_percent(point.pairs.log_ratios(comparison.scale.metric)),
             }
             for point in comparison.points
         ],
         "curve": {
             "p_value": comparison.curve.p_value if comparison.curve else None,
-            "percent": {str(block): percent(ratio) for block, ratio in comparison.curve_ratios.items()},
+            "percent": _blocks_percent(comparison.curve_ratios),
         },
     }

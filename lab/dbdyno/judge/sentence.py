@@ -7,11 +7,12 @@ override, which is quoted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.judge.comparison import Comparison
-from dbdyno.stats.paired import Effect
+from dbdyno.stats.paired import Bound, Effect
 from dbdyno.stats.words import EXPLORATORY_BELOW, Verdict
 
 # Load levels that are listed one by one; more are given as a range.
@@ -29,6 +30,7 @@ _EVIDENT = {
     "client and server share CPUs": ("P11", "cpus"),
     "another database server was busy": ("P11", "busy"),
 }
+_BOUNDS = {Bound.EXACT: "", Bound.AT_LEAST: "more than ", Bound.AT_MOST: "less than "}
 _METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
 
 
@@ -115,7 +117,7 @@ def _size(comparison: Comparison, effect: Effect) -> str:
     """Effect and interval: -9.2 % [-10.4, -8.1], with the decimals that its word needs to be seen."""
     interval = effect.interval_percent
     decimals = decimals_for((effect.effect_percent, *(interval or ())), comparison.scale.delta_percent)
-    size = f"{signed(effect.effect_percent, decimals)} %"
+    size = f"{_BOUNDS[effect.bound]}{signed(effect.effect_percent, decimals)} %"
     if interval is None or effect.blocks < EXPLORATORY_BELOW:
         return size
     return f"{size} [{signed(interval[0], decimals)}, {signed(interval[1], decimals)}]"
@@ -140,6 +142,8 @@ def _side(value: float, limit: float) -> int:
 
 def signed(value: float, decimals: int = 1) -> str:
     """A change with its sign; a plain 0 has none."""
+    if math.isinf(value):
+        return "∞"
     text = f"{value:+.{decimals}f}"
     return text[1:] if float(text) == 0.0 else text
 

@@ -12,8 +12,8 @@ from dbdyno.store import Run
 
 COLUMNS = (
     "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "throughput_per_s",
-    "latency_mean_us", "latency_p50_us", "latency_p95_us", "latency_p99_us", "latency_max_us", "events",
-    "errors_per_1000",
+    "latency_mean_us", "latency_p50_us", "latency_p90_us", "latency_p95_us", "latency_p99_us",
+    "latency_p999_us", "latency_max_us", "more_than", "events", "errors_per_1000", "dropped", "backlog",
 )  # fmt: skip
 _FIGURES = {"throughput_per_s": "throughput"}
 # What a cell of a Markdown table or a line of its text could be taken for something else by.
@@ -34,6 +34,8 @@ def as_csv(run: Run) -> str:
     for trial in report.trials:
         place = [trial.index, trial.block, trial.variant, trial.workload, trial.unit, f"{trial.level:g}"]
         figures = trial.figures or {}
+        # Which of the latencies are lower bounds.
+        figures = {**figures, "more_than": " ".join(figures.get("censored", ()))}
         values = [figures.get(_FIGURES.get(column, column), "") for column in COLUMNS[8:]]
         writer.writerow([*place, "failed" if trial.failure else "done", trial.failure or "", *values])
     return text.getvalue().rstrip("\n")
@@ -72,7 +74,10 @@ def _comparison(report: Report, number: int) -> list[str]:
     ]
     for point in comparison["points"]:
         ((unit, level),) = point["at"].items()
-        values = [words.metric_value(point["metric"], point[arm]) for arm in ("baseline", "variant")]
+        values = [
+            words.metric_value(point["metric"], point[arm], censored=words.censored(point, arm))
+            for arm in ("baseline", "variant")
+        ]
         lines.append(f"| {words.level(unit, level)} | {values[0]} | {values[1]} | {_effect(point)} |")
     if len(comparison["points"]) > 1:
         lines.append(f"| whole curve | | | {_effect(comparison['curve'])} |")
@@ -80,11 +85,10 @@ def _comparison(report: Report, number: int) -> list[str]:
 
 
 def _effect(entry: dict[str, object]) -> str:
-    effect, interval = entry["effect_percent"], entry["interval_percent"]
-    assert effect is None or isinstance(effect, float | int)
+    interval = entry["interval_percent"]
     assert interval is None or isinstance(interval, list)
     word = words.VERDICTS[str(entry["verdict"])]
-    return f"{words.change(effect)} | {words.interval(interval)} | {entry['blocks']} | {word}"
+    return f"{words.bounded_change(entry)} | {words.interval(interval)} | {entry['blocks']} | {word}"
 
 
 def _plain(text: str) -> str:

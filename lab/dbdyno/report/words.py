@@ -32,10 +32,12 @@ def milliseconds(value_us: float | None) -> str:
     return MISSING if value_us is None else f"{value_us / 1000.0:,.2f}"
 
 
-def metric_value(metric: str, value: float | None) -> str:
-    """A value of a comparison's metric with its unit."""
+def metric_value(metric: str, value: float | None, *, censored: bool = False) -> str:
+    """A value of a comparison's metric with its unit; more than that where it is `censored`."""
     if value is None:
         return MISSING
+    if censored:
+        return f"> {metric_value(metric, value)}"
     return f"{rate(value)} /s" if metric == "throughput" else f"{milliseconds(value)} ms"
 
 
@@ -47,17 +49,34 @@ def change(value: float | None, decimals: int = 1) -> str:
     return f"{text[1:] if float(text) == 0.0 else text.replace('-', MINUS)} %"
 
 
-def interval(bounds: Sequence[float] | None) -> str:
+def interval(bounds: Sequence[float | None] | None) -> str:
     """The interval of a change, in percent."""
     if bounds is None:
         return MISSING
-    low, high = (change(bound).removesuffix(" %") for bound in bounds)
+    # null is an end of which nothing is known; a ratio is never below 0.
+    low, high = ("∞" if bound is None else change(bound).removesuffix(" %") for bound in bounds)
     return f"[{low}, {high}]"
+
+
+def bounded_change(entry: Mapping[str, Any]) -> str:
+    """The change of a point or a curve; more or less than that where latencies were cut off."""
+    sign = {"at-least": "> ", "at-most": "< "}.get(str(entry.get("bound")), "")
+    return sign + change(entry["effect_percent"])
+
+
+def censored(point: Mapping[str, Any], arm: str) -> bool:
+    """Whether the level of one arm ("baseline" or "variant") is only a lower bound."""
+    return bool(point.get("censored", {}).get(arm))
+
+
+def latency(figures: Mapping[str, Any], name: str) -> str:
+    """One latency of a trial in milliseconds: "> 1,234.00" where it is only known to be more than that."""
+    return ("> " if name in figures.get("censored", ()) else "") + milliseconds(figures.get(name))
 
 
 def effect(entry: Mapping[str, Any]) -> str:
     """Change and interval of a point or a curve of verdict.json."""
-    return f"{change(entry['effect_percent'])} {interval(entry['interval_percent'])}"
+    return f"{bounded_change(entry)} {interval(entry['interval_percent'])}"
 
 
 def level(unit: str, value: float) -> str:

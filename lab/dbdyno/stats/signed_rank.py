@@ -70,8 +70,10 @@ def percent(log_ratio: float) -> float:
 def walsh_averages(differences: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """The n (n + 1) / 2 pairwise means, each value with itself included, in ascending order."""
     values = np.asarray(differences, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.all(np.isfinite(values)):
-        raise ValueError("at least one finite difference is needed")
+    if values.ndim != 1 or values.size == 0 or np.any(np.isnan(values)):
+        raise ValueError("at least one difference is needed, and each must be a number")
+    if np.isposinf(values).any() and np.isneginf(values).any():
+        raise ValueError("infinite differences of both signs have no mean")
     rows, columns = np.triu_indices(values.size)
     return np.sort((values[rows] + values[columns]) / 2.0)
 
