@@ -263,3 +263,24 @@ def test_judging_again_gives_the_same(tmp_path: Path) -> None:
     first = judge(run)
     run.write_verdict(first)
     assert judge(Run.open(run.path)) == first == run.verdict()
+
+
+def test_a_latency_that_was_cut_off_is_compared_by_its_bound(tmp_path: Path) -> None:
+    def overwhelmed(trial: Trial, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if trial.variant == "b":
+            # As many again were due and had not ended after two seconds.
+            totals = records[-1]["data"]["phases"]["measure"]
+            totals["censored_us"] = [[2_000_000, totals["events"]]]
+            totals["accounting"]["unfinished"] = totals["events"]
+            totals["accounting"]["due"] += totals["events"]
+        return records
+
+    # Beyond the schema of an ordinary verdict: `bound`, `censored`, and null for an end of the interval.
+    verdict = judge(make(tmp_path, Making(connections=(64,), rates=(500.0,), spoil=overwhelmed)))
+    point = verdict["comparisons"][0]["points"][0]
+    assert point["censored"] == {"baseline": False, "variant": True}
+    assert (point["bound"], point["verdict"]) == ("at-least", "slower")
+    assert point["variant"] == pytest.approx(2_000_000, rel=0.001)
+    assert point["interval_percent"][1] is None
+    assert "p95 latency more than +" in curve(verdict)["sentence"]
+    assert ", ∞]" in curve(verdict)["sentence"]

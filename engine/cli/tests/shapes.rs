@@ -1,0 +1,105 @@
+//! Load shapes from outside: what a run of the null server counts when the load pauses, changes, or is too much.
+
+#![allow(clippy::disallowed_methods)] // A test starts processes.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use dbdyno_door::Record;
+use dbdyno_door::record::{Interval, PhaseName, PhaseTotals};
+use serde_json::{Value, json};
+
+/// Runs `load` against a server that answers after `answer_us`; 100 ms of warm-up, 1 s of measurement.
+fn run(load: Value, answer_us: u64, workers: u32) -> (PhaseTotals, Vec<Interval>) {
+    let plan = json!({
+        "schema": 1,
+        "target": {"protocol": "null", "answer_us": answer_us},
+        "workload": {"name": "oltp_point_select"},
+        "load": load,
+        "phases": {"warmup_us": 100_000, "measure_us": 1_000_000},
+        "report": {"interval_us": 250_000, "tick_us": 50_000},
+        "client": {"workers": workers},
+        "seed": 1,
+    });
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dbdyno-engine"))
+        .arg("run")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(format!("{plan}\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut intervals = Vec::new();
+    for line in text.lines() {
+        match serde_json::from_str(line).unwrap() {
+            Record::Interval(interval) if interval.phase == PhaseName::Measure => intervals.push(*interval),
+            Record::End(end) => return (end.phases[&PhaseName::Measure].clone(), intervals),
+            _ => {}
+        }
+    }
+    panic!("no end: {text}");
+}
+
+#[test]
+fn at_more_than_capacity_the_backlog_grows_and_percentiles_are_bounds() {
+    // Four connections of 10 ms a statement do at most 400 a second; 50 % more are due.
+    let (totals, intervals) =
+        run(json!({"connections": 4, "shape": {"constant": {"rate_per_s": 600.0}}}), 10_000, 1);
+    let backlog: Vec<_> = intervals.iter().map(|interval| interval.backlog).collect();
+    assert!(backlog.is_sorted() && backlog[3] > 150, "{backlog:?}");
+    let accounting = &totals.accounting;
+    assert_eq!(accounting.dropped, 0, "nothing is dropped unless a limit is set");
+    assert_eq!(totals.drained_us.count() + totals.censored_us.count(), accounting.unfinished);
+    assert_eq!(intervals[3].backlog + intervals[3].in_flight, accounting.unfinished);
+    let percentiles = totals.percentiles_us.unwrap();
+    assert!(percentiles.p99.censored && percentiles.max.censored, "{percentiles:?}");
+    // The oldest that waits was due when the first third of all was: it has waited for more than 200 ms.
+    assert!(percentiles.p99.value_us > 200_000.0, "{percentiles:?}");
+}
+
+#[test]
+fn a_full_queue_drops_and_counts() {
+    let shape = json!({"constant": {"rate_per_s": 2000.0}});
+    let (totals, intervals) = run(json!({"connections": 4, "shape": shape, "queue_limit": 7}), 10_000, 2);
+    assert!(intervals.iter().all(|interval| interval.backlog <= 7), "{intervals:?}");
+    assert!(totals.counts.dropped > 1000, "{}", totals.counts.dropped);
+    let dropped: u64 = intervals.iter().map(|interval| interval.counts.dropped).sum();
+    assert_eq!(dropped, totals.accounting.dropped);
+    assert!(totals.percentiles_us.unwrap().p50.censored, "most were dropped");
+}
+
+#[test]
+fn pauses_are_no_part_of_latency() {
+    for think_time in [json!({"constant": {"us": 50_000}}), json!({"exponential": {"mean_us": 50_000}})] {
+        let (totals, _) = run(json!({"connections": 40, "think_time": think_time}), 0, 1);
+        // 40 users with a pause of 50 ms do at most 800 a second; five standard deviations are 141.
+        assert!(totals.counts.events.abs_diff(760) < 200, "{think_time}: {}", totals.counts.events);
+        assert!(totals.percentiles_us.unwrap().p50.value_us < 10_000.0, "{think_time}");
+    }
+}
+
+#[test]
+fn a_ramp_offers_what_its_area_is() {
+    let ramp =
+        json!({"ramp": {"from_per_s": 0.0, "to_per_s": 1600.0, "over_us": 1_000_000, "gaps": "constant"}});
+    let (totals, intervals) = run(json!({"connections": 20, "shape": ramp}), 0, 3);
+    // 800 in all; in the quarters 50, 150, 250 and 350. One on an edge may fall to either side, or end after it.
+    assert!(totals.accounting.due.abs_diff(800) <= 1, "{:?}", totals.accounting);
+    for (interval, due) in intervals.iter().zip([50_i64, 150, 250, 350]) {
+        assert!((interval.counts.events as i64 - due).abs() <= 40, "{due}: {}", interval.counts.events);
+    }
+}
+
+#[test]
+fn steps_of_connections_are_busy_in_turn() {
+    let step = |connections: u32| json!({"connections": connections, "for_us": 250_000});
+    let shape = json!({"closed_steps": {"steps": [step(2), step(0), step(8), step(4)]}});
+    let (_, intervals) = run(json!({"connections": 8, "shape": shape}), 10_000, 2);
+    let in_flight: Vec<_> = intervals.iter().map(|interval| interval.in_flight).collect();
+    // At each end the events of that step are under way; an event that has just ended may not have a successor.
+    for (seen, busy) in in_flight.iter().zip([2, 0, 8, 4]) {
+        assert!(*seen <= busy && seen + 1 >= busy, "{in_flight:?}");
+    }
+}
