@@ -255,3 +255,35 @@ def test_a_server_that_is_only_reached_is_not_changed(
     assert after["Com_set_option"] == before["Com_set_option"]
     # Its refusal was taken for an answer, and the rows went in by INSERT.
     assert int(after["Com_insert"]) > int(before["Com_insert"])
+
+
+def test_prewarm_reads_every_row_and_every_index(mariadb: LocalServer) -> None:
+    load(mariadb, "auto")
+    counters = ("Handler_read_rnd_next", "Handler_read_next", "Innodb_rows_read")
+    seen = {}
+    for prewarm in ("none", "scan"):
+        before = mariadb.status()
+        workload = {"name": "oltp_point_select", "options": {"tables": 2, "table_size": ROWS}}
+        result, records = engine(
+            "run", mariadb, prewarm=prewarm, workload=workload, phases={"measure_us": 100_000}
+        )
+        assert result.done, result.failure()
+        after = mariadb.status()
+        seen[prewarm] = [int(after[name]) - int(before[name]) for name in counters[:2]]
+        types = [record["type"] for record in records]
+        read = [record["data"] for record in records if record["type"] == "loading"]
+        assert types.index("ready") == 1 + len(read)
+    # Point selects read neither way. The rows of both tables, and both indexes on k.
+    assert seen["none"] == [0, 0]
+    assert all(2 * ROWS <= count <= 2 * ROWS + 4 for count in seen["scan"]), seen
+    assert [record["step"] for record in read] == ["prewarmed"] * 2
+    assert [record["rows"] for record in read] == [ROWS, 2 * ROWS]
+
+
+def test_prewarm_of_a_missing_table_ends_the_run_with_one_sentence(mariadb: LocalServer) -> None:
+    load(mariadb, "auto")
+    result, records = engine("run", mariadb, prewarm="scan", options={"tables": 3})
+    assert result.exit_code == 4
+    assert "sbtest3" in result.failure()
+    assert "load the tables first" in result.failure()
+    assert records[-1]["type"] == "end"

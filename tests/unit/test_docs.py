@@ -15,6 +15,7 @@ from dbdyno.experiment.model import (
     Experiment,
     Keys,
     Load,
+    Loading,
     Ramp,
     ServerSpec,
     Step,
@@ -27,7 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_IN_A_FILE = {"url"}
 
 
-@pytest.mark.parametrize("model", [Client, Design, Keys, Load, Ramp, ServerSpec, Step, Variant, Workload])
+@pytest.mark.parametrize(
+    "model", [Client, Design, Keys, Load, Loading, Ramp, ServerSpec, Step, Variant, Workload]
+)
 def test_every_key_of_the_experiment_file_is_described(model: type[BaseModel]) -> None:
     described = set(re.findall(r"`([a-z_]+)`", (ROOT / "docs/experiment.md").read_text()))
     keys = {name.removesuffix("_s") for name in model.model_fields} - NOT_IN_A_FILE

@@ -110,3 +110,12 @@ def test_no_plan_holds_a_password() -> None:
     given = experiment()
     assert "canary-password" not in json.dumps(trial_plan(given, schedule(given)[0], ADDRESS.target()))
     assert ADDRESS.environment() == {"DBDYNO_PASSWORD": "canary-password"}
+
+
+def test_prewarm_and_loading_are_handed_on() -> None:
+    given = experiment(prewarm="scan")
+    given = given.model_copy(update={"loading": Loading(streams=7, method="insert")})
+    asked = trial_plan(given, schedule(given)[0], ADDRESS.target())
+    assert asked["prewarm"] == "scan"
+    assert asked["loading"] == {"streams": 7, "method": "insert"}
+    jsonschema.validate(asked, schema())

@@ -32,7 +32,7 @@ pub enum Record {
     Interval(Box<Interval>),
     /// Statistics per statement kind.
     Statements(Statements),
-    /// Progress of `prepare` and `cleanup`.
+    /// Progress of `prepare` and `cleanup`, and of the reading before a run.
     Loading(Loading),
     /// What `prepare` did, once everything is loaded.
     Loaded(Box<Loaded>),
@@ -251,22 +251,22 @@ pub struct StatementStats {
     pub latency_us: Buckets,
 }
 
-/// Progress of `prepare` and `cleanup`.
+/// Progress of `prepare` and `cleanup`, and of the reading before a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loading {
     /// What is done now.
     pub step: LoadingStep,
     /// The table.
     pub table: String,
-    /// Rows loaded over all tables.
+    /// Rows loaded, or read, over all tables.
     pub rows: u64,
-    /// Rows to load over all tables.
+    /// Rows to load, or to read, over all tables.
     pub rows_planned: u64,
     /// Time since the beginning.
     pub at_us: u64,
 }
 
-/// A step of `prepare` or `cleanup`.
+/// A step of `prepare` or `cleanup`, or of the reading before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadingStep {
@@ -280,6 +280,8 @@ pub enum LoadingStep {
     Kept,
     /// The table was dropped.
     Dropped,
+    /// The table and its indexes were read, before a run.
+    Prewarmed,
 }
 
 /// What `prepare` did. Rows and index are timed apart: first every row goes in, then every index is made, then

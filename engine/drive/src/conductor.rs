@@ -20,6 +20,7 @@ use crate::clock::{Clock, unix_us};
 use crate::control::{Inbox, Message};
 use crate::machine;
 use crate::merge::{Complete, Merge};
+use crate::prewarm::prewarm;
 use crate::refusal::Held;
 use crate::secrets::{Secrets, mysql_connector};
 use crate::worker::{Signal, Worker};
@@ -61,7 +62,6 @@ fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn
     let stop_at = Arc::new(AtomicU64::new(Nanos::MAX));
     let shared = Arc::new(plan.clone());
     let held = Arc::new(Held::default());
-    let began = Instant::now();
     let spawn = |number| {
         let worker = Worker {
             plan: Arc::clone(&shared),
@@ -90,6 +90,12 @@ fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn
         listening: true,
     };
     conductor.write(hello(plan, &oltp));
+    let warmed = prewarm(plan, &connector, &inbox, |record| conductor.write(record));
+    if let Err(ended) = warmed {
+        conductor.ended = Some(ended);
+        return conductor.write_end(machine::process_cpu());
+    }
+    let began = Instant::now(); // What was read before is not the connections' time.
     let threads: Vec<JoinHandle<()>> = (0..plan.client.workers).map(spawn).collect();
     let cpu_before = match conductor.wait_until_ready(began) {
         Some(start) => conductor.play(start),

@@ -15,7 +15,7 @@
 //! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
 //! - `worker`, `desk`, `sleepers`, `user`, `session`, `backoff`, `watch`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
-//! - [`prepare`], [`cleanup`]: the loader.
+//! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
 //! - `secrets`: passwords and certificates, as the caller has read them.
 //! - `failure`, `refusal`: errors with a way out.
 
@@ -32,6 +32,7 @@ mod health;
 mod loader;
 mod machine;
 mod merge;
+mod prewarm;
 mod refusal;
 mod secrets;
 mod session;

@@ -96,6 +96,19 @@ impl Schema {
         format!("ANALYZE TABLE {}", self.name(table))
     }
 
+    /// Statements that read a table and its indexes from end to end; see `drive`'s prewarm.
+    pub fn scans(&self, table: u32) -> Vec<String> {
+        let name = self.name(table);
+        let mut scans = vec![format!("SELECT SUM(LENGTH(pad)) FROM {name}")];
+        if self.options.secondary {
+            scans.push(format!("SELECT SUM(id) FROM {name} FORCE INDEX (xid)"));
+        }
+        if self.options.create_secondary {
+            scans.push(format!("SELECT SUM(k) FROM {name} FORCE INDEX (k_{table})"));
+        }
+        scans
+    }
+
     /// Name and comment of the tables with these names that are there.
     pub fn existing(&self) -> String {
         "SELECT table_name, table_comment FROM information_schema.tables \

@@ -24,12 +24,13 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
     load, design = experiment.load, experiment.design
     levels = ", ".join(f"{value:g}" for value in load.rate or load.connections)
     warmup = f"{load.warmup_allowance_s():g} s" + (" (auto)" if load.warmup_s is None else "")
+    read = " and of reading all tables" if load.prewarm == "scan" else ""
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
         f"  load      {levels} {'events per second' if load.rate else 'connections'} over {load.transport}, "
-        f"{load.duration_s:g} s after {warmup} of warm-up",
+        f"{load.duration_s:g} s after {warmup} of warm-up{read}",
         f"  design    {design.blocks} blocks in random order, data: {design.state}, seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),

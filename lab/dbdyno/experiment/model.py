@@ -34,6 +34,7 @@ TABLES_MAX = 100_000
 TABLE_SIZE_MAX = 2**40
 PARAMETERS_MAX = 65_535
 DURATION_S_MAX = 86_400.0
+STREAMS_MAX = 256
 RATE_MAX = 1e7
 STEPS_MAX = 1_000
 
@@ -176,6 +177,8 @@ class Load(Model):
     duration_s: Duration
     # None is "auto": the engine warms up for an allowance, and the judge cuts afterwards.
     warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
+    # "scan": every trial reads all tables and indexes first.
+    prewarm: Literal["none", "scan"] = "none"
     transport: Literal["tcp", "unix"] = "tcp"
     # After so many transactions a connection is closed and opened anew; 0 for never.
     reconnect_every: int = Field(default=0, ge=0, le=2**32 - 1)
@@ -258,6 +261,14 @@ class Design(Model):
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
 
 
+class Loading(Model):
+    """How tables are filled; the rows are the same in every way."""
+
+    # Connections that load at the same time. None: as many as CPUs, at most 4.
+    streams: int | None = Field(default=None, ge=1, le=STREAMS_MAX)
+    method: Literal["auto", "load-data", "insert"] = "auto"
+
+
 class Client(Model):
     """Where and how the load generator runs."""
 
@@ -305,6 +316,7 @@ class Experiment(Model):
     load: Load
     design: Design = Field(default_factory=Design)
     client: Client = Field(default_factory=Client)
+    loading: Loading = Field(default_factory=Loading)
     variants: tuple[Variant, ...] = Field(min_length=1)
     # Check code -> the reason why its stop may pass.
     override: dict[str, str] = Field(default_factory=dict)

@@ -14,7 +14,7 @@ from typing import Any
 from dbdyno.experiment.faults import Fault, did_you_mean
 
 LISTED = ("workload", "variant")
-SECTIONS = ("experiment", "load", "design", "client", "override", *LISTED)
+SECTIONS = ("experiment", "load", "design", "client", "loading", "override", *LISTED)
 _KEY = re.compile(r"(?P<section>[a-z_]+)(?:\[(?P<name>[^\]]*)\])?\.(?P<rest>.+)")
 
 

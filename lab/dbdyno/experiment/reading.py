@@ -157,7 +157,7 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
     resolved["workloads"] = document["workload"]
     resolved["variants"] = [_absolute_paths(variant, folder, faults) for variant in document["variant"]]
     resolved["load"] = _durations(document["load"], faults)
-    for section in ("design", "client", "override"):
+    for section in ("design", "client", "loading", "override"):
         resolved[section] = document.get(section, {})
     return resolved
 

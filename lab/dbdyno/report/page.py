@@ -60,6 +60,10 @@ def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, s
     return rows
 
 
+def _prewarm(prewarm: str) -> str:
+    return ", all tables and indexes read first" if prewarm == "scan" else ""
+
+
 def design(report: Report) -> list[tuple[str, str]]:
     """How the experiment was laid out, in words."""
     experiment = report.experiment
@@ -71,7 +75,7 @@ def design(report: Report) -> list[tuple[str, str]]:
             f"{plan.blocks}, each with every variant once at every load, variants in random order, "
             f"loads in {plan.order} order (seed {plan.seed})",
         ),
-        ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
+        ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}{_prewarm(load.prewarm)}"),
         ("data", f"{plan.state}, per {plan.state_per}"),
         ("load", _load(report)),
         ("transport", load.transport),

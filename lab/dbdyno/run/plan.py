@@ -47,7 +47,11 @@ def plan(
         "seed": experiment.design.seed if seed is None else seed,
         "client": {"workers": experiment.client.workers, "scheduling": scheduling},
         "reconnect": {"on_lost": load.on_lost, "give_up_us": round(load.give_up_s * US)},
-        "loading": {"streams": min(LOADING_STREAMS_MAX, os.cpu_count() or 1)},
+        "loading": {
+            "streams": experiment.loading.streams or min(LOADING_STREAMS_MAX, os.cpu_count() or 1),
+            "method": experiment.loading.method,
+        },
+        "prewarm": load.prewarm,
     }
     if point is not None:
         asked["start"] = {"on-command": {"start_timeout_us": START_TIMEOUT_US}}

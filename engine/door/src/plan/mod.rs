@@ -56,6 +56,9 @@ pub struct Plan {
     /// How rows are loaded by `prepare`.
     #[serde(default)]
     pub loading: Loading,
+    /// What `run` reads before it opens its connections.
+    #[serde(default)]
+    pub prewarm: Prewarm,
 }
 
 /// One engine's share of a fleet.
@@ -155,6 +158,17 @@ impl Default for Retry {
     fn default() -> Self {
         Self { codes: vec![1213, 1020, 1205] }
     }
+}
+
+/// What is read before a run, so that it does not begin on a cold cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prewarm {
+    /// Nothing.
+    #[default]
+    None,
+    /// Every table and every index of it, from end to end.
+    Scan,
 }
 
 /// How rows are loaded.

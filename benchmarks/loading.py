@@ -1,0 +1,214 @@
+"""Loading: dbdyno-engine against sysbench's prepare on one private MariaDB, in pairs of alternating order.
+
+Both load empty tables of the same server, under the same settings, over the same transport; the tables are
+dropped in between. Rows and index are timed apart on both sides: the engine tells both itself, sysbench says on
+its output when it begins to insert and when it begins an index. Its rows last until the last index begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.run.engine import Engine
+from dbdyno.servers import Workspace, open_server
+from dbdyno.servers.server import Address
+
+VARIABLES: dict[str, str | int | float | bool] = {
+    "innodb_buffer_pool_size": "2G",
+    "innodb_flush_log_at_trx_commit": 2,
+    # Room for a whole load's redo: a checkpoint in one run of a pair and not in the other is no difference.
+    "innodb_log_file_size": "2G",
+}
+HEADING = "# Loading"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is loaded, by how many streams, and how many times as fast as sysbench the rows must be."""
+
+    tables: int
+    rows: int
+    streams: int
+    bar: float
+
+    def __str__(self) -> str:
+        tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
+        return f"{tables} of {self.rows:,} rows, {self.streams} streams"
+
+
+CASES = (Case(2, 1_000_000, 2, 1.5), Case(1, 4_000_000, 2, 2.0))
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds of one load, and the way its rows took."""
+
+    rows_s: float
+    index_s: float
+    way: str
+
+
+def dbdyno(address: Address, case: Case) -> Took:
+    """One load by the engine; the tables are gone afterwards."""
+    plan: dict[str, Any] = {
+        "schema": 1,
+        "target": address.target(),
+        "workload": {
+            "name": "oltp_read_write",
+            "options": {"tables": case.tables, "table_size": case.rows},
+        },
+        "load": {"connections": 1},
+        "phases": {"measure_us": 1_000_000},
+        "seed": 1,
+        "loading": {"streams": case.streams},
+    }
+    loaded: list[Any] = []
+
+    def keep(record: Any) -> None:
+        if record["type"] == "loaded":
+            loaded.append(record["data"])
+
+    for command in ("prepare", "cleanup"):
+        result = Engine().run(command, plan, address.environment(), keep)  # type: ignore[arg-type]
+        if not result.done:
+            raise SystemExit(f"dbdyno-engine {command}: {result.failure()}")
+    return Took(loaded[0]["rows_us"] / 1e6, loaded[0]["index_us"] / 1e6, loaded[0]["way"])
+
+
+def sysbench(address: Address, case: Case) -> Took:
+    """One load by sysbench; the tables are gone afterwards."""
+    with tempfile.TemporaryDirectory() as directory:
+        # The password goes through a file that only we can read, never through argv.
+        config = Path(directory) / "sysbench.cfg"
+        config.touch(mode=0o600)
+        config.write_text(f"mysql-password={address.password}\n")
+        command = [
+            "sysbench",
+            f"--config-file={config}",
+            "--db-driver=mysql",
+            f"--mysql-host={address.host}",
+            f"--mysql-port={address.port}",
+            f"--mysql-user={address.user}",
+            f"--mysql-db={address.database}",
+            f"--threads={case.streams}",
+            f"--tables={case.tables}",
+            f"--table-size={case.rows}",
+            "oltp_read_write",
+        ]
+        took = _follow([*command, "prepare"])
+        subprocess.run([*command, "cleanup"], check=True, stdout=subprocess.DEVNULL)
+    return took
+
+
+def _follow(command: Sequence[str]) -> Took:
+    """Run a prepare and read the time off its output, which is a pipe and thus must be told to flush lines."""
+    inserting: list[float] = []
+    indexing: list[float] = []
+    with subprocess.Popen(["stdbuf", "-oL", *command], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("Inserting"):
+                inserting.append(time.monotonic())
+            elif line.startswith("Creating a secondary index"):
+                indexing.append(time.monotonic())
+    ended = time.monotonic()
+    if process.returncode != 0:
+        raise SystemExit(f"sysbench ended with {process.returncode}:\n{''.join(said)[-2000:]}")
+    return Took(indexing[-1] - inserting[0], ended - indexing[-1], "insert")
+
+
+def main() -> int:
+    """Exit code 0 when every bar holds, 1 otherwise."""
+    options = _options()
+    for program in ("sysbench", "stdbuf"):
+        if shutil.which(program) is None:
+            raise SystemExit(f"{program} is not installed")
+    lines, held = [HEADING, ""], True
+    for case in CASES:
+        pairs = _pairs(case, options.pairs, options.scratch)
+        held &= _table(case, pairs, lines)
+    if options.output:
+        before = options.output.read_text() if options.output.exists() else ""
+        kept = before.split(HEADING)[0].rstrip("\n")
+        options.output.write_text((f"{kept}\n\n" if kept else "") + "\n".join(lines))
+    return 0 if held else 1
+
+
+def _pairs(case: Case, count: int, scratch: Path | None) -> list[tuple[Took, Took]]:
+    """(dbdyno, sysbench) per pair; who goes first alternates. One short load of each warms up."""
+    pairs = []
+    with tempfile.TemporaryDirectory(dir=scratch) as directory:
+        Path(directory).chmod(0o711)
+        workspace = Workspace.open(Path(directory))
+        variant = Variant(name="loading", server=ServerSpec(variables=VARIABLES))
+        with closing(workspace), closing(open_server(variant, workspace, None)) as server:
+            server.restore()
+            server.start()
+            address = server.address()
+            for side in (dbdyno, sysbench):
+                side(address, Case(case.tables, 50_000, case.streams, 0))
+            for number in range(count):
+                sides = (dbdyno, sysbench) if number % 2 == 0 else (sysbench, dbdyno)
+                took = {side: side(address, case) for side in sides}
+                pairs.append((took[dbdyno], took[sysbench]))
+                print(
+                    f"  pair {number + 1} of {count}: {json.dumps([vars(t) for t in pairs[-1]])}",
+                    file=sys.stderr,
+                )
+    return pairs
+
+
+def _table(case: Case, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> bool:
+    """Append a table to `lines`, print it, and tell whether the bar holds for the rows."""
+    ways = sorted({ours.way for ours, _ in pairs})
+    rows = [
+        f"## {case}\n",
+        f"{len(pairs)} pairs; dbdyno loads by {', '.join(ways)}. Medians; the ratio is the median over pairs.\n",
+        "| | dbdyno | sysbench | times as fast | of each pair | bar |",
+        "|---|---|---|---|---|---|",
+    ]
+    held = True
+    for figure, label in (("rows_s", "rows, s"), ("index_s", "index, s")):
+        ours, theirs = ([getattr(side, figure) for side in sides] for sides in zip(*pairs, strict=True))
+        ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
+        verdict = ""
+        if figure == "rows_s":
+            held = median(ratios) >= case.bar
+            verdict = f"{case.bar:g}: {'holds' if held else 'MISSED'}"
+        each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        rows.append(
+            f"| {label} | {median(ours):.2f} | {median(theirs):.2f} | {median(ratios):.2f} | {each} | {verdict} |"
+        )
+    rows.append("")
+    print("\n".join(rows), flush=True)
+    lines.extend(rows)
+    return held
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Loading by dbdyno-engine against sysbench's prepare.")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
+    parser.add_argument(
+        "--output", type=Path, default=None, help="Markdown file whose part on loading to write"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+//! Reading every table before the load, so that the first minutes do not measure the disk.
+//!
+//! Both trees of each table are read from end to end: the rows (a sum over a column that no index holds) and each
+//! secondary index (a sum over its own column alone). No optimiser can answer such a sum from anything smaller.
+
+use std::time::{Duration, Instant};
+
+use dbdyno_door::Record;
+use dbdyno_door::plan::{Plan, Prewarm};
+use dbdyno_door::record::{Loading, LoadingStep};
+use dbdyno_wire::{Connection, Connector};
+use dbdyno_workload::schema::Schema;
+
+use crate::control::{Inbox, Message};
+use crate::{Ended, failure};
+
+/// How often an order to stop is looked for while the server reads.
+const STOP_POLL: Duration = Duration::from_millis(50);
+
+/// Reads the tables as the plan asks, and hands a record per table to `write`. What ends it early is returned.
+pub(crate) fn prewarm<C: Connector>(
+    plan: &Plan,
+    connector: &C,
+    inbox: &Inbox,
+    write: impl FnMut(Record),
+) -> Result<(), Ended> {
+    if plan.prewarm == Prewarm::None {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime needs three file descriptors");
+    runtime.block_on(async {
+        tokio::select! {
+            ended = scan(plan, connector, write) => ended,
+            ended = stopped(inbox) => Err(ended),
+        }
+    })
+}
+
+async fn scan<C: Connector>(
+    plan: &Plan,
+    connector: &C,
+    mut write: impl FnMut(Record),
+) -> Result<(), Ended> {
+    let ended = |(reason, failure)| Ended { reason, failure: Some(failure) };
+    let began = Instant::now();
+    let schema = Schema::new(&plan.workload.options, plan.seed);
+    let mut connection = connector.connect(0).await.map_err(|error| ended(failure::connecting(&error)))?;
+    for table in 1..=schema.tables() {
+        for sql in schema.scans(table) {
+            let read = connection.query(sql.as_bytes()).await;
+            read.map_err(|error| ended(failure::working(&error, &sql)))?;
+        }
+        write(Record::Loading(Loading {
+            step: LoadingStep::Prewarmed,
+            table: schema.name(table),
+            rows: u64::from(table) * schema.rows(),
+            rows_planned: u64::from(schema.tables()) * schema.rows(),
+            at_us: began.elapsed().as_micros() as u64,
+        }));
+    }
+    connection.close().await;
+    Ok(())
+}
+
+/// Waits for an order to stop; nothing else is sent before the run is ready.
+async fn stopped(inbox: &Inbox) -> Ended {
+    loop {
+        while let Ok(message) = inbox.messages.try_recv() {
+            if let Message::Stop(reason) = message {
+                return Ended { reason, failure: None };
+            }
+        }
+        tokio::time::sleep(STOP_POLL).await;
+    }
+}
