@@ -1,8 +1,8 @@
 """Loading: dbdyno-engine against sysbench's prepare on one private MariaDB, in pairs of alternating order.
 
 Both load empty tables of the same server, under the same settings, over the same transport; the tables are
-dropped in between. Rows and index are timed apart on both sides: the engine tells both itself, sysbench says on
-its output when it begins to insert and when it begins an index. Its rows last until the last index begins.
+dropped in between. Rows and index are timed apart: the engine tells both itself, sysbench says on its output
+when it begins to insert and when it begins an index. Its rows last until the last index begins.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from results import machine, write_section
+
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.run.engine import Engine
 from dbdyno.servers import Workspace, open_server
@@ -32,7 +34,6 @@ VARIABLES: dict[str, str | int | float | bool] = {
     # Room for a whole load's redo: a checkpoint in one run of a pair and not in the other is no difference.
     "innodb_log_file_size": "2G",
 }
-HEADING = "# Loading"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def sysbench(address: Address, case: Case) -> Took:
 
 
 def _follow(command: Sequence[str]) -> Took:
-    """Run a prepare and read the time off its output, which is a pipe and thus must be told to flush lines."""
+    """Run a prepare and read the times off its output; `stdbuf` makes it write line by line into a pipe."""
     inserting: list[float] = []
     indexing: list[float] = []
     with subprocess.Popen(["stdbuf", "-oL", *command], stdout=subprocess.PIPE, text=True) as process:
@@ -138,14 +139,12 @@ def main() -> int:
     for program in ("sysbench", "stdbuf"):
         if shutil.which(program) is None:
             raise SystemExit(f"{program} is not installed")
-    lines, held = [HEADING, ""], True
+    lines, held = ["# Loading\n", f"{machine()}\n"], True
     for case in CASES:
         pairs = _pairs(case, options.pairs, options.scratch)
         held &= _table(case, pairs, lines)
     if options.output:
-        before = options.output.read_text() if options.output.exists() else ""
-        kept = before.split(HEADING)[0].rstrip("\n")
-        options.output.write_text((f"{kept}\n\n" if kept else "") + "\n".join(lines))
+        write_section(options.output, "loading", "\n".join(lines))
     return 0 if held else 1
 
 
@@ -178,7 +177,7 @@ def _table(case: Case, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> 
     ways = sorted({ours.way for ours, _ in pairs})
     rows = [
         f"## {case}\n",
-        f"{len(pairs)} pairs; dbdyno loads by {', '.join(ways)}. Medians; the ratio is the median over pairs.\n",
+        f"{len(pairs)} pairs; dbdyno loads by {', '.join(ways)}. Medians, also of the ratios.\n",
         "| | dbdyno | sysbench | times as fast | of each pair | bar |",
         "|---|---|---|---|---|---|",
     ]
@@ -191,9 +190,8 @@ def _table(case: Case, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> 
             held = median(ratios) >= case.bar
             verdict = f"{case.bar:g}: {'holds' if held else 'MISSED'}"
         each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-        rows.append(
-            f"| {label} | {median(ours):.2f} | {median(theirs):.2f} | {median(ratios):.2f} | {each} | {verdict} |"
-        )
+        medians = " | ".join(f"{median(values):.2f}" for values in (ours, theirs, ratios))
+        rows.append(f"| {label} | {medians} | {each} | {verdict} |")
     rows.append("")
     print("\n".join(rows), flush=True)
     lines.extend(rows)

@@ -259,7 +259,7 @@ def test_a_server_that_is_only_reached_is_not_changed(
 
 def test_prewarm_reads_every_row_and_every_index(mariadb: LocalServer) -> None:
     load(mariadb, "auto")
-    counters = ("Handler_read_rnd_next", "Handler_read_next", "Innodb_rows_read")
+    counters = ("Handler_read_rnd_next", "Handler_read_next")
     seen = {}
     for prewarm in ("none", "scan"):
         before = mariadb.status()
@@ -269,13 +269,13 @@ def test_prewarm_reads_every_row_and_every_index(mariadb: LocalServer) -> None:
         )
         assert result.done, result.failure()
         after = mariadb.status()
-        seen[prewarm] = [int(after[name]) - int(before[name]) for name in counters[:2]]
+        seen[prewarm] = [int(after[name]) - int(before[name]) for name in counters]
         types = [record["type"] for record in records]
         read = [record["data"] for record in records if record["type"] == "loading"]
         assert types.index("ready") == 1 + len(read)
-    # Point selects read neither way. The rows of both tables, and both indexes on k.
-    assert seen["none"] == [0, 0]
-    assert all(2 * ROWS <= count <= 2 * ROWS + 4 for count in seen["scan"]), seen
+    # Point selects read neither way; looking at the counters reads some, the same number each time.
+    for none, scan in zip(seen["none"], seen["scan"], strict=True):
+        assert 2 * ROWS <= scan - none <= 2 * ROWS + 10, seen
     assert [record["step"] for record in read] == ["prewarmed"] * 2
     assert [record["rows"] for record in read] == [ROWS, 2 * ROWS]
 

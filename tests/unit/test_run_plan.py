@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dbdyno.experiment.model import Client, Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Client, Design, Experiment, Load, Loading, ServerSpec, Variant, Workload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import engine_seed, schedule
 from dbdyno.run.plan import plan, scheduling, trial_plan

@@ -37,11 +37,7 @@ pub(crate) fn prewarm<C: Connector>(
     })
 }
 
-async fn scan<C: Connector>(
-    plan: &Plan,
-    connector: &C,
-    mut write: impl FnMut(Record),
-) -> Result<(), Ended> {
+async fn scan<C: Connector>(plan: &Plan, connector: &C, mut write: impl FnMut(Record)) -> Result<(), Ended> {
     let ended = |(reason, failure)| Ended { reason, failure: Some(failure) };
     let began = Instant::now();
     let schema = Schema::new(&plan.workload.options, plan.seed);
