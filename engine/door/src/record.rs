@@ -160,6 +160,9 @@ pub struct Generator {
     pub steal: f64,
     /// Time the worker threads were runnable and waited for a CPU, all workers together.
     pub run_queue_wait_us: u64,
+    /// 99th percentile of the delay from a reply's arrival at this machine to its reading, from samples.
+    /// Null without samples: over unix sockets, and where nothing arrived.
+    pub client_delay_us_p99: Option<u64>,
 }
 
 /// A percentile of latency by nearest rank.

@@ -12,6 +12,7 @@ use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::Connector;
+use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::null::NullConnector;
 use dbdyno_workload::Oltp;
 use tokio::sync::watch;
@@ -28,6 +29,8 @@ use crate::{Ended, Sink};
 
 /// How far ahead a stop is set, so that no worker has closed a span after it.
 const STOP_AHEAD: Duration = Duration::from_millis(50);
+/// Connections of each worker on which the delay inside the client is sampled.
+const SAMPLED_PER_WORKER: u64 = 32;
 /// How far ahead a start at once is set, so that every worker is there.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
@@ -36,7 +39,12 @@ const START_AHEAD: Duration = Duration::from_millis(5);
 /// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
 pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
     match &plan.target {
-        Target::Mysql { .. } => conduct(plan, mysql_connector(&plan.target, secrets), inbox, sink),
+        Target::Mysql { .. } => {
+            let workers = u64::from(plan.segment.count) * u64::from(plan.client.workers);
+            let sampled = SAMPLED_PER_WORKER * workers;
+            let connector = MysqlConnector { sampled, ..mysql_connector(&plan.target, secrets) };
+            conduct(plan, connector, inbox, sink)
+        }
         Target::Null { answer_us } => {
             let answer = Duration::from_micros(*answer_us);
             let rows = plan.workload.options.table_size;

@@ -13,6 +13,9 @@ const CPU_MAX: f64 = 0.8;
 /// 99th percentile of its lateness above which it measures itself.
 const LAG_US_MAX: f64 = 1000.0;
 
+/// 99th percentile of a reply's delay inside the client, as a share of the median latency, above which it is told.
+const DELAY_SHARE_MAX: f64 = 0.1;
+
 /// How the generator fared over the measurement.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
@@ -25,6 +28,7 @@ pub(crate) struct Health {
     cpu: f64,
     length: f64,
     lag: Taken,
+    delay: Taken,
 }
 
 impl Health {
@@ -47,6 +51,7 @@ impl Health {
             lag_us_p99: p99_us(&fared.lag) as u64,
             steal: self.steal(),
             run_queue_wait_us: fared.run_queue_wait.as_micros() as u64,
+            client_delay_us_p99: fared.delay.max_us.map(|_| p99_us(&fared.delay) as u64),
         };
         if measured {
             self.intervals += 1;
@@ -55,6 +60,7 @@ impl Health {
             self.cpu += generator.cpu * length as f64;
             self.length += length as f64;
             self.lag.merge(&fared.lag);
+            self.delay.merge(&fared.delay);
         }
         generator
     }
@@ -65,6 +71,21 @@ impl Health {
         let (stolen_before, all_before) = self.stolen.replace((stolen, all)).unwrap_or((stolen, all));
         let passed = all.saturating_sub(all_before).max(1);
         stolen.saturating_sub(stolen_before) as f64 / passed as f64
+    }
+
+    /// A warning where replies lay in the client for a noteworthy part of `median_us`, the median latency.
+    pub(crate) fn client_delay(&self, median_us: f64) -> Option<Warning> {
+        let delay_us = p99_us(&self.delay);
+        (delay_us > DELAY_SHARE_MAX * median_us).then(|| Warning {
+            code: "client-delay".into(),
+            text: format!(
+                "1 % of the replies lay for {delay_us:.0} us or longer before the generator read them; the median \
+                 latency is {median_us:.0} us"
+            ),
+            hint: "keep a core free for the client and give it the scheduling \"normal\", more workers or another \
+                   machine; part of the latency shown is the client's own"
+                .into(),
+        })
     }
 
     /// What makes the measurement worth less, each at most once.
@@ -105,8 +126,8 @@ impl Health {
     }
 }
 
-fn p99_us(lag: &Taken) -> f64 {
-    percentiles(&lag.buckets, (lag.min_us, lag.max_us), &Buckets::default())
+fn p99_us(taken: &Taken) -> f64 {
+    percentiles(&taken.buckets, (taken.min_us, taken.max_us), &Buckets::default())
         .map_or(0.0, |found| found.p99.value_us)
 }
 
@@ -121,7 +142,7 @@ mod tests {
     fn fared(cpu: f64, lags_us: &[u64]) -> Fared {
         let mut lag = Histogram::default();
         lags_us.iter().for_each(|us| lag.record_ns(us * 1000));
-        Fared { cpu, run_queue_wait: Duration::from_micros(7), lag: lag.take() }
+        Fared { cpu, run_queue_wait: Duration::from_micros(7), lag: lag.take(), delay: Taken::default() }
     }
 
     fn codes(health: &Health) -> Vec<String> {
@@ -147,6 +168,20 @@ mod tests {
         // One wake-up of 300 is no percent.
         health.interval(1_000, &fared(0.79, &[50_000]), 1, true);
         assert!(codes(&health).is_empty(), "{:?}", health.warnings());
+    }
+
+    #[test]
+    fn a_delay_is_told_from_a_tenth_of_the_median_latency_on() {
+        let mut health = Health::default();
+        let asleep = health.interval(1_000, &fared(0.5, &[10]), 1, true);
+        assert_eq!(asleep.client_delay_us_p99, None);
+        assert!(health.client_delay(1.0).is_none());
+        let sampled = Fared { delay: fared(0.0, &[50, 100]).lag, ..fared(0.5, &[10]) };
+        assert_eq!(health.interval(1_000, &sampled, 1, true).client_delay_us_p99, Some(100));
+        assert!(health.client_delay(1_000.0).is_none());
+        let told = health.client_delay(900.0).unwrap();
+        assert!(told.text.contains("for 100 us or longer"), "{}", told.text);
+        assert!(told.text.contains("latency is 900 us"), "{}", told.text);
     }
 
     #[test]

@@ -149,7 +149,14 @@ impl Merge {
 
     /// What makes the measurement worth less.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
-        self.health.warnings()
+        let mut warnings = self.health.warnings();
+        let median_us = self.totals.get(&PhaseName::Measure).and_then(|(_, _, totals)| {
+            let latency = &totals.latency;
+            percentiles(&latency.buckets, (latency.min_us, latency.max_us), &Buckets::default())
+        });
+        let median_us = median_us.map(|found| found.p50.value_us);
+        warnings.extend(median_us.and_then(|median_us| self.health.client_delay(median_us)));
+        warnings
     }
 
     /// Totals of every phase that ended.

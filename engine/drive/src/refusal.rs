@@ -139,7 +139,7 @@ fn words(limit: Limit, wanted: Wanted, reading: Option<Reading>) -> (String, Str
         _ => format!("SET GLOBAL {variable} = {value}"),
     };
     let Some(Reading { limit: value, others }) = reading else {
-        return (format!("{what}"), format!("{} at least, or {fewer}", set(need)));
+        return (what, format!("{} at least, or {fewer}", set(need)));
     };
     let fit = value.saturating_sub(others) / each.max(1);
     let text = format!(

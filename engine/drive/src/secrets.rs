@@ -31,5 +31,6 @@ pub(crate) fn mysql_connector(target: &Target, secrets: &Secrets) -> MysqlConnec
         database: database.clone(),
         timeout: Duration::from_micros(*connect_timeout_us),
         local_data: false,
+        sampled: 0,
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Fared {
     pub(crate) run_queue_wait: Duration,
     /// How late it was: by its own timer in a closed loop, at the start of events in an open one.
     pub(crate) lag: Taken,
+    /// How long sampled replies lay there before they were read.
+    pub(crate) delay: Taken,
 }
 
 impl Watch {
@@ -53,6 +55,7 @@ impl Watch {
             cpu: (cpu - self.cpu).as_secs_f64() / wall.as_secs_f64(),
             run_queue_wait: run_queue_wait.saturating_sub(self.run_queue_wait),
             lag: self.lag.take(),
+            delay: delays(),
         };
         (self.at, self.cpu, self.run_queue_wait) = (now, cpu, run_queue_wait);
         fared
@@ -65,5 +68,13 @@ impl Fared {
         self.cpu += other.cpu;
         self.run_queue_wait += other.run_queue_wait;
         self.lag.merge(&other.lag);
+        self.delay.merge(&other.delay);
     }
+}
+
+/// The delays that were sampled on this thread since the last call.
+fn delays() -> Taken {
+    let mut delays = Histogram::default();
+    dbdyno_wire::delay::take().into_iter().for_each(|delay_ns| delays.record_ns(delay_ns));
+    delays.take()
 }

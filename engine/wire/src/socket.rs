@@ -14,6 +14,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::delay::Sampled;
+
 /// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
@@ -25,6 +27,8 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
+    /// Some of its reads tell how long a reply has lain there.
+    Sampled(Sampled),
     Unix(UnixStream),
 }
 
@@ -33,6 +37,14 @@ impl Socket {
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
         Ok(Socket::Tcp(stream))
+    }
+
+    /// Has the delay of its replies taken, where it can be.
+    pub(crate) fn sampled(self) -> io::Result<Self> {
+        match self {
+            Socket::Tcp(stream) => Sampled::new(stream).map(Socket::Sampled),
+            other => Ok(other),
+        }
     }
 
     pub(crate) async fn unix(path: &Path) -> io::Result<Self> {
@@ -82,6 +94,7 @@ impl Socket {
     fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Sampled(stream) => stream.poll_read(context, buffer),
             Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
@@ -89,6 +102,7 @@ impl Socket {
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Sampled(stream) => stream.poll_write(context, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }

@@ -59,6 +59,8 @@ pub struct MysqlConnector {
     pub timeout: Duration,
     /// Whether the sessions may be asked for the data of their own LOAD DATA LOCAL. For loading alone.
     pub local_data: bool,
+    /// On connections with lower numbers the delay inside the client is sampled (see [`crate::delay`]).
+    pub sampled: u64,
 }
 
 impl Connector for MysqlConnector {
@@ -66,16 +68,17 @@ impl Connector for MysqlConnector {
 
     async fn connect(&self, number: u64) -> Result<MysqlConnection, WireError> {
         let address = &self.addresses[(number % self.addresses.len() as u64) as usize];
-        within(self.timeout, &address.to_string(), self.open(address)).await
+        within(self.timeout, &address.to_string(), self.open(address, number < self.sampled)).await
     }
 }
 
 impl MysqlConnector {
-    async fn open(&self, address: &Address) -> Result<MysqlConnection, WireError> {
+    async fn open(&self, address: &Address, sampled: bool) -> Result<MysqlConnection, WireError> {
         let socket = match address {
             Address::Tcp(host, port) => Socket::tcp(host, *port).await,
             Address::Unix(path) => Socket::unix(path).await,
         };
+        let socket = if sampled { socket.and_then(Socket::sampled) } else { socket };
         let mut socket = socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
         let session =
             login::log_in(&mut socket, &self.user, &self.password, &self.database, self.local_data).await?;

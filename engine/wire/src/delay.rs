@@ -1,0 +1,198 @@
+//! The delay inside the client: from a reply's arrival at this machine to the moment this process reads it.
+//!
+//! The kernel notes when bytes arrive (SO_TIMESTAMPNS, see socket(7)) and hands the time of the last one over with
+//! them; the wall clock, read right after, gives the delay. Every statement's latency holds it, and no server can
+//! make it shorter. Some connections are asked, and of those every eighth read, so that asking costs nothing that
+//! could be measured. Unix sockets have no such times.
+
+use std::cell::RefCell;
+use std::io::{self, IoSliceMut};
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
+use nix::sys::time::TimeSpec;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Every so many reads of a sampled connection the delay is taken.
+const EVERY: u32 = 8;
+/// Delays that a thread keeps until they are taken; later ones take the place of the earliest.
+const KEPT: usize = 16_384;
+
+thread_local! {
+    static DELAYS: RefCell<Delays> = RefCell::new(Delays::default());
+}
+
+/// Delays in nanoseconds.
+#[derive(Debug, Default)]
+struct Delays {
+    values: Vec<u64>,
+    next: usize,
+}
+
+impl Delays {
+    fn add(&mut self, value: u64) {
+        if self.values.len() < KEPT {
+            self.values.push(value);
+        } else {
+            self.values[self.next] = value;
+            self.next = (self.next + 1) % KEPT;
+        }
+    }
+
+    fn take(&mut self) -> Vec<u64> {
+        self.next = 0;
+        std::mem::take(&mut self.values)
+    }
+}
+
+/// The delays on this thread since the last call, in nanoseconds; the latest of them where there were many.
+pub fn take() -> Vec<u64> {
+    DELAYS.with_borrow_mut(Delays::take)
+}
+
+/// A TCP connection whose replies are timed.
+#[derive(Debug)]
+pub(crate) struct Sampled {
+    stream: TcpStream,
+    reads: u32,
+    /// Room for one time stamp.
+    control: Vec<u8>,
+}
+
+impl Sampled {
+    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+        setsockopt(&stream, ReceiveTimestampns, &true)?;
+        Ok(Self { stream, reads: 0, control: nix::cmsg_space!(TimeSpec) })
+    }
+
+    pub(crate) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.reads + 1 < EVERY {
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            self.reads += 1;
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.poll_timed_read(context, buffer))?;
+        self.reads = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    pub(crate) fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_timed_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { stream, control, .. } = self;
+        loop {
+            ready!(stream.poll_read_ready(context))?;
+            let room = buffer.initialize_unfilled();
+            let mut got = None;
+            let tried = stream.try_io(Interest::READABLE, || {
+                let (count, arrived) = receive(stream, room, control)?;
+                got = Some((count, arrived));
+                // A short read has emptied the socket; in these words tokio learns it without another call.
+                if count < room.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match (got, tried) {
+                (Some((count, arrived)), _) => {
+                    note(arrived);
+                    buffer.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => {
+                    return Poll::Ready(Err(error));
+                }
+                (None, _) => {}
+            }
+        }
+    }
+}
+
+/// Reads what is there, and when the last of it arrived, by the wall clock.
+fn receive(stream: &TcpStream, room: &mut [u8], control: &mut [u8]) -> io::Result<(usize, Option<Duration>)> {
+    let mut parts = [IoSliceMut::new(room)];
+    let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(control), MsgFlags::empty())?;
+    let arrived = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
+        _ => None,
+    });
+    Ok((message.bytes, arrived))
+}
+
+/// Keeps the delay since `arrived`. A wall clock that was set back in between tells nothing.
+fn note(arrived: Option<Duration>) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+    if let (Some(now), Some(arrived)) = (now, arrived)
+        && let Some(delay) = now.checked_sub(arrived)
+    {
+        DELAYS.with_borrow_mut(|delays| delays.add(delay.as_nanos() as u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn the_latest_delays_are_kept() {
+        let mut delays = Delays::default();
+        (0..KEPT).for_each(|_| delays.add(1_000_000));
+        (0..KEPT).for_each(|_| delays.add(5));
+        assert_eq!(delays.take(), vec![5; KEPT]);
+        assert!(delays.take().is_empty());
+    }
+
+    /// Sends bytes, lets them lie for `wait`, and reads them; the delay that was seen.
+    async fn seen_after(wait: Duration) -> Vec<u64> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let mut sampled = Sampled::new(stream).unwrap();
+        let mut room = [0; 64];
+        for turn in 1..=2 * EVERY as u8 {
+            server.writable().await.unwrap();
+            assert_eq!(server.try_write(&[turn, 1, 2]).unwrap(), 3);
+            std::thread::sleep(if turn % EVERY as u8 == 0 { wait } else { Duration::ZERO });
+            let mut buffer = ReadBuf::new(&mut room);
+            poll_fn(|context| sampled.poll_read(context, &mut buffer)).await.unwrap();
+            assert_eq!(buffer.filled(), [turn, 1, 2]);
+        }
+        take()
+    }
+
+    #[tokio::test]
+    async fn the_delay_is_how_long_a_reply_lay_there() {
+        let seen = seen_after(Duration::from_millis(30)).await;
+        // The machine may be late, and never early.
+        assert_eq!(seen.len(), 2, "one read in {EVERY} is timed");
+        assert!(seen.iter().all(|delay_ns| (29_000_000..5_000_000_000).contains(delay_ns)), "{seen:?}");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_stream_is_read_as_such() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        drop(listener.accept().await.unwrap());
+        let mut sampled = Sampled { reads: EVERY - 1, ..Sampled::new(stream).unwrap() };
+        let mut room = [0; 8];
+        let mut buffer = ReadBuf::new(&mut room);
+        poll_fn(|context| sampled.poll_read(context, &mut buffer)).await.unwrap();
+        assert!(buffer.filled().is_empty());
+    }
+}

@@ -1,0 +1,65 @@
+"""The delay inside the client, on a real MariaDB: small where the client has a CPU, large without one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dbdyno.run.engine import Engine
+from dbdyno.servers.local import LocalServer
+
+# Processes that take the client's CPU away.
+HOGS = 8
+
+
+@contextmanager
+def hogged(cpu: str) -> Iterator[None]:
+    """Keeps one CPU busy."""
+    hog = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"]
+    hogs = [subprocess.Popen(hog) for _ in range(HOGS)]
+    try:
+        yield
+    finally:
+        for process in hogs:
+            process.kill()
+            process.wait()
+
+
+def delays(server: LocalServer, cpu: str, transport: str = "tcp") -> tuple[list[Any], list[str]]:
+    """The 99th percentile of each interval, in microseconds, and the codes of the warnings."""
+    address = server.address()
+    plan = {
+        "schema": 1,
+        "target": address.target(transport),
+        "workload": {"name": "oltp_point_select", "options": {"tables": 1, "table_size": 1000}},
+        "load": {"connections": 4},
+        "phases": {"measure_us": 3_000_000},
+        "seed": 1,
+    }
+    records: list[Any] = []
+    assert Engine().run("prepare", plan, address.environment()).done
+    result = Engine().run("run", plan, address.environment(), records.append, cpu)
+    assert result.done, result.failure()
+    seen = [r["data"]["generator"]["client_delay_us_p99"] for r in records if r["type"] == "interval"]
+    return seen, [record["data"]["code"] for record in records if record["type"] == "warning"]
+
+
+def test_a_client_without_a_cpu_lets_replies_lie(mariadb: LocalServer) -> None:
+    cpu = str(max(os.sched_getaffinity(0)))
+    with_room, _ = delays(mariadb, cpu)
+    with hogged(cpu):
+        crowded, warned = delays(mariadb, cpu)
+    assert all(delay is not None for delay in with_room + crowded)
+    # The kernel gives each of the others some milliseconds at a time.
+    assert sorted(crowded)[1] > 3_000
+    assert sorted(crowded)[1] > 5 * sorted(with_room)[1]
+    assert "client-delay" in warned
+
+
+def test_a_unix_socket_tells_nothing(mariadb: LocalServer) -> None:
+    seen, _ = delays(mariadb, str(max(os.sched_getaffinity(0))), "unix")
+    assert seen == [None, None, None]
