@@ -27,7 +27,7 @@ fn packet(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
 /// Speaks just enough of the protocol for updates as text, and tells when each came.
 fn serve(mut stream: TcpStream, log: &Sender<Instant>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut greeting = b"\x0a8.0.0-logging\0\x01\0\0\012345678\0\x09\xa2\x2d\x02\0\x08\0\x15".to_vec();
+    let mut greeting = b"\x0a8.0.0-logging\0\x01\0\0\x0012345678\0\x09\xa2\x2d\x02\0\x08\0\x15".to_vec();
     greeting.extend([0; 10]);
     greeting.extend(b"123456789012\0mysql_native_password\0");
     stream.write_all(&[greeting.len() as u8, 0, 0, 0])?;
