@@ -15,8 +15,10 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PYTHON ?= python3
 BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-bench mysql FORCE
+.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-bench mysql fuzz packages-fuzz FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +48,9 @@ bench: build packages-servers packages-bench ## dbdyno against its peers, side b
 	$(BIN)/python benchmarks/engine --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/at_rate.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
+
+fuzz: rust-toolchain packages-fuzz ## fuzz everything that reads a server's bytes, FUZZ_SECONDS=600 for each target
+	@for target in $(FUZZ_TARGETS); do scripts/fuzz $$target $(FUZZ_SECONDS); done
 
 docs: build ## write the schemas, which are generated from the code
 	@$(ENGINE) schema plan >schema/plan.schema.json
@@ -86,6 +91,9 @@ packages-servers:
 # MariaDB is a package of every distribution; a current MySQL is not, and is unpacked for the tests alone.
 mysql:
 	@scripts/mysql-root .servers/mysql-9.7
+
+packages-fuzz:
+	@scripts/debian-packages fuzz
 
 packages-bench:
 	@scripts/debian-packages bench

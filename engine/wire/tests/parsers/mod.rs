@@ -1,0 +1,4 @@
+//! What the fuzz targets in fuzz/ do with an input, one module each. The ordinary tests replay their seeds.
+
+pub mod fields;
+pub mod skim;

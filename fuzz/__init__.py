@@ -1,0 +1,1 @@
+"""Fuzz targets and their seeds; see fuzz/Cargo.toml."""
