@@ -71,8 +71,8 @@ class MariaDB(Product):
     neutral: ClassVar[Mapping[str, str | int]] = {
         "innodb_buffer_pool_size": "512M",
         "innodb_flush_log_at_trx_commit": 0,
-        # With 1, MariaDB's default, LOAD DATA holds the AUTO-INC lock of a table to its end, and several streams
-        # into one table take turns. Rows bring their ids along, so the mode changes nothing in them.
+        # With 1, MariaDB's default, LOAD DATA holds the AUTO-INC lock of a table to its end, and streams into
+        # one table take turns. Rows bring their ids along, so the mode changes nothing in them.
         "innodb_autoinc_lock_mode": 2,
     }
 
