@@ -3,9 +3,11 @@
 use std::io::BufRead;
 
 use dbdyno_door::Plan;
-use dbdyno_door::plan::{Command, Secret, Target};
+use dbdyno_door::plan::{Command, Secret, Target, Tls, TlsMode};
 use dbdyno_door::record::EndReason;
 use dbdyno_drive::{Control, Secrets};
+use dbdyno_wire::mysql::PublicKey;
+use dbdyno_wire::tls::{Files, TlsClient};
 
 /// Reads the plan from the first line of standard input; all its faults come in one message.
 pub(crate) fn read_plan() -> Result<Plan, String> {
@@ -25,17 +27,29 @@ pub(crate) fn read_plan() -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Everything the target needs that the plan only names.
+/// Everything the target needs that the plan only names; all that is wrong with it comes in one message.
 pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
-    Ok(Secrets { password: password(plan)? })
+    let Target::Mysql { password: named, tls, server_public_key, .. } = &plan.target else {
+        return Ok(Secrets::default());
+    };
+    let mut faults = Vec::new();
+    let secrets = Secrets {
+        password: password(named.as_ref()).unwrap_or_else(|fault| {
+            faults.push(fault);
+            String::new()
+        }),
+        tls: encryption(tls, &mut faults),
+        server_public_key: public_key(server_public_key.as_deref(), &mut faults),
+    };
+    if faults.is_empty() {
+        return Ok(secrets);
+    }
+    Err(format!("the plan is not usable:\n  {}", faults.join("\n  ")))
 }
 
 /// The target's password, from where the plan says; empty where it names none.
-fn password(plan: &Plan) -> Result<String, String> {
-    let Target::Mysql { password, .. } = &plan.target else {
-        return Ok(String::new());
-    };
-    match password {
+fn password(named: Option<&Secret>) -> Result<String, String> {
+    match named {
         None => Ok(String::new()),
         Some(Secret::Env(name)) => std::env::var(name)
             .map_err(|_| format!("target.password: the environment variable {name} is not set")),
@@ -45,6 +59,40 @@ fn password(plan: &Plan) -> Result<String, String> {
             })
             .map_err(|error| format!("target.password: {path}: {error}")),
     }
+}
+
+fn encryption(tls: &Tls, faults: &mut Vec<String>) -> Option<TlsClient> {
+    if tls.mode == TlsMode::Disabled {
+        return None;
+    }
+    let before = faults.len();
+    let mut read = |key, path: Option<&str>| path.and_then(|path| contents(key, path, faults));
+    let ca = read("target.tls.ca", tls.ca.as_deref());
+    let certificate = read("target.tls.certificate", tls.certificate.as_deref());
+    let key = read("target.tls.key", tls.key.as_deref());
+    if faults.len() > before {
+        return None;
+    }
+    let files = Files { ca: ca.as_deref(), certificate: certificate.as_deref(), key: key.as_deref() };
+    TlsClient::new(tls.mode, files).map_err(|found| faults.extend(found)).ok()
+}
+
+fn public_key(path: Option<&str>, faults: &mut Vec<String>) -> Option<PublicKey> {
+    let path = path?;
+    let pem = contents("target.server_public_key", path, faults)?;
+    let key = PublicKey::from_pem(&pem);
+    key.map_err(|_| {
+        faults.push(format!(
+            "target.server_public_key: {path}: it holds no public RSA key in PEM (BEGIN PUBLIC KEY); on the server it \
+             is public_key.pem in the data directory"
+        ));
+    })
+    .ok()
+}
+
+/// The bytes of a file that the plan names by `key`.
+fn contents(key: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> {
+    std::fs::read(path).map_err(|error| faults.push(format!("{key}: {path}: {error}"))).ok()
 }
 
 /// Follows the commands after the plan on a thread of its own. The end of standard input stops the run.

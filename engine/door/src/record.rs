@@ -81,10 +81,24 @@ pub struct Ready {
     pub connections: u32,
     /// Time from the first connection attempt to the last statement prepared, in microseconds.
     pub connect_us: u64,
-    /// Version the server gave in its greeting.
-    pub server_version: String,
     /// Prepared statements held on the server, over all connections.
     pub prepared_statements: u64,
+    /// What the login of the first connection settled.
+    #[serde(flatten)]
+    pub session: Session,
+}
+
+/// What a login settled. Both sides of a comparison should have settled the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    /// Version the server gave in its greeting.
+    pub server_version: String,
+    /// Version and cipher suite, as in `TLSv1.3 TLS13_AES_256_GCM_SHA384`; null without encryption.
+    pub tls: Option<String>,
+    /// `zlib`, or `zstd` and its level; null without compression.
+    pub compression: Option<String>,
+    /// Authentication method of the account; null where there is none.
+    pub authentication: Option<String>,
 }
 
 /// A part of a run.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::plan::{Plan, Start, Target};
-use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready};
+use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Session};
 use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
@@ -137,7 +137,7 @@ impl Conductor<'_> {
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
         let mut waiting = self.plan.client.workers;
         let mut ready =
-            Ready { connections: 0, connect_us: 0, server_version: String::new(), prepared_statements: 0 };
+            Ready { connections: 0, connect_us: 0, prepared_statements: 0, session: Session::default() };
         let mut ordered = matches!(self.plan.start, Start::AtOnce).then(Instant::now);
         let mut deadline = None;
         while waiting > 0 || ordered.is_none() {
@@ -146,7 +146,9 @@ impl Conductor<'_> {
                     waiting -= 1;
                     ready.connections += worker.connections;
                     ready.prepared_statements += worker.prepared_statements;
-                    ready.server_version = worker.server_version;
+                    if let Some(session) = worker.session {
+                        ready.session = session;
+                    }
                     if waiting == 0 {
                         ready.connect_us = began.elapsed().as_micros() as u64;
                         self.write(Record::Ready(ready.clone()));

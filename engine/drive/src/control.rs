@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-use dbdyno_door::record::{EndReason, Failure, Warning};
+use dbdyno_door::record::{EndReason, Failure, Session, Warning};
 use dbdyno_gauge::Closed;
 use dbdyno_gauge::closed::Drained;
 use dbdyno_pace::Nanos;
@@ -33,7 +33,8 @@ pub(crate) enum Message {
 /// What a worker found when it connected.
 pub(crate) struct WorkerReady {
     pub(crate) connections: u32,
-    pub(crate) server_version: String,
+    /// What this engine's first connection settled; from the worker that has it.
+    pub(crate) session: Option<Session>,
     pub(crate) prepared_statements: u64,
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn code(error: &WireError) -> u16 {
         WireError::Server { code, .. } => *code,
         WireError::Lost(_) => 2013,
         WireError::Protocol(_) => 2027,
-        WireError::Unsupported(_) => 2059,
+        WireError::Refused { code, .. } => *code,
     }
 }
 
@@ -86,11 +86,15 @@ fn failure(error: &WireError, hint: Option<&str>) -> Failure {
     Failure { code: error.code(), text: error.to_string(), hint: hint.map(str::to_owned) }
 }
 
-fn hint(error: &WireError) -> Option<&'static str> {
+fn hint(error: &WireError) -> Option<&str> {
     Some(match error {
         WireError::Server { code, .. } => match code {
             1040 => "raise max_connections, or use fewer connections",
-            1044 | 1045 => "check user and password, and the account's rights on the schema",
+            1044 | 1045 | 1698 => {
+                "check user and password, the account's rights on the schema, and whether it may log in from this \
+                 host and without encryption (REQUIRE SSL, require_secure_transport)"
+            }
+            3159 => "set the target's tls mode to preferred, required, verify-ca or verify-identity",
             1049 => "create the schema, or name another",
             1146 => "load the tables first: prepare with the same options",
             1142 | 1227 => "grant the account the rights on its own schema",
@@ -104,7 +108,7 @@ fn hint(error: &WireError) -> Option<&'static str> {
             _ => return None,
         },
         WireError::Lost(_) => "see whether the server runs and listens there, and what its error log says",
-        WireError::Unsupported(_) => "give the account mysql_native_password, or use another account",
+        WireError::Refused { way_out, .. } => way_out,
         WireError::Protocol(_) => "see whether a MySQL or MariaDB server listens there",
     })
 }

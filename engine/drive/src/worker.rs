@@ -120,11 +120,11 @@ impl<C: Connector> Worker<C> {
             session.ways.iter().filter(|way| matches!(way, Way::Prepared(_))).count() as u64
         };
         let first = sessions.first();
+        let is_first = self.index == self.plan.segment.index * self.plan.client.workers;
         let _ = self.messages.send(Message::Ready(WorkerReady {
             connections: sessions.len() as u32,
-            server_version: first
-                .map(|session| session.connection.server_version().to_owned())
-                .unwrap_or_default(),
+            // The conductor wants that of the engine's first connection, which the first worker has.
+            session: first.filter(|_| is_first).map(|first| first.connection.session().clone()),
             prepared_statements: sessions.iter().map(prepared).sum(),
         }));
     }

@@ -7,13 +7,16 @@
 // The sockets and the clock of a time limit live here (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
+mod compressed;
 pub mod delay;
 pub mod mysql;
 pub mod null;
 mod socket;
+pub mod tls;
 
 use std::time::Duration;
 
+use dbdyno_door::record::Session;
 use thiserror::Error;
 
 /// One parameter of a prepared statement.
@@ -58,9 +61,16 @@ pub enum WireError {
     /// The server sent what the protocol does not allow, or asked for what we never give.
     #[error("protocol error: {0}")]
     Protocol(String),
-    /// The login needs a method that this version does not have.
-    #[error("{0}")]
-    Unsupported(String),
+    /// What we will not or cannot do to open a connection as it was asked for.
+    #[error("{text}")]
+    Refused {
+        /// The number that MySQL's own clients give it.
+        code: u16,
+        /// What it is.
+        text: String,
+        /// What would help.
+        way_out: String,
+    },
 }
 
 impl WireError {
@@ -85,8 +95,8 @@ pub trait Connector: Clone + Send + 'static {
 
 /// One session with a server. At most one statement is under way at a time.
 pub trait Connection: 'static {
-    /// Version in the server's greeting.
-    fn server_version(&self) -> &str;
+    /// What the login settled.
+    fn session(&self) -> &Session;
 
     /// Prepares a statement; it is known by its position, counted from 0 in the order of the calls.
     fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<(), WireError>>;

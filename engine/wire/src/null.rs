@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use dbdyno_door::record::Session;
+
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
 /// Opens null connections.
@@ -22,6 +24,7 @@ pub struct NullConnection {
     answer: Duration,
     rows: u64,
     statements: Vec<Shape>,
+    session: Session,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,13 +72,14 @@ impl Connector for NullConnector {
     type Connection = NullConnection;
 
     async fn connect(&self, _number: u64) -> Result<NullConnection, WireError> {
-        Ok(NullConnection { answer: self.answer, rows: self.rows, statements: Vec::new() })
+        let session = Session { server_version: "null".into(), ..Session::default() };
+        Ok(NullConnection { answer: self.answer, rows: self.rows, statements: Vec::new(), session })
     }
 }
 
 impl Connection for NullConnection {
-    fn server_version(&self) -> &str {
-        "null"
+    fn session(&self) -> &Session {
+        &self.session
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<(), WireError> {

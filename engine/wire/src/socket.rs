@@ -1,4 +1,4 @@
-//! The one thin socket layer: TCP and unix sockets of tokio behind two operations.
+//! The one thin socket layer: TCP and unix sockets of tokio behind two operations, encrypted or compressed on demand.
 //!
 //! Reads go through one scratch buffer per thread. A connection that waits for its answer owns no buffer, and a
 //! large scratch lets one system call fetch a whole result; after a short read tokio knows that the socket is
@@ -13,7 +13,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
 
+use crate::compressed;
 use crate::delay::Sampled;
 
 /// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
@@ -30,6 +32,10 @@ pub(crate) enum Socket {
     /// Some of its reads tell how long a reply has lain there.
     Sampled(Sampled),
     Unix(UnixStream),
+    /// Encrypted, over one of the above.
+    Tls(Box<TlsStream<Socket>>),
+    /// Compressed, over one of the above.
+    Compressed(Box<compressed::Stream>),
 }
 
 impl Socket {
@@ -51,18 +57,36 @@ impl Socket {
         Ok(Socket::Unix(UnixStream::connect(path).await?))
     }
 
+    /// Whether the other end is on this machine for certain.
+    pub(crate) fn is_local(&self) -> bool {
+        let peer = match self {
+            Socket::Tcp(stream) => stream.peer_addr(),
+            Socket::Sampled(stream) => stream.peer_addr(),
+            Socket::Unix(_) => return true,
+            Socket::Tls(_) | Socket::Compressed(_) => return false,
+        };
+        peer.is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+    }
+
+    /// Says that the bytes sent next belong to the exchange under way, and begin none.
+    pub(crate) fn go_on(&mut self) {
+        if let Socket::Compressed(stream) = self {
+            stream.go_on();
+        }
+    }
+
     /// Sends all of `bytes`.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut sent = 0;
         poll_fn(|context| {
             while sent < bytes.len() {
-                match ready!(self.poll_write(context, &bytes[sent..])) {
+                match ready!(Pin::new(&mut *self).poll_write(context, &bytes[sent..])) {
                     Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                     Ok(count) => sent += count,
                     Err(error) => return Poll::Ready(Err(error)),
                 }
             }
-            Poll::Ready(Ok(()))
+            Pin::new(&mut *self).poll_flush(context)
         })
         .await
     }
@@ -76,7 +100,7 @@ impl Socket {
             SCRATCH.with_borrow_mut(|scratch| {
                 loop {
                     let mut buffer = ReadBuf::new(scratch);
-                    if let Err(error) = ready!(self.poll_read(context, &mut buffer)) {
+                    if let Err(error) = ready!(Pin::new(&mut *self).poll_read(context, &mut buffer)) {
                         return Poll::Ready(Err(error.into()));
                     }
                     if buffer.filled().is_empty() {
@@ -90,20 +114,50 @@ impl Socket {
         })
         .await
     }
+}
 
-    fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self {
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Sampled(stream) => stream.poll_read(context, buffer),
             Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Compressed(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
+}
 
-    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self {
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Sampled(stream) => stream.poll_write(context, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Compressed(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) => Poll::Ready(Ok(())), // The kernel has it all.
+            Socket::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Socket::Compressed(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Sampled(stream) => stream.poll_shutdown(context),
+            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Compressed(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

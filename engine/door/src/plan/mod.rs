@@ -13,7 +13,7 @@ mod workload;
 pub use faults::limits;
 pub use load::{ConnectionStep, Gaps, Load, Phases, RateStep, Shape, ThinkTime};
 pub use reconnect::{OnLost, Reconnect};
-pub use target::{Endpoint, Secret, Target};
+pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
 pub use workload::{Distribution, OltpOptions, StatementMode, Workload, WorkloadName};
 
 use schemars::JsonSchema;

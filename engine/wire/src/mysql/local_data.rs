@@ -67,6 +67,7 @@ impl DataRequest<'_> {
             if !more {
                 packet(&mut connection.out, sequence, |_| {});
             }
+            connection.socket.go_on();
             if let Err(error) = connection.socket.send(&connection.out).await {
                 return Err(connection.last_words(lost(error)).await);
             }

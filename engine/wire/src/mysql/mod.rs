@@ -3,10 +3,12 @@
 //! # Layout
 //! - [`message`]: what the client sends.
 //! - [`skim`]: what the server answers; `fields`: what is inside its packets.
-//! - `login`: greeting and authentication, on top of `mysql_common`.
+//! - `login`: greeting, encryption and authentication, on top of `mysql_common`.
 //! - `local_data`: LOAD DATA LOCAL with rows made on the way.
+//! - [`compress`]: the compressed form of the protocol.
 //! - this file: a session that puts them together.
 
+pub mod compress;
 pub mod message;
 pub mod skim;
 
@@ -18,8 +20,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dbdyno_door::plan::Compression;
+use dbdyno_door::record::Session;
+
+use self::login::LoggedIn;
+pub use self::login::PublicKey;
 use self::skim::{Answer, Expect, Skim, text_row};
 use crate::socket::Socket;
+use crate::tls::TlsClient;
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError, within};
 
 /// Most bytes of an answer outside the load: to the loader's statements, say, which no run's end cuts short.
@@ -61,6 +69,14 @@ pub struct MysqlConnector {
     pub local_data: bool,
     /// On connections with lower numbers the delay inside the client is sampled (see [`crate::delay`]).
     pub sampled: u64,
+    /// Encryption; none means `disabled`.
+    pub tls: Option<TlsClient>,
+    /// Compression.
+    pub compression: Compression,
+    /// The server's RSA key, where a file holds it.
+    pub server_public_key: Option<PublicKey>,
+    /// Whether a server on another machine is asked for its RSA key over a plain connection.
+    pub allow_public_key_retrieval: bool,
 }
 
 impl Connector for MysqlConnector {
@@ -79,14 +95,14 @@ impl MysqlConnector {
             Address::Unix(path) => Socket::unix(path).await,
         };
         let socket = if sampled { socket.and_then(Socket::sampled) } else { socket };
-        let mut socket = socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
-        let session =
-            login::log_in(&mut socket, &self.user, &self.password, &self.database, self.local_data).await?;
+        let socket = socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
+        let LoggedIn { socket, session, deprecate_eof } = login::log_in(socket, self, address).await?;
+        let timeout = self.timeout;
         Ok(MysqlConnection {
             socket,
-            server_version: session.server_version,
-            deprecate_eof: session.deprecate_eof,
-            timeout: self.timeout,
+            session,
+            deprecate_eof,
+            timeout,
             out: Vec::new(),
             statements: Vec::new(),
         })
@@ -97,7 +113,7 @@ impl MysqlConnector {
 #[derive(Debug)]
 pub struct MysqlConnection {
     socket: Socket,
-    server_version: String,
+    session: Session,
     deprecate_eof: bool,
     /// Time allowed to prepare a statement, which is a part of opening.
     timeout: Duration,
@@ -132,8 +148,8 @@ impl MysqlConnection {
 }
 
 impl Connection for MysqlConnection {
-    fn server_version(&self) -> &str {
-        &self.server_version
+    fn session(&self) -> &Session {
+        &self.session
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<(), WireError> {
@@ -203,6 +219,10 @@ impl Trouble {
 }
 
 fn lost(error: io::Error) -> WireError {
+    // A layer above the socket may have found the server's fault.
+    if let Some(found) = error.get_ref().and_then(|inner| inner.downcast_ref::<WireError>()) {
+        return found.clone();
+    }
     WireError::Lost(match error.kind() {
         io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
         _ => format!("the connection broke: {error}"),

@@ -1,0 +1,129 @@
+//! A socket whose bytes travel compressed: frames of [`compress`](crate::mysql::compress) over another socket.
+//!
+//! It owns buffers only while something is half sent or half read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use dbdyno_door::plan::Compression;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::mysql::compress::{Unpacker, pack};
+use crate::socket::Socket;
+
+/// Bytes read at once.
+const INPUT_BYTES: usize = 16 * 1024;
+
+/// A compressed socket. Each write is one message of the protocol, and counts as sent once it is flushed.
+pub(crate) struct Stream {
+    socket: Socket,
+    compression: Compression,
+    unpacker: Unpacker,
+    /// Bytes read and not unpacked yet, from `taken` on.
+    input: Vec<u8>,
+    taken: usize,
+    /// Frames not written yet, from `sent` on.
+    output: Vec<u8>,
+    sent: usize,
+    /// Number of the next frame, where it goes on in an exchange.
+    sequence: u8,
+    goes_on: bool,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream")
+            .field("socket", &self.socket)
+            .field("compression", &self.compression)
+            .finish()
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(socket: Socket, compression: Compression) -> Self {
+        Self {
+            socket,
+            compression,
+            unpacker: Unpacker::new(compression),
+            input: Vec::new(),
+            taken: 0,
+            output: Vec::new(),
+            sent: 0,
+            sequence: 0,
+            goes_on: false,
+        }
+    }
+
+    /// What is written next belongs to the exchange under way, and begins none.
+    pub(crate) fn go_on(&mut self) {
+        self.goes_on = true;
+    }
+
+    fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.output.len() {
+            let count = ready!(Pin::new(&mut self.socket).poll_write(context, &self.output[self.sent..]))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += count;
+        }
+        (self.output, self.sent) = (Vec::new(), 0);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            let input = &this.input[this.taken..];
+            // The protocol's error travels inside an I/O error, and is taken out again by the session.
+            let (taken, given) =
+                this.unpacker.feed(input, buffer.initialize_unfilled()).map_err(io::Error::other)?;
+            this.taken += taken;
+            if given > 0 {
+                this.sequence = this.unpacker.next_sequence();
+                buffer.advance(given);
+                return Poll::Ready(Ok(()));
+            }
+            (this.input, this.taken) = (vec![0; INPUT_BYTES], 0);
+            let mut fresh = ReadBuf::new(&mut this.input);
+            let read = Pin::new(&mut this.socket).poll_read(context, &mut fresh);
+            let count = fresh.filled().len();
+            this.input.truncate(count);
+            if count == 0 {
+                this.input = Vec::new();
+                return read;
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_drain(context))?;
+        let this = &mut *self;
+        let first = if this.goes_on { this.sequence } else { 0 };
+        this.goes_on = false;
+        this.sequence = pack(this.compression, first, bytes, &mut this.output);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain(context))?;
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}

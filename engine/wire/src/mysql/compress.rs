@@ -1,0 +1,367 @@
+//! The compressed form of the MySQL protocol: packets of any length inside frames.
+//!
+//! ```text
+//! frame: length of what follows (3 bytes), sequence (1), length before compression (3; 0: not compressed), bytes
+//! ```
+//! Both directions are functions over bytes. What a frame inflates to is handed out in the caller's pieces and never
+//! kept, so that a frame which promises or holds much costs no memory; one that does not keep its promise is an
+//! error.
+//!
+//! Source: "Compression" in the MySQL internals manual.
+
+use std::cell::RefCell;
+
+use dbdyno_door::plan::Compression;
+use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+use crate::WireError;
+
+const HEADER: usize = 7;
+/// Most bytes of a frame before compression: its length has three bytes.
+const FRAME_MAX: usize = 0xff_ffff;
+/// Frames of fewer bytes are not compressed, as in MySQL's own library.
+const WORTH_IT: usize = 50;
+/// Window of a zstd frame as a power of two. No frame holds more than 2^24 bytes.
+const WINDOW_LOG_MAX: u32 = 24;
+/// Idle decompressors a thread keeps. One is in use while a frame is only half there.
+const IDLE_MAX: usize = 4;
+
+thread_local! {
+    static ZLIB_OUT: RefCell<Option<Compress>> = const { RefCell::new(None) };
+    static ZSTD_OUT: RefCell<Option<(u8, zstd::bulk::Compressor<'static>)>> = const { RefCell::new(None) };
+    static ZLIB_IN: RefCell<Vec<Decompress>> = const { RefCell::new(Vec::new()) };
+    static ZSTD_IN: RefCell<Vec<Decoder<'static>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Appends `message`, one or more whole packets, as frames numbered from `sequence` on. Returns the next number.
+///
+/// Frames are numbered as packets are: from 0 with each command, over both directions, and servers insist on it.
+pub fn pack(compression: Compression, mut sequence: u8, message: &[u8], out: &mut Vec<u8>) -> u8 {
+    for piece in message.chunks(FRAME_MAX) {
+        let header = out.len();
+        out.extend_from_slice(&[0; HEADER]);
+        let worth_it = piece.len() >= WORTH_IT && deflate(compression, piece, out).is_some();
+        let is_smaller = worth_it && out.len() - header - HEADER < piece.len();
+        if !is_smaller {
+            out.truncate(header + HEADER);
+            out.extend_from_slice(piece);
+        }
+        let length = (out.len() - header - HEADER) as u32;
+        let before = if is_smaller { piece.len() as u32 } else { 0 };
+        out[header..header + 3].copy_from_slice(&length.to_le_bytes()[..3]);
+        out[header + 3] = sequence;
+        out[header + 4..header + 7].copy_from_slice(&before.to_le_bytes()[..3]);
+        sequence = sequence.wrapping_add(1);
+    }
+    sequence
+}
+
+/// Appends `piece` compressed, if that takes no more bytes than it has.
+fn deflate(compression: Compression, piece: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let start = out.len();
+    out.resize(start + piece.len(), 0);
+    let room = &mut out[start..];
+    let length = match compression {
+        Compression::None => None,
+        Compression::Zlib => ZLIB_OUT.with_borrow_mut(|kept| {
+            let zlib = kept.get_or_insert_with(|| Compress::new(flate2::Compression::new(6), true));
+            zlib.reset();
+            let status = zlib.compress(piece, room, FlushCompress::Finish);
+            matches!(status, Ok(Status::StreamEnd)).then(|| zlib.total_out() as usize)
+        }),
+        Compression::Zstd { level } => ZSTD_OUT.with_borrow_mut(|kept| {
+            if kept.as_ref().is_none_or(|(its, _)| *its != level) {
+                *kept = zstd::bulk::Compressor::new(level.into()).ok().map(|zstd| (level, zstd));
+            }
+            kept.as_mut()?.1.compress_to_buffer(piece, room).ok()
+        }),
+    };
+    out.truncate(start + length.unwrap_or(0));
+    length.map(|_| ())
+}
+
+/// Takes frames apart.
+pub struct Unpacker {
+    compression: Compression,
+    state: State,
+    next_sequence: u8,
+}
+
+enum State {
+    Header { bytes: [u8; HEADER], have: usize },
+    Stored { left: usize },
+    Deflated { left: usize, promised: usize, inflate: Inflate },
+}
+
+const START: State = State::Header { bytes: [0; HEADER], have: 0 };
+
+impl Unpacker {
+    /// Begins before the first frame.
+    pub fn new(compression: Compression) -> Self {
+        Self { compression, state: START, next_sequence: 0 }
+    }
+
+    /// Number of the frame that follows the last one seen.
+    pub fn next_sequence(&self) -> u8 {
+        self.next_sequence
+    }
+
+    /// Moves what it can from `input` to `out`. Returns the bytes it took and those it gave; when it gave none, it
+    /// needs more input.
+    ///
+    /// # Errors
+    /// [`WireError::Protocol`] when a frame holds something else than its header says.
+    pub fn feed(&mut self, input: &[u8], out: &mut [u8]) -> Result<(usize, usize), WireError> {
+        let mut taken = 0;
+        while let Some((used, given)) = self.step(&input[taken..], out)? {
+            taken += used;
+            if given > 0 {
+                return Ok((taken, given));
+            }
+        }
+        Ok((taken, 0))
+    }
+
+    /// One step: bytes taken and given. None when there is no step without more input.
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>, WireError> {
+        match &mut self.state {
+            State::Header { bytes, have } => {
+                let count = input.len().min(HEADER - *have);
+                bytes[*have..*have + count].copy_from_slice(&input[..count]);
+                *have += count;
+                if *have == HEADER {
+                    self.next_sequence = bytes[3].wrapping_add(1);
+                    self.state = frame(self.compression, *bytes)?;
+                }
+                Ok((count > 0).then_some((count, 0)))
+            }
+            State::Stored { left } => {
+                let count = input.len().min(*left).min(out.len());
+                out[..count].copy_from_slice(&input[..count]);
+                *left -= count;
+                if *left == 0 {
+                    self.state = START;
+                }
+                Ok((count > 0).then_some((count, count)))
+            }
+            State::Deflated { left, promised, inflate } => {
+                let piece = &input[..input.len().min(*left)];
+                // One byte more than promised has room, so that it is seen.
+                let room = out.len().min(*promised + 1);
+                let Step { used, given, is_end } = inflate.run(piece, &mut out[..room])?;
+                *left -= used;
+                *promised = promised.checked_sub(given).ok_or_else(|| broken("longer than it says"))?;
+                let has_moved = used + given > 0;
+                if is_end && (*left > 0 || *promised > 0) {
+                    return Err(broken("shorter than it says"));
+                }
+                if !is_end && !has_moved && *left == 0 {
+                    return Err(broken("cut short"));
+                }
+                if is_end {
+                    self.state = START;
+                }
+                Ok((has_moved || is_end).then_some((used, given)))
+            }
+        }
+    }
+}
+
+/// The state after a header.
+fn frame(compression: Compression, [a, b, c, _sequence, d, e, f]: [u8; HEADER]) -> Result<State, WireError> {
+    let left = u32::from_le_bytes([a, b, c, 0]) as usize;
+    let promised = u32::from_le_bytes([d, e, f, 0]) as usize;
+    if left == 0 {
+        return Err(broken("empty"));
+    }
+    if promised == 0 {
+        return Ok(State::Stored { left });
+    }
+    Ok(State::Deflated { left, promised, inflate: Inflate::new(compression)? })
+}
+
+fn broken(how: &str) -> WireError {
+    WireError::Protocol(format!("a compressed packet that is {how}"))
+}
+
+/// A decompressor in the middle of a frame, borrowed from its thread's idle ones.
+enum Inflate {
+    Zlib(Option<Decompress>),
+    Zstd(Option<Decoder<'static>>),
+}
+
+struct Step {
+    used: usize,
+    given: usize,
+    is_end: bool,
+}
+
+impl Inflate {
+    fn new(compression: Compression) -> Result<Self, WireError> {
+        if let Compression::Zstd { .. } = compression {
+            let idle = ZSTD_IN.with_borrow_mut(Vec::pop);
+            let decoder = idle.map_or_else(zstd_decoder, |mut idle| idle.reinit().map(|()| idle));
+            let decoder = decoder.map_err(|error| WireError::Protocol(format!("zstd: {error}")))?;
+            return Ok(Inflate::Zstd(Some(decoder)));
+        }
+        let mut zlib = ZLIB_IN.with_borrow_mut(Vec::pop).unwrap_or_else(|| Decompress::new(true));
+        zlib.reset(true);
+        Ok(Inflate::Zlib(Some(zlib)))
+    }
+
+    fn run(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, WireError> {
+        match self {
+            Inflate::Zlib(zlib) => {
+                let zlib = zlib.as_mut().expect("there until it is dropped");
+                let (before_in, before_out) = (zlib.total_in(), zlib.total_out());
+                let status =
+                    zlib.decompress(input, out, FlushDecompress::None).map_err(|_| broken("not zlib's"))?;
+                Ok(Step {
+                    used: (zlib.total_in() - before_in) as usize,
+                    given: (zlib.total_out() - before_out) as usize,
+                    is_end: status == Status::StreamEnd,
+                })
+            }
+            Inflate::Zstd(zstd) => {
+                let zstd = zstd.as_mut().expect("there until it is dropped");
+                let mut source = InBuffer::around(input);
+                let mut target = OutBuffer::around(out);
+                let hint = zstd.run(&mut source, &mut target).map_err(|_| broken("not zstd's"))?;
+                Ok(Step { used: source.pos(), given: target.pos(), is_end: hint == 0 })
+            }
+        }
+    }
+}
+
+impl Drop for Inflate {
+    fn drop(&mut self) {
+        fn keep<T>(idle: &RefCell<Vec<T>>, one: Option<T>) {
+            let mut idle = idle.borrow_mut();
+            if idle.len() < IDLE_MAX {
+                idle.extend(one);
+            }
+        }
+        // A thread that ends has no place for them any more.
+        let _ = match self {
+            Inflate::Zlib(one) => ZLIB_IN.try_with(|idle| keep(idle, one.take())),
+            Inflate::Zstd(one) => ZSTD_IN.try_with(|idle| keep(idle, one.take())),
+        };
+    }
+}
+
+fn zstd_decoder() -> std::io::Result<Decoder<'static>> {
+    let mut decoder = Decoder::new()?;
+    decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))?;
+    Ok(decoder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZSTD: Compression = Compression::Zstd { level: 3 };
+
+    fn unpack(
+        compression: Compression,
+        bytes: &[u8],
+        piece: usize,
+        room: usize,
+    ) -> Result<Vec<u8>, WireError> {
+        let mut unpacker = Unpacker::new(compression);
+        let (mut all, mut out) = (Vec::new(), vec![0; room]);
+        for mut piece in bytes.chunks(piece) {
+            loop {
+                let (taken, given) = unpacker.feed(piece, &mut out)?;
+                all.extend_from_slice(&out[..given]);
+                piece = &piece[taken..];
+                if given == 0 {
+                    assert!(piece.is_empty(), "it took no more and gave nothing");
+                    break;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn message(length: usize) -> Vec<u8> {
+        (0..length).map(|n| (n / 7 % 251) as u8).collect()
+    }
+
+    #[test]
+    fn what_is_packed_comes_out_in_pieces_of_any_size() {
+        for compression in [Compression::Zlib, ZSTD] {
+            for length in [1, 49, 50, 51, 1000, 100_000] {
+                let message = message(length);
+                let mut packed = Vec::new();
+                pack(compression, 0, &message, &mut packed);
+                let shrinks = packed.len() < length;
+                assert!(shrinks == (length >= 1000) || shrinks && length >= WORTH_IT, "{length}");
+                for (piece, room) in [(1, 1), (1, 4096), (7, 3), (4096, 1), (1 << 20, 1 << 20)] {
+                    assert_eq!(unpack(compression, &packed, piece, room).unwrap(), message);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_message_is_several_frames() {
+        let message = message(FRAME_MAX + 10);
+        for compression in [Compression::Zlib, ZSTD] {
+            let mut packed = Vec::new();
+            pack(compression, 0, &message, &mut packed);
+            let second = packed.len() - HEADER - 10;
+            assert_eq!(&packed[second..second + HEADER], [10, 0, 0, 1, 0, 0, 0]);
+            assert_eq!(unpack(compression, &packed, 1 << 16, 1 << 16).unwrap(), message);
+        }
+    }
+
+    #[test]
+    fn short_and_incompressible_messages_travel_as_they_are() {
+        let mut packed = Vec::new();
+        pack(Compression::Zlib, 0, b"\x01\0\0\0\x0e", &mut packed);
+        assert_eq!(packed, b"\x05\0\0\0\0\0\0\x01\0\0\0\x0e");
+        let noise: Vec<u8> = (0u32..200).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        packed.clear();
+        pack(ZSTD, 0, &noise, &mut packed);
+        assert_eq!((packed.len(), &packed[4..7]), (HEADER + 200, [0; 3].as_slice()));
+    }
+
+    #[test]
+    fn frames_that_lie_are_errors() {
+        for compression in [Compression::Zlib, ZSTD] {
+            let mut packed = Vec::new();
+            pack(compression, 0, &message(1000), &mut packed);
+            let length = packed.len() - HEADER;
+            let with = |change: &dyn Fn(&mut Vec<u8>)| {
+                let mut frame = packed.clone();
+                change(&mut frame);
+                unpack(compression, &frame, 64, 256)
+            };
+            let longer = with(&|frame| frame[4..6].copy_from_slice(&1001u16.to_le_bytes()));
+            let shorter = with(&|frame| frame[4..6].copy_from_slice(&999u16.to_le_bytes()));
+            let cut = with(&|frame| {
+                frame[..2].copy_from_slice(&(length as u16 - 1).to_le_bytes());
+                frame.pop();
+            });
+            let other = with(&|frame| frame[HEADER..].fill(0xa5));
+            let empty = with(&|frame| frame[..3].fill(0));
+            for (what, result) in
+                [("longer", longer), ("shorter", shorter), ("cut", cut), ("other", other), ("empty", empty)]
+            {
+                assert!(matches!(result, Err(WireError::Protocol(_))), "{what}: {result:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_not_inflated_beyond_its_promise() {
+        let mut packed = Vec::new();
+        pack(Compression::Zlib, 0, &vec![0; FRAME_MAX], &mut packed);
+        packed[4..7].copy_from_slice(&[100, 0, 0]);
+        let mut out = vec![0; 1 << 16];
+        let error = Unpacker::new(Compression::Zlib).feed(&packed, &mut out).unwrap_err();
+        assert_eq!(error, broken("longer than it says"));
+        assert!(out[101..].iter().all(|&byte| byte == 0));
+    }
+}

@@ -1,0 +1,150 @@
+//! The server's public RSA key, under which a password travels where the connection is not encrypted.
+//!
+//! The key may come from a server that means harm: it is taken apart here, strictly, before any arithmetic sees it.
+//! Sources: RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 8017 sections 3.1 and 7.1 (RSA, OAEP).
+
+use std::sync::Arc;
+
+use mysql_common::crypto::rsa;
+use num_bigint::BigUint;
+use tokio_rustls::rustls::pki_types::SubjectPublicKeyInfoDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+
+use crate::WireError;
+
+/// Bits a modulus may have. Servers make keys of 2048; more than 8192 would only cost time.
+const BITS: std::ops::RangeInclusive<u64> = 1024..=8192;
+/// Bytes of an exponent, as a bound on the work. Nearly every key has 65537.
+const EXPONENT_MAX: usize = 8;
+
+/// `AlgorithmIdentifier` of rsaEncryption, 1.2.840.113549.1.1.1, with its empty parameters.
+const RSA: [u8; 15] =
+    [0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
+const SEQUENCE: u8 = 0x30;
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+
+/// A public RSA key; cheap to copy.
+#[derive(Clone, Debug)]
+pub struct PublicKey(Arc<rsa::PublicKey>);
+
+impl PublicKey {
+    /// Reads a key in PEM.
+    ///
+    /// # Errors
+    /// [`WireError::Protocol`] for anything but a public RSA key of usual size.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, WireError> {
+        let wrong = || WireError::Protocol("no public RSA key of 1024 to 8192 bits in PEM".into());
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| wrong())?;
+        let (modulus, exponent) = numbers(&der).ok_or_else(wrong)?;
+        Ok(Self(Arc::new(rsa::PublicKey::new(modulus, exponent))))
+    }
+
+    /// `message` under this key, with OAEP padding.
+    pub(super) fn encrypt(&self, message: &[u8]) -> Result<Vec<u8>, WireError> {
+        // 42 bytes are the padding's own.
+        if message.len() + 42 > self.0.num_octets() {
+            let most = self.0.num_octets().saturating_sub(43);
+            return Err(super::refused(
+                format!("the password is too long for the server's key, which takes {most} bytes"),
+                "use tls mode verify-ca or verify-identity, or another account",
+            ));
+        }
+        let padding = rsa::Pkcs1OaepPadding::new(rsa::GetRandom);
+        self.0
+            .encrypt_block(message, padding)
+            .map_err(|error| WireError::Protocol(format!("the password cannot be encrypted: {error}")))
+    }
+}
+
+/// Modulus and exponent of a SubjectPublicKeyInfo in DER.
+fn numbers(der: &[u8]) -> Option<(BigUint, BigUint)> {
+    let (info, []) = element(SEQUENCE, der)? else { return None };
+    let (bits, []) = element(BIT_STRING, info.strip_prefix(&RSA)?)? else { return None };
+    let (key, []) = element(SEQUENCE, bits.strip_prefix(&[0])?)? else { return None };
+    let (modulus, rest) = element(INTEGER, key)?;
+    let (exponent, []) = element(INTEGER, rest)? else { return None };
+    let (modulus, exponent) = (positive(modulus)?, positive(exponent)?);
+    let modulus = BigUint::from_bytes_be(modulus);
+    let fits = BITS.contains(&modulus.bits()) && modulus.bit(0) && exponent.len() <= EXPONENT_MAX;
+    let exponent = BigUint::from_bytes_be(exponent);
+    (fits && exponent.bit(0) && exponent > BigUint::from(1u8)).then_some((modulus, exponent))
+}
+
+/// Contents of the element with `tag` at the front, and what follows it. Lengths of up to two bytes.
+fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&first, rest) = der.split_first()?;
+    let (length, rest) = match *rest {
+        [length @ 0..=0x7f, ref rest @ ..] => (usize::from(length), rest),
+        [0x81, length, ref rest @ ..] => (usize::from(length), rest),
+        [0x82, high, low, ref rest @ ..] => (usize::from(high) << 8 | usize::from(low), rest),
+        _ => return None,
+    };
+    if first != tag {
+        return None;
+    }
+    rest.split_at_checked(length)
+}
+
+/// Digits of an integer above zero.
+fn positive(integer: &[u8]) -> Option<&[u8]> {
+    match integer {
+        [0, digits @ ..] => Some(digits),
+        [first, ..] if *first < 0x80 => Some(integer),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A key that openssl made for this test; nobody has its other half.
+    pub(in super::super) const PEM: &[u8] = b"-----BEGIN PUBLIC KEY-----\n\
+          MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAwpA8f0nwzkmgTy0PBOUi\n\
+          L3ZhDrqRokcfSEUxQ87QZDFasTiSK8+7ER8AOXYmwrOVEftPfExcNwtDg/XtGfPa\n\
+          9HOf7GGgbuEVm0EOP9wVcplq65Dd78VT9GRBK6UwflzhC51PK0P1YzJvaj/4jBB8\n\
+          mjexss7/bWLMYm1DO34Gq7LlIwkTPX181HWQbO2eSkJR3UrkBSnjc8UG2Uj97LAB\n\
+          yfPJT0DYR4xNg7TGoOvbHD9FVgXkAPJ956zyfwZwPyhQqErfZmzGw3/T+FjyxjwN\n\
+          1suL2/D9wDnLpxQnnL1h6MwRt6zOFSeiEuQcJmgT9rib7GIL0pKNSe9wUo8eyIcr\n\
+          5wIDAQAB\n\
+          -----END PUBLIC KEY-----\n";
+
+    #[test]
+    fn a_key_of_openssl_is_read() {
+        let key = PublicKey::from_pem(PEM).unwrap();
+        assert_eq!(key.0.modulus().bits(), 2048);
+        assert_eq!(key.0.exponent(), &BigUint::from(65_537u32));
+        let (one, other) = (key.encrypt(b"secret\0").unwrap(), key.encrypt(b"secret\0").unwrap());
+        assert_eq!((one.len(), other.len()), (256, 256));
+        assert_ne!(one, other, "the padding is not random");
+    }
+
+    #[test]
+    fn a_password_that_does_not_fit_is_told() {
+        let key = PublicKey::from_pem(PEM).unwrap();
+        assert!(key.encrypt(&[7; 214]).is_ok());
+        assert!(matches!(key.encrypt(&[7; 215]), Err(WireError::Refused { .. })));
+    }
+
+    #[test]
+    fn whatever_else_a_server_sends_is_no_key() {
+        for pem in [
+            b"".as_slice(),
+            b"\x00\xff",
+            &PEM[..200],
+            b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n",
+        ] {
+            assert!(matches!(PublicKey::from_pem(pem), Err(WireError::Protocol(_))));
+        }
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(PEM).unwrap();
+        for cut in 0..der.len() {
+            assert!(numbers(&der[..cut]).is_none(), "{cut}");
+        }
+        for place in 0..33 {
+            let mut changed = der.to_vec();
+            changed[place] ^= 0xff;
+            assert!(numbers(&changed).is_none_or(|(modulus, _)| BITS.contains(&modulus.bits())), "{place}");
+        }
+    }
+}

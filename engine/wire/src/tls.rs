@@ -1,0 +1,299 @@
+//! Encryption of a socket, by rustls: TLS 1.2 and 1.3.
+//!
+//! The modes are MySQL's. `preferred` and `required` verify nothing at all, so that they also work with certificates
+//! that no library would accept; what they leave open is told where it matters, at the password. Sessions are not
+//! resumed: each connection is a user of its own, and a reconnect costs what it costs an ordinary client.
+
+use std::io;
+use std::sync::Arc;
+
+use dbdyno_door::plan::TlsMode;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::{
+    Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
+
+use crate::WireError;
+use crate::socket::Socket;
+
+/// Error number of MySQL's own clients for a failed TLS connection.
+const CR_SSL_CONNECTION_ERROR: u16 = 2026;
+
+/// What was read from the files that a plan names, in PEM.
+#[derive(Clone, Copy, Default)]
+pub struct Files<'a> {
+    /// Certificates of the trusted authorities.
+    pub ca: Option<&'a [u8]>,
+    /// The client's certificate and those that link it to its authority.
+    pub certificate: Option<&'a [u8]>,
+    /// The client's private key.
+    pub key: Option<&'a [u8]>,
+}
+
+/// A way to encrypt sockets; cheap to copy.
+#[derive(Clone, Debug)]
+pub struct TlsClient {
+    mode: TlsMode,
+    config: Arc<ClientConfig>,
+}
+
+impl TlsClient {
+    /// Makes one from the contents of the plan's files.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them, each as one sentence.
+    pub fn new(mode: TlsMode, files: Files<'_>) -> Result<Self, Vec<String>> {
+        let provider = Arc::new(ring::default_provider());
+        let mut faults = Vec::new();
+        let roots = mode.verifies().then(|| roots(files.ca, &mut faults));
+        let own = own(files, &mut faults);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let verifier = Verifier {
+            roots,
+            identity: mode == TlsMode::VerifyIdentity,
+            algorithms: provider.signature_verification_algorithms,
+        };
+        config(provider, verifier, own)
+            .map(|config| Self { mode, config: Arc::new(config) })
+            .map_err(|error| vec![format!("target.tls.certificate: it does not go with its key: {error}")])
+    }
+
+    /// Whether a connection without encryption will not do.
+    pub(crate) fn is_demanded(&self) -> bool {
+        self.mode != TlsMode::Preferred
+    }
+
+    /// Whether it is known who is at the other end.
+    pub(crate) fn verifies(&self) -> bool {
+        self.mode.verifies()
+    }
+
+    /// The mode's name in a plan.
+    pub(crate) fn mode(&self) -> &'static str {
+        self.mode.name()
+    }
+
+    /// Encrypts `socket`, which is connected to `host`.
+    pub(crate) async fn secure(&self, socket: Socket, host: &str) -> Result<TlsStream<Socket>, WireError> {
+        let name = match ServerName::try_from(host.to_owned()) {
+            Ok(name) => name,
+            Err(_) if self.mode != TlsMode::VerifyIdentity => {
+                // Nobody compares it; an address without meaning keeps it out of the handshake too.
+                ServerName::from(std::net::Ipv4Addr::UNSPECIFIED)
+            }
+            Err(_) => {
+                return Err(refused(
+                    format!("{host} is no name that a certificate can hold"),
+                    "connect by a DNS name or an address, or use tls mode verify-ca",
+                ));
+            }
+        };
+        let stream = TlsConnector::from(Arc::clone(&self.config)).connect(name, socket).await;
+        stream.map_err(|error| failed(&error, host))
+    }
+}
+
+/// Version and cipher suite of a session, as in `TLSv1.3 TLS13_AES_256_GCM_SHA384`.
+pub(crate) fn describe(connection: &ClientConnection) -> String {
+    let version = connection.protocol_version().and_then(|version| version.as_str()).unwrap_or("TLS");
+    let suite = connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).unwrap_or("?");
+    format!("{} {suite}", version.replace('_', "."))
+}
+
+fn roots(pem: Option<&[u8]>, faults: &mut Vec<String>) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem.unwrap_or_default()) {
+        match certificate.map(|certificate| roots.add(certificate)) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                faults.push(format!("target.tls.ca: a certificate in it is not usable: {error}"))
+            }
+            Err(error) => faults.push(format!("target.tls.ca: it is no PEM file: {error}")),
+        }
+    }
+    if roots.is_empty() && faults.is_empty() {
+        faults.push("target.tls.ca: there is no certificate in it; it must hold one in PEM".into());
+    }
+    roots
+}
+
+type Own = Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>;
+
+fn own(files: Files<'_>, faults: &mut Vec<String>) -> Own {
+    let (certificate, key) = (files.certificate?, files.key?);
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let chain = chain.unwrap_or_default();
+    if chain.is_empty() {
+        faults.push("target.tls.certificate: there is no certificate in it; it must hold one in PEM".into());
+    }
+    match PrivateKeyDer::from_pem_slice(key) {
+        Ok(key) => Some((chain, key)),
+        Err(_) => {
+            faults.push(
+                "target.tls.key: there is no private key in it that can be read; it must hold one in PEM, without a \
+                 passphrase"
+                    .into(),
+            );
+            None
+        }
+    }
+}
+
+fn config(provider: Arc<CryptoProvider>, verifier: Verifier, own: Own) -> Result<ClientConfig, Error> {
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match own {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
+        None => builder.with_no_client_auth(),
+    };
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+/// Verifies as much of a certificate as the mode asks for.
+#[derive(Debug)]
+struct Verifier {
+    /// None: nothing is verified.
+    roots: Option<RootCertStore>,
+    identity: bool,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(roots) = &self.roots else { return Ok(ServerCertVerified::assertion()) };
+        let certificate = ParsedCertificate::try_from(end_entity)?;
+        let algorithms = self.algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, algorithms)?;
+        if self.identity {
+            verify_server_name(&certificate, server_name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match self.roots {
+            Some(_) => verify_tls12_signature(message, certificate, signature, &self.algorithms),
+            // The signature of a key that anybody could have made says nothing.
+            None => Ok(HandshakeSignatureValid::assertion()),
+        }
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match self.roots {
+            Some(_) => verify_tls13_signature(message, certificate, signature, &self.algorithms),
+            None => Ok(HandshakeSignatureValid::assertion()),
+        }
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+pub(crate) fn refused(text: impl Into<String>, way_out: &str) -> WireError {
+    WireError::Refused { code: CR_SSL_CONNECTION_ERROR, text: text.into(), way_out: way_out.into() }
+}
+
+/// A failed handshake in the user's terms.
+fn failed(error: &io::Error, host: &str) -> WireError {
+    let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    let Some(cause) = cause else {
+        return refused(
+            format!("{host}: TLS was begun and broke off: {error}"),
+            "see the server's error log; it may not accept TLS 1.2 and 1.3, or demand a client certificate",
+        );
+    };
+    let Error::InvalidCertificate(wrong) = cause else {
+        return refused(
+            format!("{host}: TLS could not be agreed on: {cause}"),
+            "see whether the server's TLS accepts version 1.2 or 1.3 and the client certificate, if one is given",
+        );
+    };
+    let (what, way_out) = certificate_words(wrong);
+    refused(format!("{host}: the server's certificate {what}"), way_out)
+}
+
+fn certificate_words(wrong: &CertificateError) -> (String, &'static str) {
+    match wrong {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => (
+            "has expired".into(),
+            "renew the server's certificate, or set this machine's clock; mode required does not look at it",
+        ),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            ("is not valid yet".into(), "set this machine's clock, or the server's certificate anew")
+        }
+        CertificateError::UnknownIssuer => (
+            "is signed by none of the authorities in target.tls.ca".into(),
+            "name the file of the authority that signed it (on the server: SELECT @@ssl_ca)",
+        ),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => (
+            "names other hosts than this one in its subjectAltName".into(),
+            "connect by a name that stands there, have the certificate name this host, or use mode verify-ca",
+        ),
+        CertificateError::BadEncoding => {
+            ("is no X.509 certificate of version 3".into(), "make the server another, or use mode required")
+        }
+        other => (
+            format!("is not accepted: {other}"),
+            "make the server a certificate of its own that an authority has signed, or use mode required",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_wrong_with_the_files_comes_at_once() {
+        let files = Files { ca: Some(b"nothing"), certificate: Some(b""), key: Some(b"none") };
+        let faults = TlsClient::new(TlsMode::VerifyCa, files).unwrap_err();
+        let keys = ["target.tls.ca:", "target.tls.certificate:", "target.tls.key:"];
+        assert_eq!(faults.len(), keys.len(), "{faults:?}");
+        assert!(keys.iter().zip(&faults).all(|(key, fault)| fault.starts_with(key)), "{faults:?}");
+    }
+
+    #[test]
+    fn a_mode_that_verifies_nothing_needs_no_file() {
+        for mode in [TlsMode::Preferred, TlsMode::Required] {
+            assert_eq!(
+                TlsClient::new(mode, Files::default()).unwrap().is_demanded(),
+                mode == TlsMode::Required
+            );
+        }
+    }
+}
