@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from dbdyno.servers.endpoint import Target, parse_url, password
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.endpoint import EndpointServer, password
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.url import Target, parse_url
+
+ROOT = Path(__file__).parents[2]
+VERIFIED = Connect(
+    tls="verify-identity",
+    tls_ca=Path("/ca.pem"),
+    compression="zstd",
+    zstd_level=7,
+    allow_public_key_retrieval=True,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,10 +30,35 @@ from dbdyno.servers.server import ServerProblem
         ("mariadb://sb@db1.example/shop", Target("sb", "db1.example", 3306, "shop", None)),
         ("mysql://a%40b@[::1]:3306/x%20y", Target("a@b", "::1", 3306, "x y", None)),
         ("mysql://sb@/shop?socket=/run/s.sock", Target("sb", "localhost", 3306, "shop", "/run/s.sock")),
+        (
+            "mysql://sb@A,[::1]:3307,c:3308/shop",
+            Target("sb", "a", 3306, "shop", None, (("::1", 3307), ("c", 3308))),
+        ),
+        (
+            "mysql://sb@h/shop?tls=verify-identity&tls-ca=/ca.pem&compression=zstd&zstd-level=7"
+            "&allow-public-key-retrieval=yes",
+            Target("sb", "h", 3306, "shop", None, (), VERIFIED),
+        ),
     ],
 )
-def test_a_url_is_taken_apart(url: str, target: Target) -> None:
+def test_a_url_is_taken_apart_and_put_together(url: str, target: Target) -> None:
     assert parse_url(url) == target
+    assert parse_url(str(target)) == target
+
+
+def test_the_plan_has_what_the_url_says() -> None:
+    target = parse_url("mysql://sb@a,b:3307/shop?tls=required&compression=zlib&server-public-key=/key.pem")
+    asked = EndpointServer(target, "canary").address().target()
+    assert asked["endpoints"] == [
+        {"tcp": {"host": "a", "port": 3306}},
+        {"tcp": {"host": "b", "port": 3307}},
+    ]
+    assert asked["tls"] == {"mode": "required"}
+    assert asked["compression"] == "zlib"
+    assert asked["server_public_key"] == "/key.pem"
+    plan = {"schema": 1, "target": asked, "workload": {"name": "oltp_point_select"}}
+    plan |= {"load": {"connections": 1}, "phases": {"measure_us": 1_000_000}, "seed": 1}
+    jsonschema.validate(plan, json.loads((ROOT / "schema" / "plan.schema.json").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -29,8 +67,19 @@ def test_a_url_is_taken_apart(url: str, target: Target) -> None:
         ("postgres://h/", ["begins with 'postgres://'", "names no user", "names no database"]),
         ("mysql://u@/db", ["names no host"]),
         ("mysql://u@h/a/b", ["'a/b' cannot be the name of a database"]),
-        ("mysql://u@h/db?ssl=1", ["the option 'ssl'; the only one is socket"]),
+        ("mysql://u@h/db?ssl=1", ["the option 'ssl'; known are socket, tls, tls-ca,"]),
         ("mysql://u@h:99999/db", ["no URL with a port from 1 to 65535"]),
+        ("mysql://u@h,/db", ["no URL with a port from 1 to 65535"]),
+        ("mysql://u@h/db?tls=verify-ca", ["tls verify-ca needs tls_ca"]),
+        ("mysql://u@h/db?tls=on", ["option tls=on: Input should be 'disabled', 'preferred'"]),
+        (
+            "mysql://u@h/db?compression=zstd&zstd-level=99",
+            ["option zstd-level=99", "less than or equal to 22"],
+        ),
+        (
+            "mysql:///db?allow-public-key-retrieval=maybe",
+            ["no user", "public-key-retrieval=maybe"],
+        ),
         ("h", ["begins with 'no scheme'"]),
     ],
 )

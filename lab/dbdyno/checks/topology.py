@@ -7,7 +7,7 @@ import socket
 import psutil
 
 from dbdyno.experiment.model import Variant
-from dbdyno.servers.endpoint import parse_url
+from dbdyno.servers.url import parse_url
 
 
 def here(variant: Variant) -> bool:
@@ -18,7 +18,7 @@ def here(variant: Variant) -> bool:
     if variant.server.kind == "local" or variant.server.url is None:
         return True
     target = parse_url(variant.server.url)
-    return target.unix_socket is not None or is_this_machine(target.host)
+    return target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())
 
 
 def is_this_machine(host: str) -> bool:

@@ -31,7 +31,8 @@ from dbdyno.run.compare import compare
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.sweep import SweepEnd, sweep
-from dbdyno.servers.endpoint import EndpointServer, Target, password
+from dbdyno.servers.endpoint import EndpointServer, password
+from dbdyno.servers.url import Target
 from dbdyno.store import Run, StoredTrial
 
 # The judge's finding of a trial without result; the table has it in its row.

@@ -19,7 +19,7 @@ from dbdyno.experiment.faults import ExperimentFaults, Fault
 from dbdyno.experiment.model import Experiment, WorkloadName
 from dbdyno.experiment.reading import from_document
 from dbdyno.problem import Problem
-from dbdyno.servers.endpoint import Target, parse_url
+from dbdyno.servers.url import Target, parse_url
 
 VARIANT = "target"
 
@@ -117,7 +117,9 @@ def _target(url: str, faults: list[Fault]) -> Target | None:
 
 def _document(options: SweepOptions, target: Target | None, faults: list[Fault]) -> dict[str, Any]:
     known = options.workload in get_args(WorkloadName)
-    local = target is not None and (target.unix_socket is not None or is_this_machine(target.host))
+    local = target is not None and (
+        target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())
+    )
     workload: dict[str, Any] = {"name": options.workload}
     if options.tables is not None:
         workload["tables"] = options.tables

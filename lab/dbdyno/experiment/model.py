@@ -278,8 +278,54 @@ class Client(Model):
     scheduling: Literal["batch", "normal"] | None = None
 
 
-class ServerSpec(Model):
-    """One server set-up: what it is and how it is configured."""
+class Connect(Model):
+    """How connections to a server are made: encryption, compression, and what a login may give away."""
+
+    tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
+    # Files in PEM: the authorities that are trusted, and the client's own certificate.
+    tls_ca: Path | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    compression: Literal["none", "zlib", "zstd"] = "none"
+    zstd_level: int = Field(default=3, ge=1, le=22)
+    # The server's RSA key, by which a password is encrypted where the connection is not.
+    server_public_key: Path | None = None
+    # Whether a server on another machine is asked for it.
+    allow_public_key_retrieval: bool = False
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Connect:
+        verifies = self.tls.startswith("verify-")
+        if verifies and self.tls_ca is None:
+            raise ValueError(
+                f"tls {self.tls} needs tls_ca, the file of the authority that signed the server's"
+            )
+        if self.tls_ca is not None and not verifies:
+            raise ValueError(f"tls_ca is given, and tls {self.tls} verifies nothing; use verify-ca")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key go together")
+        if self.tls_certificate is not None and self.tls == "disabled":
+            raise ValueError("tls_certificate is given, and tls disabled has no use for it")
+        return self
+
+    def plan(self) -> dict[str, Any]:
+        """The keys of an engine plan's `target` for it; defaults are left out."""
+        asked: dict[str, Any] = {}
+        if self.tls != "disabled":
+            files = {"ca": self.tls_ca, "certificate": self.tls_certificate, "key": self.tls_key}
+            asked["tls"] = {"mode": self.tls} | {name: str(path) for name, path in files.items() if path}
+        if self.compression != "none":
+            zstd = {"zstd": {"level": self.zstd_level}}
+            asked["compression"] = zstd if self.compression == "zstd" else self.compression
+        if self.server_public_key is not None:
+            asked["server_public_key"] = str(self.server_public_key)
+        if self.allow_public_key_retrieval:
+            asked["allow_public_key_retrieval"] = True
+        return asked
+
+
+class ServerSpec(Connect):
+    """One server set-up: what it is, how it is configured, and how the load connects to it."""
 
     # "remote" is somebody else's, reached by its URL: read, loaded, and never configured.
     kind: Literal["local", "remote"] = "local"
@@ -291,6 +337,10 @@ class ServerSpec(Model):
     arguments: tuple[str, ...] = ()
     init_sql: tuple[str, ...] = ()
     basedir: Path | None = None
+
+    def connect(self) -> Connect:
+        """How the load connects to it."""
+        return Connect(**{name: getattr(self, name) for name in Connect.model_fields})
 
 
 class Variant(Model):

@@ -201,13 +201,18 @@ def _in_seconds(
     return table
 
 
+# Keys of a server that name a file.
+_FILES = ("config", "tls_ca", "tls_certificate", "tls_key", "server_public_key")
+
+
 def _absolute_paths(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
-    """A configuration file or base directory is meant relative to the experiment's own file."""
+    """A file or base directory is meant relative to the experiment's own file."""
     server = variant.get("server")
     if not isinstance(server, dict):
         return variant
     server = dict(server)
-    for key, exists, kind in (("config", Path.is_file, "file"), ("basedir", Path.is_dir, "directory")):
+    for key in ("basedir", *_FILES):
+        exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
         if not isinstance(server.get(key), str):
             continue
         absolute = (folder / Path(server[key]).expanduser()).resolve()

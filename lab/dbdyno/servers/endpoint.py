@@ -7,24 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pymysql
 
 from dbdyno.servers.admin import Admin, connector, numbered
-from dbdyno.servers.declared import all_of
-from dbdyno.servers.server import Address, Description, Server, ServerProblem
+from dbdyno.servers.server import PASSWORD_WAY_OUT, Address, Description, Server, ServerProblem
+from dbdyno.servers.url import Target, bracketed, parse_url
 
-SCHEMES = ("mysql", "mariadb")
-DEFAULT_PORT = 3306
 NOT_REACHABLE = 3
-
-PASSWORD_WAY_OUT = (
-    f"put it into the variable {Address.PASSWORD_VARIABLE}, a file for --password-file, or type it when asked"
-)
 
 # What identifies a server for good, where it has it.
 _IDENTITY = (
@@ -37,69 +29,6 @@ _IDENTITY = (
     "version_comment",
     "aurora_version",
 )
-
-
-@dataclass(frozen=True)
-class Target:
-    """The parts of a URL `mysql://user@host:port/database`; a unix socket as `?socket=/path`."""
-
-    user: str
-    host: str
-    port: int
-    database: str
-    unix_socket: str | None
-
-    def __str__(self) -> str:
-        """The URL again, which never holds a password."""
-        socket = f"?socket={self.unix_socket}" if self.unix_socket else ""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"mysql://{self.user}@{host}:{self.port}/{self.database}{socket}"
-
-
-def parse_url(url: str) -> Target:
-    """The parts of a target's URL. Raises ServerProblem with everything that is wrong; never repeats a
-    password.
-    """
-    problems: list[ServerProblem] = []
-
-    def wrong(text: str, way_out: str = "") -> None:
-        problems.append(ServerProblem(text, way_out))
-
-    try:
-        parts = urlsplit(url)
-        port = parts.port or DEFAULT_PORT
-    except ValueError:
-        raise ServerProblem(
-            "the target is no URL with a port from 1 to 65535",
-            "write it like mysql://user@host:3306/database",
-        ) from None
-    if parts.scheme not in SCHEMES:
-        wrong(
-            f"the target begins with {parts.scheme + '://' if parts.scheme else 'no scheme'!r}; "
-            f"known are {', '.join(scheme + '://' for scheme in SCHEMES)}"
-        )
-    if parts.password is not None:
-        wrong("the target holds a password, which everybody on this machine could read", PASSWORD_WAY_OUT)
-    if not parts.username:
-        wrong("the target names no user")
-    database = unquote(parts.path.removeprefix("/"))
-    if not database or "/" in database:
-        wrong(
-            "the target names no database"
-            if not database
-            else f"{database!r} cannot be the name of a database"
-        )
-    options = parse_qs(parts.query)
-    for name in options.keys() - {"socket"}:
-        wrong(f"the target holds the option {name!r}; the only one is socket")
-    socket = options.get("socket", [None])[0]
-    if not parts.hostname and socket is None:
-        wrong("the target names no host")
-    if problems:
-        problem = all_of(problems, "--target")
-        raise ServerProblem(problem.text, problem.way_out or "write it like mysql://user@host:3306/database")
-    host = parts.hostname or "localhost"
-    return Target(unquote(parts.username or ""), host, port, database, socket)
 
 
 def password(
@@ -156,7 +85,7 @@ class EndpointServer(Server):
     def _refused(self, number: int, text: str) -> ServerProblem:
         """Why a connection failed, by the error numbers of the MySQL protocol."""
         target = self._target
-        where = target.unix_socket or f"{target.host}:{target.port}"
+        where = target.unix_socket or f"{bracketed(target.host)}:{target.port}"
         if number in (1045, 1698):
             with_or_without = "with" if self._password else "without"
             said = f"{where} refuses user {target.user!r} {with_or_without} a password: {text}"
@@ -189,7 +118,14 @@ class EndpointServer(Server):
         """The account of the URL."""
         target = self._target
         return Address(
-            target.host, target.port, target.unix_socket, target.user, target.database, self._password
+            target.host,
+            target.port,
+            target.unix_socket,
+            target.user,
+            target.database,
+            self._password,
+            target.others,
+            target.connect,
         )
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:

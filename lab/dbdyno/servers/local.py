@@ -258,7 +258,15 @@ class LocalServer(Server):
 
     def address(self) -> Address:
         """The load's account has all rights on its own schema and none beyond."""
-        return Address("127.0.0.1", self._place.port, str(self._place.socket), USER, DATABASE, self._password)
+        return Address(
+            "127.0.0.1",
+            self._place.port,
+            str(self._place.socket),
+            USER,
+            DATABASE,
+            self._password,
+            connect=self._spec.connect(),
+        )
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """See `Server`. A server that has died is explained with its own words."""

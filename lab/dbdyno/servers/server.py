@@ -15,7 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dbdyno.experiment.model import Connect
 from dbdyno.problem import Problem
+
+PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, and no password.
+PASSWORD_WAY_OUT = (
+    f"put it into the variable {PASSWORD_VARIABLE}, a file for --password-file, or type it when asked"
+)
 
 
 class ServerProblem(Problem):
@@ -35,20 +41,26 @@ class Address:
     # `target()`.
     password: str = field(repr=False, default="")
 
-    PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, and no password.
+    # Further hosts and ports, which connections over TCP take in turn with the first.
+    others: tuple[tuple[str, int], ...] = ()
+    connect: Connect = field(default_factory=Connect)
+
+    PASSWORD_VARIABLE = PASSWORD_VARIABLE
 
     def target(self, transport: str = "tcp") -> dict[str, Any]:
         """The `target` of an engine plan; `transport` is "tcp" or "unix"."""
         if transport == "unix" and self.unix_socket:
-            endpoint: dict[str, Any] = {"unix": {"path": self.unix_socket}}
+            endpoints: list[dict[str, Any]] = [{"unix": {"path": self.unix_socket}}]
         else:
-            endpoint = {"tcp": {"host": self.host, "port": self.port}}
+            places = ((self.host, self.port), *self.others)
+            endpoints = [{"tcp": {"host": host, "port": port}} for host, port in places]
         return {
             "protocol": "mysql",
-            "endpoints": [endpoint],
+            "endpoints": endpoints,
             "user": self.user,
             "password": {"env": self.PASSWORD_VARIABLE} if self.password else None,
             "database": self.database,
+            **self.connect.plan(),
         }
 
     def environment(self) -> dict[str, str]:

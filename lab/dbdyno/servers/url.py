@@ -1,0 +1,150 @@
+"""The URL of a target: `mysql://user@host:port,host:port/database?tls=verify-ca&tls-ca=/path`.
+
+Everything about reaching a server stands in it but the password, so that one text names a server for good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from pydantic import ValidationError
+
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.declared import all_of
+from dbdyno.servers.server import PASSWORD_WAY_OUT, ServerProblem
+
+SCHEMES = ("mysql", "mariadb")
+DEFAULT_PORT = 3306
+
+_PLACE = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
+# Options of the URL: the keys of `Connect`, with dashes, and the unix socket.
+_OPTIONS = {name.replace("_", "-"): name for name in Connect.model_fields}
+_FILES = ("tls_ca", "tls_certificate", "tls_key", "server_public_key")
+_YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The parts of a target's URL; a unix socket is `?socket=/path`."""
+
+    user: str
+    host: str
+    port: int
+    database: str
+    unix_socket: str | None
+    # Further hosts and ports, which connections take in turn with the first.
+    others: tuple[tuple[str, int], ...] = ()
+    connect: Connect = field(default_factory=Connect)
+
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """Every host and port."""
+        return ((self.host, self.port), *self.others)
+
+    def __str__(self) -> str:
+        """The URL again, which never holds a password."""
+        options = {"socket": self.unix_socket} if self.unix_socket else {}
+        given = self.connect.model_dump(mode="json", exclude_defaults=True)
+        options |= {
+            name: "yes" if given[key] is True else str(given[key])
+            for name, key in _OPTIONS.items()
+            if key in given
+        }
+        query = f"?{urlencode(options, safe='/')}" if options else ""
+        where = ",".join(f"{bracketed(host)}:{port}" for host, port in self.places())
+        return f"mysql://{quote(self.user)}@{where}/{quote(self.database)}{query}"
+
+
+def bracketed(host: str) -> str:
+    """The host as a URL has it: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def parse_url(url: str) -> Target:
+    """The parts of a target's URL. Raises ServerProblem with everything that is wrong; never repeats a
+    password.
+    """
+    problems: list[ServerProblem] = []
+
+    def wrong(text: str, way_out: str = "") -> None:
+        problems.append(ServerProblem(text, way_out))
+
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise _no_url() from None
+    account, _, where = parts.netloc.rpartition("@")
+    user, colon, _ = account.partition(":")
+    places = _places(where)
+    if parts.scheme not in SCHEMES:
+        wrong(
+            f"the target begins with {parts.scheme + '://' if parts.scheme else 'no scheme'!r}; "
+            f"known are {', '.join(scheme + '://' for scheme in SCHEMES)}"
+        )
+    if colon:
+        wrong("the target holds a password, which everybody on this machine could read", PASSWORD_WAY_OUT)
+    if not user:
+        wrong("the target names no user")
+    database = unquote(parts.path.removeprefix("/"))
+    if not database or "/" in database:
+        wrong(
+            "the target names no database"
+            if not database
+            else f"{database!r} cannot be the name of a database"
+        )
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    socket = options.pop("socket", None)
+    connect = _connect(options, wrong)
+    if not where and socket is None:
+        wrong("the target names no host")
+    if problems:
+        problem = all_of(problems, "--target")
+        raise ServerProblem(problem.text, problem.way_out or "write it like mysql://user@host:3306/database")
+    (host, port), *others = places
+    return Target(unquote(user), host or "localhost", port, database, socket, tuple(others), connect)
+
+
+def _no_url() -> ServerProblem:
+    return ServerProblem(
+        "the target is no URL with a port from 1 to 65535", "write it like mysql://user@host:3306/database"
+    )
+
+
+def _places(where: str) -> list[tuple[str, int]]:
+    """Hosts and ports of `host:port,[::1]:port`. Raises ServerProblem."""
+    places = []
+    for text in where.split(","):
+        match = _PLACE.fullmatch(text)
+        port = int(match[2] or DEFAULT_PORT) if match else 0
+        if match is None or not 1 <= port <= 65_535 or ("," in where and not match[1]):
+            raise _no_url()
+        places.append((match[1].strip("[]").lower(), port))
+    return places
+
+
+def _connect(options: Mapping[str, str], wrong: Any) -> Connect:
+    """What the options say about connecting; `wrong` is told what is wrong with them."""
+    given: dict[str, Any] = {}
+    for name, text in options.items():
+        key = _OPTIONS.get(name)
+        if key is None:
+            known = ", ".join(["socket", *_OPTIONS])
+            wrong(f"the target holds the option {name!r}; known are {known}")
+        elif key == "allow_public_key_retrieval":
+            given[key] = _YES.get(text.lower(), text)
+        elif key == "zstd_level":
+            given[key] = int(text) if text.isdecimal() else text
+        else:
+            given[key] = Path(text).expanduser().absolute() if key in _FILES else text
+    try:
+        return Connect(**given)
+    except ValidationError as error:
+        for detail in error.errors():
+            name = str(detail["loc"][0]).replace("_", "-") if detail["loc"] else ""
+            about = f"the target's option {name}={options[name]}: " if name else "the target: "
+            wrong(about + detail["msg"].removeprefix("Value error, "))
+        return Connect()
