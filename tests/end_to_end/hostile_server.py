@@ -22,10 +22,10 @@ COM_QUIT, COM_QUERY, COM_STMT_PREPARE, COM_STMT_EXECUTE = 0x01, 0x03, 0x16, 0x17
 NATIVE, CACHING_SHA2 = b"mysql_native_password", b"caching_sha2_password"
 SHA256, CLEAR = b"sha256_password", b"mysql_clear_password"
 
-# Protocol 4.1, long password, transactions, secure connection, plug-in authentication, schema in the login,
-# length-encoded authentication data, no end markers (the flags of "Capabilities Flags").
+# Long password, schema in the login, local files, protocol 4.1, transactions, secure connection, plug-in
+# authentication, length-encoded authentication data, no end markers (the flags of "Capabilities Flags").
 CLIENT_LOCAL_FILES, CLIENT_SSL = 1 << 7, 1 << 11
-CAPABILITIES = 1 | 1 << 3 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 19 | 1 << 21 | 1 << 24
+CAPABILITIES = CLIENT_LOCAL_FILES | 1 | 1 << 3 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 19 | 1 << 21 | 1 << 24
 
 # 20 bytes that a scramble may have: none of them zero.
 NONCE = bytes(range(0x21, 0x35))

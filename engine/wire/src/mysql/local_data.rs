@@ -31,7 +31,7 @@ impl MysqlConnection {
     pub async fn load_data(&mut self, sql: &str) -> Result<DataRequest<'_>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        if !self.ask(Expect::DataRequest).await?.data_requested {
+        if !self.ask_shortly(Expect::DataRequest).await?.data_requested {
             return Err(WireError::Protocol("the server did not ask for the data of LOAD DATA LOCAL".into()));
         }
         Ok(DataRequest(self))
@@ -73,14 +73,14 @@ impl DataRequest<'_> {
             }
         }
         connection.out.clear();
-        Ok(connection.ask(Expect::Result).await?.outcome)
+        Ok(connection.ask_shortly(Expect::Result).await?.outcome)
     }
 }
 
 impl MysqlConnection {
     /// What a server said before it closed the connection, or else `error`.
     async fn last_words(&mut self, error: WireError) -> WireError {
-        let mut skim = Skim::new(Expect::Result, self.deprecate_eof);
+        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).at_most(super::SHORT_ANSWER_BYTES);
         let answer = self.socket.receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire)).await;
         match answer.map_err(Trouble::into_wire) {
             Err(WireError::Server { code, state, message }) => WireError::Server { code, state, message },
