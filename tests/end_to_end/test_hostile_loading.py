@@ -61,7 +61,7 @@ def test_a_loading_server_gets_generated_rows_and_no_file(file: WatchedFile) -> 
         return True
 
     with hostile({"query": loading(file, store)}) as server:
-        attack(server, "prepare").held()
+        attack(server, "prepare", loading={"streams": 1}).held()
     assert not file.opened()
     assert WatchedFile.SECRET not in server.received
     *rows, rest = b"".join(got).split(b";")
