@@ -11,7 +11,11 @@ from typing import Any
 
 import pymysql
 
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.careful import CarefulConnection
 from dbdyno.servers.server import ServerProblem
+
+PLAIN = Connect()
 
 CONNECT_TIMEOUT_S = 10
 # Counting the rows of a large table takes its time.
@@ -64,11 +68,12 @@ class Admin:
                 connection.close()
 
 
-def connector(**options: Any) -> Callable[[], Any]:
-    """A function that connects with `options` of `pymysql.connect` and with time limits."""
+def connector(how: Connect = PLAIN, **options: Any) -> Callable[[], Any]:
+    """A function that connects as `how` says, with `options` of `pymysql.connect` and with time limits."""
 
     def connect() -> Any:
-        return pymysql.connect(
+        return CarefulConnection(
+            how,
             connect_timeout=CONNECT_TIMEOUT_S,
             read_timeout=ANSWER_TIMEOUT_S,
             write_timeout=ANSWER_TIMEOUT_S,

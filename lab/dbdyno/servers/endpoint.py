@@ -13,6 +13,7 @@ from typing import Any
 import pymysql
 
 from dbdyno.servers.admin import Admin, connector, numbered
+from dbdyno.servers.careful import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
 from dbdyno.servers.server import PASSWORD_WAY_OUT, Address, Description, Server, ServerProblem
 from dbdyno.servers.url import Target, bracketed, parse_url
 
@@ -70,7 +71,7 @@ class EndpointServer(Server):
             options["unix_socket"] = target.unix_socket
         else:
             options |= {"host": target.host, "port": target.port}
-        self._admin = Admin(connector(**options))
+        self._admin = Admin(connector(target.connect, **options))
 
     def restore(self) -> None:
         """Nothing: the data of a server that is only reached are kept."""
@@ -79,7 +80,7 @@ class EndpointServer(Server):
         """Connect. Raises ServerProblem with exit code 3 when that fails."""
         try:
             self._admin.open()
-        except (pymysql.err.Error, OSError, RuntimeError) as error:
+        except (pymysql.err.Error, OSError, RuntimeError, ValueError) as error:
             raise self._refused(*numbered(error)) from error
 
     def _refused(self, number: int, text: str) -> ServerProblem:
@@ -96,6 +97,14 @@ class EndpointServer(Server):
                 f"create it (CREATE DATABASE `{target.database}`), grant rights on it, or name another",
                 NOT_REACHABLE,
             )
+        if number == CR_SSL_CONNECTION_ERROR or "CERTIFICATE_VERIFY_FAILED" in text:
+            return ServerProblem(
+                f"{where}: TLS could not be agreed on: {text}",
+                "check tls and tls-ca, and the server's certificate: authority, dates, and the names in it",
+                NOT_REACHABLE,
+            )
+        if number == CR_AUTH_PLUGIN_CANNOT_LOAD:
+            return ServerProblem(f"{where}: {text}", "see docs/connections.md", NOT_REACHABLE)
         if number == 1040:
             return ServerProblem(
                 f"{where} has no connection left: {text}",

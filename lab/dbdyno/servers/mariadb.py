@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from dbdyno.experiment.model import Connect
 from dbdyno.servers import mariadb_errors
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.admin import Admin, connector
@@ -197,7 +198,16 @@ class MariaDB(Product):
         """Over `extra_port`, which has its own listener and threads, so that a full thread pool does not
         block it.
         """
-        return Admin(connector(host="127.0.0.1", port=place.admin_port, user=ADMIN_USER, password=password))
+        return Admin(
+            # A server that is set up to demand encryption gets it.
+            connector(
+                Connect(tls="preferred"),
+                host="127.0.0.1",
+                port=place.admin_port,
+                user=ADMIN_USER,
+                password=password,
+            )
+        )
 
     def settle(self, admin: Admin, database: str) -> None:
         """Statistics of every table; then let the stop purge and merge everything (`innodb_fast_shutdown` =
