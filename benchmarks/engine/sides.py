@@ -18,7 +18,6 @@ from watching import watch
 
 from dbdyno.run.engine import find_engine
 from dbdyno.servers.server import Address
-from dbdyno.stats.histogram import percentile
 
 US = 1_000_000
 BARE_LOOP = Path(__file__).resolve().parents[2] / "target" / "release" / "dbdyno-bare-loop"
@@ -103,20 +102,15 @@ class Dbdyno:
             (setting.count_from, setting.seconds),
         )
         totals = json.loads(watched.output.splitlines()[-1])["data"]["phases"]["measure"]
-        buckets = dict(totals["latency_us"])
-
-        def latency(percent: float) -> float | None:
-            value = percentile(buckets, percent, totals["latency_min_us"], totals["latency_max_us"])
-            return None if value is None else value / 1000
-
+        latency = {name: known["value_us"] / 1000 for name, known in totals["percentiles_us"].items()}
         return Measured(
             throughput=totals["events"] * US / (totals["end_us"] - totals["start_us"]),
             cpu_per_query=watched.cpu_s * US / (totals["reads"] + totals["writes"] + totals["other"]),
             memory=watched.memory_mib,
             connected_in_s=watched.connected_in_s,
             latency_avg=totals["latency_sum_us"] / totals["events"] / 1000,
-            latency_p95=latency(95),
-            latency_p99=latency(99),
+            latency_p95=latency["p95"],
+            latency_p99=latency["p99"],
         )
 
     def _given(self, setting: Setting) -> str:
