@@ -21,7 +21,7 @@ from typing import Any
 from tests.conftest import variant
 from tests.end_to_end.mysql_server import starting
 
-from dbdyno.run.engine import Engine
+from dbdyno.run.engine import Command, Engine
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
@@ -31,6 +31,7 @@ SEEDS = Path(__file__).parent / "seeds"
 SEED_BYTES_MAX = 3000
 
 COM_PREPARE = 0x16
+COMMANDS: tuple[Command, ...] = ("prepare", "run", "cleanup")
 # The first byte of a seed of `skim`: see engine/wire/tests/parsers/skim.rs.
 PREPARED, DATA_REQUEST, NO_END_MARKERS, KEEP_ROWS = 1, 2, 4, 8
 
@@ -99,12 +100,24 @@ def split(product: str, talk: Talk) -> None:
     begin = next(
         (place for place, (asked, _) in enumerate(talk.turns) if place > 1 and asked[3:4] == b"\0"), 0
     )
-    for asked, answer in talk.turns[begin:] if begin else []:
+    # Switches: no compression, at an address far away whose key may be asked for.
+    login = b"".join(bytes(answer) for _, answer in talk.turns[: begin or len(talk.turns)])
+    keep("login", f"{product}-{'login' if begin else 'refused'}-{len(login)}", b"\x0c" + login)
+    for place, (asked, answer) in enumerate(talk.turns[begin:] if begin else [], begin):
         if len(asked) < 5 or not answer:
             continue
         if asked[3] != 0:  # The data of a LOAD DATA LOCAL go on numbering.
             keep("skim", f"{product}-loaded", bytes([NO_END_MARKERS, 6]) + bytes(answer))
             continue
+        if answer[4] == 0xFB:
+            segments = [bytes(answer), bytes(talk.turns[place + 1][1])]
+            keep("session", f"{product}-load-data", b"\0" + in_segments(segments))
+        elif asked[4] == COM_PREPARE and bytes(asked[5:]).startswith(b"SELECT"):
+            executed = [bytes(answer) for asked, answer in talk.turns if asked[4:5] == b"\x17"]
+            keep("session", f"{product}-prepared", b"\1" + in_segments([bytes(answer), *executed[1:3]]))
+        elif asked[4] == 0x03:
+            what = b"\2" if bytes(asked[5:]).startswith(b"SELECT") else b"\3"
+            keep("session", f"{product}-asked-{what[0]}", what + in_segments([bytes(answer), bytes(answer)]))
         command, sql = asked[4], bytes(asked[5:]).decode(errors="replace")
         first, second = ([*sql.split(), "", ""])[:2]
         if command == 0x17:
@@ -125,6 +138,21 @@ def split(product: str, talk: Talk) -> None:
             keep("fields", f"{product}-{kind}", bytes(answer[4:]))
         name = "".join(letter for letter in kind if letter.isalnum() or letter == "-")
         keep("skim", f"{product}-{name}", bytes([switches, 6]) + bytes(answer))
+
+
+def split_frames(product: str, compression: str, talk: Talk) -> None:
+    """The seeds of one compressed connection: the first answers after the login, which is not compressed."""
+    login = next((place for place, (_, answer) in enumerate(talk.turns) if answer[4:7] == b"\0\0\0"), 0)
+    for place, (_, answer) in enumerate(talk.turns[login + 1 : login + 40]):
+        seed = bytes([compression == "zstd", 30]) + bytes(answer)
+        # An answer that was worth compressing, and a few of the short ones.
+        if (place < 3 and answer) or bytes(answer[4:7]) != b"\0\0\0":
+            keep("frames", f"{product}-{compression}-{len(answer) // 50 * 50}", seed)
+
+
+def in_segments(segments: list[bytes]) -> bytes:
+    """As engine/wire/tests/parsers/session.rs takes them."""
+    return b"".join(len(segment).to_bytes(2, "little") + segment for segment in segments)
 
 
 def packets(answer: bytes) -> list[bytes]:
@@ -162,7 +190,7 @@ def record(product: str, address: Address) -> None:
     with proxy(address.port) as (port, talks):
         through = replace(address, port=port)
         environment = through.environment()
-        for command in ("prepare", "run", "cleanup"):
+        for command in COMMANDS:
             Engine().run(command, plan(through), environment)
         text = plan(through)["workload"] | {"statements": "text"}
         # Without tables: errors.
@@ -171,6 +199,15 @@ def record(product: str, address: Address) -> None:
         Engine().run("run", plan(through), dict.fromkeys(environment, "wrong"))
     for talk in talks:
         split(product, talk)
+    for compression in ("zlib", "zstd") if product == "mysql" else ("zlib",):
+        with proxy(address.port) as (port, talks):
+            through = replace(address, port=port)
+            asked = plan(through)
+            asked["target"]["compression"] = {"zstd": {"level": 3}} if compression == "zstd" else "zlib"
+            for command in COMMANDS:
+                Engine().run(command, asked, through.environment())
+        for talk in talks:
+            split_frames(product, compression, talk)
 
 
 def main() -> None:

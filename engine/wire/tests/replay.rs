@@ -50,3 +50,18 @@ fn skim() {
 fn fields() {
     replay("fields", parsers::fields::check);
 }
+
+#[test]
+fn login() {
+    replay("login", parsers::login::check);
+}
+
+#[test]
+fn session() {
+    replay("session", parsers::session::check);
+}
+
+#[test]
+fn frames() {
+    replay("frames", parsers::frames::check);
+}

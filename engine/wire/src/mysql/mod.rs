@@ -95,7 +95,21 @@ impl MysqlConnector {
             Address::Unix(path) => Socket::unix(path).await,
         };
         let socket = if sampled { socket.and_then(Socket::sampled) } else { socket };
-        let socket = socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
+        self.log_in(socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?, address).await
+    }
+
+    /// Logs in over a stream that is there already, as if it led to `address`: for tests and fuzzing, which play the
+    /// server.
+    #[doc(hidden)]
+    pub async fn connect_over(
+        &self,
+        stream: tokio::net::UnixStream,
+        address: &Address,
+    ) -> Result<MysqlConnection, WireError> {
+        self.log_in(Socket::Unix(stream), address).await
+    }
+
+    async fn log_in(&self, socket: Socket, address: &Address) -> Result<MysqlConnection, WireError> {
         let LoggedIn { socket, session, deprecate_eof } = login::log_in(socket, self, address).await?;
         let timeout = self.timeout;
         Ok(MysqlConnection {

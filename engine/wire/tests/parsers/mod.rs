@@ -1,4 +1,9 @@
 //! What the fuzz targets in fuzz/ do with an input, one module each. The ordinary tests replay their seeds.
 
 pub mod fields;
+pub mod frames;
+pub mod login;
+pub mod session;
 pub mod skim;
+
+mod server;
