@@ -5,9 +5,12 @@ What the engine tells of a load is held against the server's own counters and CH
 
 from __future__ import annotations
 
+import re
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -287,3 +290,75 @@ def test_prewarm_of_a_missing_table_ends_the_run_with_one_sentence(mariadb: Loca
     assert "sbtest3" in result.failure()
     assert "load the tables first" in result.failure()
     assert records[-1]["type"] == "end"
+
+
+def bulk_insert(server: LocalServer, connections: int, seconds: float) -> tuple[Any, int]:
+    """The totals of a run of bulk_insert over the tables that are there, and the INSERTs the server saw."""
+    before = int(server.status()["Com_insert"])
+    result, _ = engine(
+        "run",
+        server,
+        workload={"name": "bulk_insert"},
+        load={"connections": connections},
+        phases={"measure_us": round(seconds * 1e6)},
+    )
+    assert result.done, result.failure()
+    assert result.end is not None
+    return result.end["phases"]["measure"], int(server.status()["Com_insert"]) - before
+
+
+def test_bulk_insert_stores_every_row_once_and_goes_on_after_them(mariadb: LocalServer) -> None:
+    engine("cleanup", mariadb)
+    bulk = {"workload": {"name": "bulk_insert"}, "load": {"connections": 3}}
+    result, _ = engine("prepare", mariadb, **bulk)
+    assert result.done, result.failure()
+    tables = " UNION ALL ".join(f"SELECT * FROM dbdyno.sbtest{table}" for table in (1, 2, 3))
+    stored = 0
+    try:
+        for _ in range(2):
+            totals, inserts = bulk_insert(mariadb, 3, 0.5)
+            ((rows, wrong),) = mariadb.query(f"SELECT COUNT(*), SUM(id != k) FROM ({tables}) AS all_rows")
+            assert wrong == 0
+            # Every row was an event; at most one of each connection ended after the measurement.
+            assert totals["events"] <= rows - stored <= totals["events"] + 3
+            assert totals["off_contract"] == 0
+            assert totals["writes"] <= inserts <= totals["writes"] + 6
+            stored = rows
+        for table in (1, 2, 3):
+            ((rows, last),) = mariadb.query(f"SELECT COUNT(*), MAX(id) FROM dbdyno.sbtest{table}")
+            assert rows == last > 0
+    finally:
+        engine("cleanup", mariadb, **bulk)
+
+
+def test_bulk_insert_sends_as_many_statements_as_sysbench(mariadb: LocalServer, tmp_path: Path) -> None:
+    engine("cleanup", mariadb)
+    bulk = {"workload": {"name": "bulk_insert"}, "load": {"connections": 1}}
+    engine("prepare", mariadb, **bulk)
+    _, ours = bulk_insert(mariadb, 1, 1.0)
+    ((rows,),) = mariadb.query("SELECT COUNT(*) FROM dbdyno.sbtest1")
+    engine("cleanup", mariadb, **bulk)
+    address = mariadb.address()
+    config = tmp_path / "sysbench.cfg"
+    config.write_text(f"mysql-password={address.password}\n")
+    command = [
+        "sysbench",
+        f"--config-file={config}",
+        "--db-driver=mysql",
+        f"--mysql-host={address.host}",
+        f"--mysql-port={address.port}",
+        f"--mysql-user={address.user}",
+        f"--mysql-db={address.database}",
+        f"--events={rows}",
+        "--time=0",
+        "bulk_insert",
+    ]
+    before = int(mariadb.status()["Com_insert"])
+    said = ""
+    for step in ("prepare", "run", "cleanup"):
+        said += subprocess.run([*command, step], check=True, capture_output=True, text=True).stdout
+    theirs = int(mariadb.status()["Com_insert"]) - before
+    counted = re.search(r"transactions:\s+(\d+)", said)
+    assert counted is not None
+    assert int(counted[1]) == rows
+    assert abs(ours - theirs) <= 1 + theirs // 100, (ours, theirs, rows)

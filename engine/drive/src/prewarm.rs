@@ -40,7 +40,7 @@ pub(crate) fn prewarm<C: Connector>(
 async fn scan<C: Connector>(plan: &Plan, connector: &C, mut write: impl FnMut(Record)) -> Result<(), Ended> {
     let ended = |(reason, failure)| Ended { reason, failure: Some(failure) };
     let began = Instant::now();
-    let schema = Schema::new(&plan.workload.options, plan.seed);
+    let schema = Schema::of(plan);
     let mut connection = connector.connect(0).await.map_err(|error| ended(failure::connecting(&error)))?;
     for table in 1..=schema.tables() {
         for sql in schema.scans(table) {

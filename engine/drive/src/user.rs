@@ -41,6 +41,9 @@ pub(crate) struct User<C: Connector> {
     pub(crate) rng: Rng,
 }
 
+/// Events after which a user that waits for nobody lets the others of its thread go on: some 50 us.
+const EVENTS_ALONE: u32 = 256;
+
 /// Why a user stops.
 enum Halt {
     /// The run is over, and this user is without a connection.
@@ -54,6 +57,11 @@ impl<C: Connector> User<C> {
         let every = self.script.plan.load.reconnect_every;
         let mut played = 0;
         let mut free_since = None;
+        if let Err((reason, failure)) = self.follow_rows().await {
+            self.desk.fail((reason, failure));
+            return;
+        }
+        let mut alone = 0u32;
         while let Some(due) = self.desk.next_due(self.seat, free_since).await {
             let worn = every != 0 && played == every;
             match self.play_event(due, worn).await {
@@ -65,8 +73,34 @@ impl<C: Connector> User<C> {
                 }
             }
             played = if worn { 1 } else { played + 1 };
+            if self.event.collects() {
+                // An event that only collects a row waits for nobody, and the others want their turn.
+                alone += 1;
+                if alone.is_multiple_of(EVENTS_ALONE) {
+                    tokio::task::yield_now().await;
+                }
+            }
         }
+        self.send_rest().await;
         self.session.connection.close().await;
+    }
+
+    /// Lets collected rows follow those that an earlier run has left.
+    async fn follow_rows(&mut self) -> Result<(), (EndReason, Failure)> {
+        let Some(sql) = self.event.last_row_sql() else { return Ok(()) };
+        let rows = self.session.connection.rows(&sql).await;
+        let rows = rows.map_err(|error| failure::working(&error, &sql))?;
+        let last = rows.into_iter().flatten().flatten().next().and_then(|text| text.parse().ok());
+        self.event.follow(last.unwrap_or(0));
+        Ok(())
+    }
+
+    /// Sends the rows that are collected and not sent; the run is over, so they are not counted.
+    async fn send_rest(&mut self) {
+        let Some(call) = self.event.rest() else { return };
+        if let Err(error) = send(&mut self.session, call).await {
+            self.desk.fail(failure::working(&error, &self.last_sql()));
+        }
     }
 
     /// Plays one event to its end, starting it anew after errors that are to be retried; on a new session where

@@ -26,6 +26,8 @@ pub enum Value {
     Int(i64),
     /// A string.
     Text(Vec<u8>),
+    /// A piece of the statement itself, put in as it is. For statements that travel as text.
+    Verbatim(Vec<u8>),
 }
 
 /// What a statement did.

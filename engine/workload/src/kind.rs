@@ -31,6 +31,8 @@ pub enum Kind {
     RandomPoints,
     /// The count over some ranges of k.
     RandomRanges,
+    /// Many rows by one statement, into the connection's own table; always sent as text.
+    BulkInsert,
     /// Ends the transaction.
     Commit,
 }
@@ -63,6 +65,7 @@ impl Kind {
             Kind::NewRow => "new_row",
             Kind::RandomPoints => "random_points",
             Kind::RandomRanges => "random_ranges",
+            Kind::BulkInsert => "bulk_insert",
             Kind::Commit => "commit",
         }
     }
@@ -70,7 +73,8 @@ impl Kind {
     /// Which tables it names.
     pub fn tables(self) -> Tables {
         match self {
-            Kind::Begin | Kind::Commit => Tables::None,
+            // The table of a bulk insert is one of its parameters.
+            Kind::Begin | Kind::Commit | Kind::BulkInsert => Tables::None,
             Kind::RandomPoints | Kind::RandomRanges => Tables::First,
             _ => Tables::Any,
         }
@@ -100,6 +104,7 @@ impl Kind {
                 let ranges = repeated("k BETWEEN ? AND ?", " OR ", options.number_of_ranges);
                 format!("SELECT count(k) FROM sbtest{table} WHERE {ranges}")
             }
+            Kind::BulkInsert => "INSERT INTO ? (id, k) VALUES ?".into(),
             Kind::Commit => "COMMIT".into(),
         }
     }

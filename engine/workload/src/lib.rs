@@ -6,12 +6,16 @@
 //! # Layout
 //! - [`kind`]: the statement kinds and their SQL.
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
+//! - [`shares`]: how often each kind stands in a transaction.
+//! - `bulk`: the rows that bulk_insert collects.
 //! - [`schema`]: the tables; [`rows`]: their content as text.
 
+mod bulk;
 pub mod kind;
 pub mod oltp;
 pub mod rows;
 pub mod schema;
+pub mod shares;
 
 pub use kind::Kind;
 pub use oltp::{Call, Event, Oltp, Seat};

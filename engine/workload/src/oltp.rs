@@ -4,22 +4,15 @@
 //! is inserted again. The contract is ours, and exact: a range that begins near the end of the table promises
 //! only the rows that are there.
 
-use dbdyno_door::plan::{OltpOptions, StatementMode, Workload, WorkloadName};
+use dbdyno_door::plan::{StatementMode, Workload, WorkloadName};
 use dbdyno_door::record::StatementKind;
 use dbdyno_draw::key::Keys;
 use dbdyno_draw::{Rng, text};
 use dbdyno_wire::Value;
 
+use crate::bulk::Bulk;
 use crate::kind::{Kind, Tables};
-
-/// Times a kind stands in a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// The kind.
-    pub kind: Kind,
-    /// How often; never 0.
-    pub per_event: u32,
-}
+use crate::shares::{Share, shares};
 
 /// A workload of the OLTP family.
 #[derive(Clone, Debug)]
@@ -78,6 +71,8 @@ pub struct Event {
     seat: Seat,
     rng: Rng,
     call: Call,
+    /// Rows that wait to be sent, where the workload collects them.
+    bulk: Option<Bulk>,
 }
 
 impl Oltp {
@@ -159,6 +154,8 @@ impl Oltp {
             seat,
             rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), seat.index]),
             call: Call::default(),
+            bulk: (self.workload.name == WorkloadName::BulkInsert)
+                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1))),
         }
     }
 
@@ -168,7 +165,8 @@ impl Oltp {
     }
 
     fn prepares(&self, share: &Share) -> bool {
-        self.workload.statements == StatementMode::Prepared && share.kind != Kind::NewRow
+        self.workload.statements == StatementMode::Prepared
+            && ![Kind::NewRow, Kind::BulkInsert].contains(&share.kind)
     }
 
     #[inline]
@@ -180,41 +178,6 @@ impl Oltp {
 
 /// Ids below 0 in a signed 32-bit column.
 const NEW_ROWS: u64 = 1 << 31;
-
-fn shares(name: WorkloadName, options: &OltpOptions) -> Vec<Share> {
-    use WorkloadName::{
-        OltpDelete, OltpInsert, OltpPointSelect, OltpReadOnly, OltpReadWrite, OltpUpdateIndex,
-        OltpUpdateNonIndex, OltpWriteOnly, SelectRandomPoints, SelectRandomRanges,
-    };
-    let among = |names: &[WorkloadName], times: u32| if names.contains(&name) { times } else { 0 };
-    let read = [OltpReadOnly, OltpReadWrite].as_slice();
-    let write = [OltpWriteOnly, OltpReadWrite].as_slice();
-    let transaction = among(&[OltpReadOnly, OltpReadWrite, OltpWriteOnly], u32::from(!options.skip_trx));
-    let range = |times| if options.range_selects { among(read, times) } else { 0 };
-    [
-        (Kind::Begin, transaction),
-        (Kind::Point, among(&[OltpPointSelect], 1) + among(read, options.point_selects)),
-        (Kind::SimpleRange, range(options.simple_ranges)),
-        (Kind::SumRange, range(options.sum_ranges)),
-        (Kind::OrderRange, range(options.order_ranges)),
-        (Kind::DistinctRange, range(options.distinct_ranges)),
-        (Kind::IndexUpdate, among(&[OltpUpdateIndex, OltpReadWrite, OltpWriteOnly], options.index_updates)),
-        (
-            Kind::NonIndexUpdate,
-            among(&[OltpUpdateNonIndex, OltpReadWrite, OltpWriteOnly], options.non_index_updates),
-        ),
-        (Kind::Delete, among(&[OltpDelete], 1) + among(write, options.delete_inserts)),
-        (Kind::Insert, among(write, options.delete_inserts)),
-        (Kind::NewRow, among(&[OltpInsert], 1)),
-        (Kind::RandomPoints, among(&[SelectRandomPoints], 1)),
-        (Kind::RandomRanges, among(&[SelectRandomRanges], 1)),
-        (Kind::Commit, transaction),
-    ]
-    .into_iter()
-    .filter(|&(_, per_event)| per_event > 0)
-    .map(|(kind, per_event)| Share { kind, per_event })
-    .collect()
-}
 
 impl Event {
     /// Forgets what was sent, so that the next call is the first of a new transaction.
@@ -230,8 +193,7 @@ impl Event {
     /// The next statement, or `None` at the end of the transaction; after that a new one begins.
     pub fn next(&mut self, oltp: &Oltp) -> Option<&Call> {
         let Some(&(position, draw_table)) = oltp.steps.get(self.step) else {
-            self.step = 0;
-            return None;
+            return self.end_or_bulk();
         };
         self.step += 1;
         if draw_table {
@@ -245,11 +207,51 @@ impl Event {
         Some(&self.call)
     }
 
+    /// The end of a transaction; where rows are collected, the statement that the event's row made due.
+    fn end_or_bulk(&mut self) -> Option<&Call> {
+        let step = std::mem::take(&mut self.step);
+        let bulk = self.bulk.as_mut()?;
+        let values = &mut self.call.values;
+        if step > 0 || values.is_empty() {
+            bulk.begin(values); // All were stored.
+        }
+        if step > 0 || !bulk.add(values) {
+            return None;
+        }
+        self.step = 1;
+        self.rest()
+    }
+
+    /// The statement for the rows that no event has sent.
+    pub fn rest(&mut self) -> Option<&Call> {
+        let rows = self.bulk.as_ref().map_or(0, |bulk| bulk.rows);
+        self.call.rows_expected = Some(rows);
+        (rows > 0).then_some(&self.call)
+    }
+
+    /// Whether events collect rows that few of them send.
+    #[inline]
+    pub fn collects(&self) -> bool {
+        self.bulk.is_some()
+    }
+
+    /// Asks which row of the user's own table is the last, where new ones are to follow it.
+    pub fn last_row_sql(&self) -> Option<String> {
+        self.bulk.as_ref().map(Bulk::last_row_sql)
+    }
+
+    /// Lets new rows follow row number `last`.
+    pub fn follow(&mut self, last: u64) {
+        if let Some(bulk) = &mut self.bulk {
+            bulk.follow(last);
+        }
+    }
+
     /// Puts the parameters into `call` and returns the number of rows promised.
     fn fill(&mut self, kind: Kind, workload: &Workload) -> Option<u64> {
         let options = &workload.options;
         match kind {
-            Kind::Begin | Kind::Commit => return Some(0),
+            Kind::Begin | Kind::Commit | Kind::BulkInsert => return Some(0),
             Kind::Point | Kind::IndexUpdate => self.push_key(),
             Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => {
                 let low = self.keys.draw(&mut self.rng);
@@ -324,6 +326,8 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_door::plan::OltpOptions;
+
     use super::*;
 
     const SEAT: Seat = Seat { index: 0, count: 1 };

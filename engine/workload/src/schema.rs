@@ -3,7 +3,7 @@
 //! The schema is sysbench's. What dbdyno made carries a mark in the table's comment: while it is being loaded
 //! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped.
 
-use dbdyno_door::plan::OltpOptions;
+use dbdyno_door::plan::{OltpOptions, Plan, WorkloadName};
 
 use crate::rows::Rows;
 
@@ -17,12 +17,27 @@ pub const LOADING: &str = "dbdyno loading";
 pub struct Schema {
     options: OltpOptions,
     seed: u64,
+    /// Tables of bulk_insert: empty, with id and k alone, one for each connection.
+    bulk: bool,
 }
 
 impl Schema {
     /// The tables that `options` describe, with rows from `seed`.
     pub fn new(options: &OltpOptions, seed: u64) -> Self {
-        Self { options: options.clone(), seed }
+        Self { options: options.clone(), seed, bulk: false }
+    }
+
+    /// The tables of a plan.
+    pub fn of(plan: &Plan) -> Self {
+        let mut schema = Self::new(&plan.workload.options, plan.seed);
+        if plan.workload.name == WorkloadName::BulkInsert {
+            schema.bulk = true;
+            schema.options.tables = plan.load.connections;
+            schema.options.table_size = 0;
+            schema.options.secondary = false;
+            schema.options.create_secondary = false;
+        }
+        schema
     }
 
     /// Number of tables.
@@ -50,6 +65,9 @@ impl Schema {
             mysql_storage_engine: engine,
             ..
         } = &self.options;
+        if self.bulk {
+            return format!("{MARK} v1 bulk_insert engine={engine}");
+        }
         format!(
             "{MARK} v1 seed={} rows={table_size} auto_inc={auto_inc} secondary={secondary} k_index={create_secondary} engine={engine}",
             self.seed
@@ -58,6 +76,14 @@ impl Schema {
 
     /// CREATE TABLE, marked as being loaded.
     pub fn create(&self, table: u32) -> String {
+        if self.bulk {
+            return format!(
+                "CREATE TABLE {}(id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)) \
+                 ENGINE = {} COMMENT = '{LOADING}'",
+                self.name(table),
+                self.options.mysql_storage_engine
+            );
+        }
         // k is drawn from 1 to the number of rows, so it needs the same width as the id.
         let integer = if self.options.table_size > i32::MAX as u64 { "BIGINT" } else { "INTEGER" };
         let auto_inc = if self.options.auto_inc { " AUTO_INCREMENT" } else { "" };
@@ -99,7 +125,8 @@ impl Schema {
     /// Statements that read a table and its indexes from end to end; see `drive`'s prewarm.
     pub fn scans(&self, table: u32) -> Vec<String> {
         let name = self.name(table);
-        let mut scans = vec![format!("SELECT SUM(LENGTH(pad)) FROM {name}")];
+        let column = if self.bulk { "k" } else { "LENGTH(pad)" };
+        let mut scans = vec![format!("SELECT SUM({column}) FROM {name}")];
         if self.options.secondary {
             scans.push(format!("SELECT SUM(id) FROM {name} FORCE INDEX (xid)"));
         }
@@ -135,6 +162,19 @@ impl Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bulk_insert_has_an_empty_table_for_each_connection() {
+        let plan = serde_json::json!({
+            "schema": 1, "target": {"protocol": "null"}, "workload": {"name": "bulk_insert"},
+            "load": {"connections": 7}, "phases": {"measure_us": 1_000_000}, "seed": 1
+        });
+        let schema = Schema::of(&serde_json::from_value(plan).unwrap());
+        assert_eq!((schema.tables(), schema.rows(), schema.has_index()), (7, 0, false));
+        assert!(schema.create(7).starts_with("CREATE TABLE sbtest7(id INTEGER NOT NULL, k INTEGER"));
+        assert_eq!(schema.create_index(7), None);
+        assert_eq!(schema.mark(), "dbdyno v1 bulk_insert engine=innodb");
+    }
 
     #[test]
     fn ids_get_wider_when_rows_need_it() {

@@ -58,6 +58,8 @@ def differences(
         yield _many("have another shape than specified", faults, database, subject)
         # Rows of a foreign table mean nothing, and counting them may take an hour.
         return
+    if spec.bulk:
+        return  # As many rows as there were events, by what the workload is.
     extents = {name: extent(query, database, name, shape) for name, shape in found.items()}
     yield from _rows(extents, spec, tolerance, database, subject)
 

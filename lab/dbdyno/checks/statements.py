@@ -18,6 +18,7 @@ _SINGLE = {
     "oltp_update_non_index": (1, True),
     "oltp_delete": (1, True),
     "oltp_insert": (0, True),  # Always sent as text.
+    "bulk_insert": (0, False),  # As well.
     "select_random_points": (1, False),
     "select_random_ranges": (1, False),
 }

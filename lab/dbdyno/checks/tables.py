@@ -26,8 +26,11 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 
 _AUTO_INCREMENT = re.compile(r"\bAUTO_INCREMENT=(\d+)")
 
+# Beyond the last id of a signed 32-bit column, id and k are BIGINT.
+_INT_MAX = 2**31 - 1
+
 # name -> (type, length of a CHAR); every column is NOT NULL.
-_COLUMNS = {"id": ("int", None), "k": ("int", None), "c": ("char", 120), "pad": ("char", 60)}
+Columns = dict[str, tuple[str, int | None]]
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,17 @@ class DataSpec:
     secondary: bool
     create_secondary: bool
     engine: str
+    # Tables of bulk_insert: id and k alone, empty when they are made, and then with as many rows as there were
+    # events.
+    bulk: bool = False
 
     @classmethod
     def of(cls, workload: Workload) -> DataSpec:
         """The data a workload runs over."""
+        if workload.fills_own_tables:
+            return cls(
+                workload.tables, 0, False, False, False, workload.mysql_storage_engine.lower(), bulk=True
+            )
         return cls(
             tables=workload.tables,
             table_size=workload.table_size,
@@ -52,6 +62,12 @@ class DataSpec:
             create_secondary=workload.create_secondary,
             engine=workload.mysql_storage_engine.lower(),
         )
+
+    def columns(self) -> Columns:
+        """The columns of each table, in order."""
+        integer = "bigint" if self.table_size > _INT_MAX else "int"
+        numbers: Columns = {"id": (integer, None), "k": (integer, None)}
+        return numbers if self.bulk else {**numbers, "c": ("char", 120), "pad": ("char", 60)}
 
     def names(self) -> list[str]:
         """The tables' names, in order."""
@@ -122,9 +138,10 @@ def shape_faults(shape: Shape, spec: DataSpec) -> Iterator[str]:
     """What keeps one table from being the one the specification names, each as a few words."""
     if shape.engine != spec.engine:
         yield f"storage engine is {shape.engine}, not {spec.engine}"
-    if list(shape.columns) != list(_COLUMNS):
-        yield f"columns are {', '.join(shape.columns) or 'none'}, not {', '.join(_COLUMNS)}"
-    for name, (kind, length) in _COLUMNS.items():
+    wanted = spec.columns()
+    if list(shape.columns) != list(wanted):
+        yield f"columns are {', '.join(shape.columns) or 'none'}, not {', '.join(wanted)}"
+    for name, (kind, length) in wanted.items():
         if name not in shape.columns:
             continue
         has_kind, has_length, nullable, increments = shape.columns[name]

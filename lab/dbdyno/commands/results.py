@@ -58,8 +58,7 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any], report: Path
 
 
 def _workload(workload: Workload) -> str:
-    tables = "1 table" if workload.tables == 1 else f"{workload.tables} tables"
-    return f"{workload.name}, {tables} of {workload.table_size:,} rows"
+    return f"{workload.name}, {workload.data_text()}"
 
 
 def _server(server: ServerSpec) -> str:

@@ -24,6 +24,7 @@ WorkloadName = Literal[
     "oltp_insert",
     "select_random_points",
     "select_random_ranges",
+    "bulk_insert",
 ]
 State = Literal["preserve", "restart", "reset", "restore"]
 
@@ -132,7 +133,19 @@ class Workload(Model):
     @property
     def changes_row_count(self) -> bool:
         """Whether the tables hold other rows after a run than before it, by what the workload is."""
-        return self.name in ("oltp_delete", "oltp_insert")
+        return self.name in ("oltp_delete", "oltp_insert", "bulk_insert")
+
+    @property
+    def fills_own_tables(self) -> bool:
+        """Whether every connection inserts into a table of its own, which is empty at first."""
+        return self.name == "bulk_insert"
+
+    def data_text(self) -> str:
+        """Its data in a few words."""
+        tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
+        return (
+            f"{tables}, empty at first" if self.fills_own_tables else f"{tables} of {self.table_size:,} rows"
+        )
 
     def plan(self) -> dict[str, Any]:
         """The `workload` of an engine plan."""
@@ -370,6 +383,18 @@ class Experiment(Model):
     variants: tuple[Variant, ...] = Field(min_length=1)
     # Check code -> the reason why its stop may pass.
     override: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _a_table_per_connection(self) -> Experiment:
+        """bulk_insert has a table for each connection of the largest point, whatever is written."""
+        own = {"tables": max(self.load.connections), "table_size": 1}
+        workloads = tuple(
+            workload.model_copy(update=own) if workload.fills_own_tables else workload
+            for workload in self.workloads
+        )
+        if workloads != self.workloads:
+            object.__setattr__(self, "workloads", workloads)
+        return self
 
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""

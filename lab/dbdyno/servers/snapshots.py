@@ -126,7 +126,8 @@ class Snapshots:
             "product": product.name,
             "version": product.version(product.binaries(variant.server.basedir)),
             "options": dict(sorted(wanted.init_options().items())),
-            "data": {name: options[name] for name in DATA_OPTIONS},
+            "data": {name: options[name] for name in DATA_OPTIONS}
+            | ({"empty": True} if workload.fills_own_tables else {}),
             "seed": experiment.design.seed,
         }
 

@@ -94,6 +94,9 @@ pub enum WorkloadName {
     SelectRandomPoints,
     /// One count of some short ranges of k, over the first table.
     SelectRandomRanges,
+    /// One row appended to a buffer, which is inserted when half a MiB is full. Every connection has a table of its
+    /// own, sbtest1 and on, with id and k alone, empty after `prepare`; the options of tables and rows mean nothing.
+    BulkInsert,
 }
 
 /// Options of the OLTP family with sysbench's names and defaults.

@@ -86,7 +86,7 @@ fn with_runtime(
         Target::Null { .. } => Ok(()), // Nobody's tables are always ready.
         target => {
             let job = Job {
-                schema: Rc::new(Schema::new(&plan.workload.options, plan.seed)),
+                schema: Rc::new(Schema::of(plan)),
                 connector: mysql_connector(target, secrets),
                 streams: plan.loading.streams,
                 method: plan.loading.method,

@@ -61,6 +61,7 @@ pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
 
 fn literal(out: &mut Vec<u8>, value: &Value) {
     match value {
+        Value::Verbatim(text) => out.extend_from_slice(text),
         Value::Int(number) => {
             let _ = write!(out, "{number}"); // Writing to a Vec cannot fail.
         }
@@ -102,7 +103,7 @@ pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_type
             for value in values {
                 let code = match value {
                     Value::Int(_) => TYPE_LONGLONG,
-                    Value::Text(_) => TYPE_VAR_STRING,
+                    Value::Text(_) | Value::Verbatim(_) => TYPE_VAR_STRING,
                 };
                 out.extend_from_slice(&[code, 0]);
             }
@@ -110,7 +111,7 @@ pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_type
         for value in values {
             match value {
                 Value::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
-                Value::Text(text) => {
+                Value::Text(text) | Value::Verbatim(text) => {
                     length(out, text.len() as u64);
                     out.extend_from_slice(text);
                 }
