@@ -43,8 +43,7 @@ class DataSpec:
     secondary: bool
     create_secondary: bool
     engine: str
-    # Tables of bulk_insert: id and k alone, empty when they are made, and then with as many rows as there were
-    # events.
+    # Tables of bulk_insert: id and k alone, empty at first, later with as many rows as there were events.
     bulk: bool = False
 
     @classmethod
