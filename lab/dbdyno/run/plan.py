@@ -31,8 +31,8 @@ def plan(
     """A plan valid against schema/plan.schema.json.
 
     `target` is `Address.target()`. Without a point the plan is one for `prepare` or `cleanup`, which read
-    tables, rows and seed, and of the load the most connections; with one it is for `run`, and the engine waits
-    for the command to start.
+    tables, rows and seed, and of the load the most connections; with one it is for `run`, and the engine
+    waits for the command to start.
     """
     load = experiment.load
     chosen = point or max(load.points(), key=lambda one: one.connections)
