@@ -297,10 +297,16 @@ def test_a_wrong_password_is_one_clear_sentence(server: Server) -> None:
     assert "canary" not in result.words
 
 
-def test_a_server_that_dies_ends_the_run(server: Server) -> None:
+def test_a_lost_connection_ends_a_run_that_is_to_stop(server: Server) -> None:
     killer = threading.Timer(0.7, _kill_sessions, [server])
     killer.start()
-    result, _ = engine("run", server, load={"connections": 4}, phases={"measure_us": 5_000_000})
+    result, _ = engine(
+        "run",
+        server,
+        load={"connections": 4},
+        phases={"measure_us": 5_000_000},
+        reconnect={"on_lost": "stop"},
+    )
     killer.join()
     assert result.exit_code == 4
     assert result.end is not None
