@@ -72,7 +72,8 @@ impl<C: Connector> Opener<C> {
             let error = WireError::Lost("no more connections are opened".into());
             return Err(Refusal { error, connection: None });
         };
-        self.open(number).await
+        // Boxed here, so that the thousands that wait for their turn are small.
+        Box::pin(self.open(number)).await
     }
 
     /// Opens connection `number` and prepares every statement on it.

@@ -57,7 +57,7 @@ impl<C: Connector> User<C> {
         let every = self.script.plan.load.reconnect_every;
         let mut played = 0;
         let mut free_since = None;
-        if let Err((reason, failure)) = self.follow_rows().await {
+        if let Err((reason, failure)) = Box::pin(self.follow_rows()).await {
             self.desk.fail((reason, failure));
             return;
         }
@@ -81,8 +81,8 @@ impl<C: Connector> User<C> {
                 }
             }
         }
-        self.send_rest().await;
-        self.session.connection.close().await;
+        Box::pin(self.send_rest()).await;
+        Box::pin(self.session.connection.close()).await;
     }
 
     /// Lets collected rows follow those that an earlier run has left.
@@ -107,14 +107,15 @@ impl<C: Connector> User<C> {
     /// the old one is `worn`.
     async fn play_event(&mut self, due: Nanos, worn: bool) -> Result<Nanos, Halt> {
         let start = self.desk.now();
-        let mut sent = if worn { self.renew().await? } else { start };
+        // What happens rarely waits in a box of its own, so that thousands of users at work stay small.
+        let mut sent = if worn { Box::pin(self.renew()).await? } else { start };
         loop {
             match self.attempt(sent).await {
                 Ok(end) => {
                     self.desk.event(self.seat, Event { due, start, end });
                     return Ok(end);
                 }
-                Err(error) => sent = self.recover(error).await?,
+                Err(error) => sent = Box::pin(self.recover(error)).await?,
             }
         }
     }
