@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -31,6 +33,8 @@ from tests.end_to_end.hostile_server import (
 
 from dbdyno.run.engine import find_engine
 from dbdyno.servers.local import LocalServer
+
+PROJECT = Path(__file__).parents[2]
 
 FULL_LOGIN, FAST_LOGIN = b"\x04", b"\x03"
 
@@ -122,6 +126,31 @@ def test_a_bad_key_gets_no_password(method: bytes, key: bytes) -> None:
 
     with hostile({"login": ask}) as server:
         assert attack(server).held().exit_code == 3
+
+
+@pytest.mark.parametrize("may", ["refused", "allowed"])
+def test_a_key_from_far_away_is_asked_for_only_where_that_is_allowed(may: str) -> None:
+    """Whoever answers with a key of their own reads the password: a key from the network must be allowed."""
+    command = ["unshare", "--map-root-user", "--net", sys.executable, "-m", "tests.end_to_end.far_away", may]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": f"{PROJECT / 'lab'}:{PROJECT}"},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["exit"] == 3
+    if may == "refused":
+        assert told["messages"] == [], "it asked"
+        assert "allow_public_key_retrieval" in told["words"]
+    else:
+        # The request for the key, and the password under it: 2048 bits, other ones each time.
+        assert told["messages"][0] == "02"
+        assert len(bytes.fromhex(told["messages"][1])) == 256
 
 
 def test_one_method_after_another_ends() -> None:

@@ -4,21 +4,23 @@
 //! server: greeting ─▶ client: [SSL request, TLS handshake] ─▶ response with the first proof
 //!   server: other method / more data ─▶ client: proof   … until OK or error ─▶ [compression begins]
 //! ```
-//! The messages are those of `mysql_common`. What may be told to whom is decided in [`auth`].
+//! What the client says is written by `mysql_common`; what the server says is read here, in [`greeting`] and below.
+//! What may be told to whom is decided in [`auth`].
 //!
 //! Source: "Connection Phase" in the MySQL internals manual, "Connection" in the MariaDB Knowledge Base.
 
 mod auth;
+mod greeting;
 
 use dbdyno_door::plan::Compression;
 use dbdyno_door::record::Session;
 use mysql_common::constants::CapabilityFlags;
-use mysql_common::io::ParseBuf;
-use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse, SslRequest};
-use mysql_common::proto::{MyDeserialize, MySerialize};
+use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
+use mysql_common::proto::MySerialize;
 
 pub use self::auth::PublicKey;
 use self::auth::{Channel, Proof};
+use self::greeting::Greeting;
 use super::fields::{server_error, words};
 use super::message::packet;
 use super::{Address, MysqlConnector, Trouble, lost};
@@ -63,13 +65,8 @@ pub(super) async fn log_in(
     if greeting.first() == Some(&0xff) {
         return Err(server_error(&greeting));
     }
-    if greeting.first() != Some(&10) {
-        let version = greeting.first().map_or_else(|| "nothing".into(), u8::to_string);
-        return Err(WireError::Protocol(format!("a greeting of protocol version {version}, and not 10")));
-    }
-    let greeting = HandshakePacket::deserialize((), &mut ParseBuf(&greeting))
-        .map_err(|error| WireError::Protocol(format!("not a MySQL greeting: {error}")))?;
-    let offered = greeting.capabilities();
+    let greeting = Greeting::read(&greeting)?;
+    let offered = greeting.capabilities;
     let wanted =
         if connector.local_data { WANTED.union(CapabilityFlags::CLIENT_LOCAL_FILES) } else { WANTED };
     let mut capabilities = (offered & wanted) | compression_flag(connector.compression, offered)?;
@@ -77,7 +74,7 @@ pub(super) async fn log_in(
     let tls = encryption(connector, address, offered)?;
     let mut session = Session {
         // MariaDB up to 10.11 puts "5.5.5-" in front, for replicas that read the first digit only.
-        server_version: words(greeting.server_version_ref()).trim_start_matches("5.5.5-").to_owned(),
+        server_version: words(greeting.version).trim_start_matches("5.5.5-").to_owned(),
         compression: compression_words(connector.compression),
         ..Session::default()
     };
@@ -96,8 +93,7 @@ pub(super) async fn log_in(
         key: connector.server_public_key.as_ref(),
         may_ask_key: is_local || connector.allow_public_key_retrieval,
     };
-    let plugin = greeting.auth_plugin_name_ref().unwrap_or_default();
-    let mut proof = Proof::of_greeting(plugin, greeting.nonce());
+    let mut proof = Proof::of_greeting(greeting.plugin, greeting.challenge);
     line.respond(connector, &mut proof, &channel, capabilities).await?;
     let authentication = line.follow(proof, &channel).await?;
     session.authentication = Some(authentication.to_owned());
