@@ -182,11 +182,8 @@ impl Skim {
             self.header_length = 0;
             return self.packet(piece);
         }
-        let room = if self.rows.is_some() { KEPT_ROWS_MAX - self.rows_bytes } else { KEEP_MAX };
-        let count = piece.len().min(room.saturating_sub(self.kept.len()));
-        // Of a row only the first byte is looked at.
-        let count =
-            if self.keeps_whole() { count } else { count.min(1usize.saturating_sub(self.kept.len())) };
+        let first = self.kept.first().or(piece.first()).copied();
+        let count = piece.len().min(self.room(first).saturating_sub(self.kept.len()));
         self.kept.extend_from_slice(&piece[..count]);
         if !complete {
             return Ok(false);
@@ -199,12 +196,15 @@ impl Skim {
         done
     }
 
-    /// Whether the bytes of the current packet matter beyond the first.
-    fn keeps_whole(&self) -> bool {
+    /// How many bytes of the current packet, which begins with `first`, matter. The first one always does: it tells
+    /// what the packet is.
+    fn room(&self, first: Option<u8>) -> usize {
         match self.state {
-            State::Head => true,
-            State::Rows => self.rows.is_some() || self.length < KEEP_MAX,
-            State::Definitions { .. } | State::PreparedRest { .. } => false,
+            State::Rows if self.rows.is_some() => (KEPT_ROWS_MAX - self.rows_bytes).max(1),
+            // An error or the end of the rows, and not a row.
+            State::Rows if matches!(first, Some(0xfe | 0xff)) => KEEP_MAX,
+            State::Head => KEEP_MAX,
+            State::Rows | State::Definitions { .. } | State::PreparedRest { .. } => 1,
         }
     }
 
