@@ -187,7 +187,14 @@ mod tests {
 
     #[tokio::test]
     async fn the_delay_is_how_long_a_reply_lay_there() {
-        let seen = seen_after(Duration::from_millis(30)).await;
+        // The kernel begins to stamp packets a moment after the first socket asks for it.
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            seen = seen_after(Duration::from_millis(30)).await;
+            if seen.len() == 2 {
+                break;
+            }
+        }
         // The machine may be late, and never early.
         assert_eq!(seen.len(), 2, "one read in {EVERY} is timed");
         assert!(seen.iter().all(|delay_ns| (29_000_000..5_000_000_000).contains(delay_ns)), "{seen:?}");
