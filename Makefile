@@ -18,7 +18,7 @@ ENGINE := $(BIN)/dbdyno-engine
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-bench mysql mariadb-plugins fuzz packages-fuzz FORCE
+.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,10 +39,10 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit
 
-test: check packages-servers mysql mariadb-plugins ## check, then the end-to-end tests on real servers
+test: check packages-servers packages-peers mysql mariadb-plugins ## check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end
 
-bench: build packages-servers packages-bench ## dbdyno against its peers, side by side
+bench: build packages-servers packages-peers ## dbdyno against its peers, side by side
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop
 	$(BIN)/python benchmarks/engine/ceiling.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine --output benchmarks/results.md
@@ -98,5 +98,5 @@ packages-fuzz:
 mariadb-plugins: packages-servers
 	@scripts/mariadb-plugins .servers/mariadb-plugins
 
-packages-bench:
-	@scripts/debian-packages bench
+packages-peers:
+	@scripts/debian-packages peers

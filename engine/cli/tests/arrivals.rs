@@ -4,12 +4,15 @@
 
 #![allow(clippy::disallowed_methods)] // A test starts processes and opens sockets.
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
+use common::spawn;
 use serde_json::json;
 
 const RATE: f64 = 20_000.0;
@@ -66,13 +69,7 @@ fn arrivals() -> Vec<Instant> {
         "phases": {"measure_us": 1_000_000},
         "seed": 3,
     });
-    let mut child = Command::new(env!("CARGO_BIN_EXE_dbdyno-engine"))
-        .arg("run")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(format!("{plan}\n").as_bytes()).unwrap();
+    let mut child = spawn("run", &format!("{plan}\n"), Stdio::null(), Stdio::inherit());
     assert!(child.wait().unwrap().success());
     let mut arrivals: Vec<_> = log.iter().collect();
     arrivals.sort_unstable();

@@ -2,9 +2,11 @@
 
 #![allow(clippy::disallowed_methods)] // A test starts processes.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+mod common;
 
+use std::process::{Output, Stdio};
+
+use common::spawn;
 use dbdyno_door::Record;
 use dbdyno_door::record::{EndReason, PhaseName};
 use dbdyno_gauge::closed::add_counts;
@@ -30,15 +32,7 @@ fn with(key: &str, value: serde_json::Value) -> serde_json::Value {
 }
 
 fn engine(command: &str, input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_dbdyno-engine"))
-        .arg(command)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    spawn(command, input, Stdio::piped(), Stdio::piped()).wait_with_output().unwrap()
 }
 
 fn records(output: &Output) -> Vec<Record> {
@@ -207,13 +201,7 @@ fn the_end_of_input_stops_a_run_on_command() {
 fn sigint_ends_a_run_with_its_report() {
     let mut plan = plan();
     plan["phases"] = json!({"measure_us": 60_000_000});
-    let mut child = Command::new(env!("CARGO_BIN_EXE_dbdyno-engine"))
-        .arg("run")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(format!("{plan}\n").as_bytes()).unwrap();
+    let child = spawn("run", &format!("{plan}\n"), Stdio::piped(), Stdio::inherit());
     std::thread::sleep(std::time::Duration::from_millis(500));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();

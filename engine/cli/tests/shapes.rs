@@ -2,9 +2,11 @@
 
 #![allow(clippy::disallowed_methods)] // A test starts processes.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+mod common;
 
+use std::process::Stdio;
+
+use common::spawn;
 use dbdyno_door::Record;
 use dbdyno_door::record::{Interval, PhaseName, PhaseTotals};
 use serde_json::{Value, json};
@@ -21,13 +23,7 @@ fn run(load: Value, answer_us: u64, workers: u32) -> (PhaseTotals, Vec<Interval>
         "client": {"workers": workers},
         "seed": 1,
     });
-    let mut child = Command::new(env!("CARGO_BIN_EXE_dbdyno-engine"))
-        .arg("run")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(format!("{plan}\n").as_bytes()).unwrap();
+    let child = spawn("run", &format!("{plan}\n"), Stdio::piped(), Stdio::inherit());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8(output.stdout).unwrap();
