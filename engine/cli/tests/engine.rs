@@ -136,7 +136,9 @@ fn an_open_loop_above_capacity_counts_what_is_left() {
     assert!(totals.accounting.unfinished > 2000, "{:?}", totals.accounting);
     // Latency counts from the due time: the last events have waited for most of the run.
     assert!(totals.latency_max_us.unwrap() > 300_000.0, "{:?}", totals.latency_max_us);
-    assert!(totals.counts.late > 50, "{}", totals.counts.late);
+    // With the warm-up's backlog before them all of them start late, but for those that were under way.
+    let counts = &totals.counts;
+    assert!(counts.events > 2 && counts.late + 2 >= counts.events, "{} of {}", counts.late, counts.events);
 }
 
 #[test]
