@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CRATES = sorted(path.parent.name for path in ROOT.glob("engine/*/Cargo.toml"))
 
-# door <- draw <- pace <- gauge and draw <- wire <- workload; all of them <- drive <- cli.
+# door <- draw <- pace <- gauge and draw <- wire <- workload <- script; all of them <- drive <- cli.
 ALLOWED = {
     "door": set(),
     "draw": {"door"},
@@ -22,8 +22,9 @@ ALLOWED = {
     "wire": {"door", "draw"},
     "gauge": {"door", "draw", "pace"},
     "workload": {"door", "draw", "pace", "gauge", "wire"},
-    "drive": {"door", "draw", "pace", "gauge", "wire", "workload"},
-    "cli": {"door", "draw", "pace", "gauge", "wire", "workload", "drive"},
+    "script": {"door", "draw", "wire", "workload"},
+    "drive": {"door", "draw", "pace", "gauge", "wire", "workload", "script"},
+    "cli": {"door", "draw", "pace", "gauge", "wire", "workload", "script", "drive"},
 }
 
 # Crates that know the clock, sockets or the kernel's ways; the others are arithmetic.
@@ -31,6 +32,7 @@ MAY_DEPEND_ON = {
     "tokio": {"wire", "drive"},
     "libc": {"drive", "cli", "wire"},
     "clap": {"cli"},
+    "mlua": {"script", "drive"},
     "signal-hook": {"cli"},
 }
 

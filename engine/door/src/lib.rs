@@ -8,8 +8,10 @@
 //! - [`plan`]: what the engine is asked to do.
 //! - [`record`]: what it answers.
 //! - [`histogram`]: the bucket rule of the sparse histograms in the records.
+//! - [`option`]: options that a script or a built-in test declares, and what they were set to.
 
 pub mod histogram;
+pub mod option;
 pub mod plan;
 pub mod record;
 

@@ -1,0 +1,27 @@
+//! The `sysbench` table and its neighbours: one file per group, one line here.
+
+mod base;
+
+use std::rc::Rc;
+
+use mlua::Lua;
+
+use crate::Context;
+
+/// Makes everything that a script finds when its first line runs.
+pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+    let sysbench = lua.create_table()?;
+    lua.globals().set("sysbench", &sysbench)?;
+    sysbench.set("tid", context.tid)?;
+    sysbench.set("version", context.program.version.as_str())?;
+    sysbench.set("version_string", context.program.version_string.as_str())?;
+    sysbench.set("hooks", lua.create_table()?)?;
+    let error = lua.create_table()?;
+    error.set("NONE", 0)?;
+    error.set("RESTART_EVENT", 1)?;
+    sysbench.set("error", error)?;
+    base::install(lua, context)?;
+    crate::sql::install(lua, context)?;
+    // One line for each file of this folder:
+    Ok(())
+}

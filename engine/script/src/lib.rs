@@ -1,0 +1,36 @@
+//! What, in Lua: LuaJIT states with the interface that sysbench gives its scripts.
+//!
+//! ```text
+//!  drive ──resume──▶ Task (a coroutine of the script) ──▶ Step::Wants(Request) ──▶ drive answers, resumes
+//!                                                     ├─▶ Step::Done(Returned)
+//!                                                     └─▶ Step::Failed(ScriptError)
+//! ```
+//! Nothing here waits. A script's call into the server leaves its coroutine with a [`Request`]; whoever drives it
+//! has it done and resumes the coroutine by hand. Where a coroutine cannot be left (inside a callback of `string.gsub`,
+//! say) the request goes to [`World::at_once`], which has it done before it returns.
+//!
+//! # Layout
+//! - [`front`]: what a script needs from whoever runs it.
+//! - [`program`]: what is to run; plain data, shared by all states.
+//! - [`state`], [`task`]: one LuaJIT state, and its functions under way.
+//! - [`context`]: what the functions of one state share.
+//! - `raw`: functions that Lua calls without any wrapper in between; the only file that touches Lua's stack.
+//! - `api/`: the `sysbench` table and its neighbours, one file per group.
+//! - `sql/`: drivers, connections, statements, results.
+
+mod api;
+pub mod context;
+pub mod front;
+pub mod program;
+mod raw;
+pub mod sql;
+pub mod state;
+pub mod task;
+#[cfg(test)]
+mod testing;
+
+pub use context::{Context, Counter, World};
+pub use front::{Front, Level, Stat};
+pub use program::{Compat, Database, Jit, Program, RandomSettings, Source};
+pub use state::State;
+pub use task::{Returned, ScriptError, Step, Task};

@@ -1,0 +1,324 @@
+//! Functions that Lua calls without any wrapper in between.
+//!
+//! mlua wraps every call of a Rust function with locks, protection and conversions that cost more than what a function
+//! such as `sysbench.rand.uniform` does. A [`Raw`] function reads its arguments from Lua's stack and pushes its results.
+//!
+//! Rules that make this sound, held by [`Call`] being the only way in:
+//! - The context outlives the state: the state's functions hold its address, and `State` drops the state first.
+//! - An error is raised in [`enter`] alone, after everything that a function owned is gone: LuaJIT unwinds.
+//! - Bytes borrowed from Lua's stack live no longer than the call.
+
+// Lua's C interface is unsafe as a whole.
+#![allow(unsafe_code)]
+#![allow(dead_code)] // Until the files of api/ use it all.
+
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+
+use mlua::ffi;
+use mlua::{Function, Lua, Value};
+
+use crate::Context;
+
+/// What a raw function returns: how many values it pushed, that it leaves the coroutine, or the text of an error.
+pub(crate) type Returns = Result<Pushed, String>;
+
+/// How a function ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// With this many values, which were pushed last.
+    Values(c_int),
+    /// By leaving the coroutine; whoever resumes it says what the call returns.
+    Left,
+}
+
+/// No value.
+pub(crate) const NOTHING: Returns = Ok(Pushed::Values(0));
+/// One value.
+pub(crate) const ONE: Returns = Ok(Pushed::Values(1));
+
+/// A function for Lua to call.
+pub(crate) trait Raw {
+    /// Does it.
+    fn call(call: &Call) -> Returns;
+}
+
+/// One call under way.
+pub(crate) struct Call {
+    lua: *mut ffi::lua_State,
+}
+
+unsafe extern "C" {
+    /// LuaJIT has it, but mlua does not declare it.
+    fn lua_isyieldable(lua: *mut ffi::lua_State) -> c_int;
+}
+
+/// The mark of a request that leaves a coroutine, so that it is not taken for the script's own yield.
+static MARK: u8 = 0;
+
+fn mark() -> *mut c_void {
+    std::ptr::addr_of!(MARK).cast_mut().cast()
+}
+
+impl Call {
+    /// The context of the state.
+    #[inline]
+    pub(crate) fn context(&self) -> &Context {
+        // SAFETY: `function` put the address there; the context outlives the state.
+        unsafe { &*ffi::lua_touserdata(self.lua, ffi::lua_upvalueindex(1)).cast::<Context>() }
+    }
+
+    /// How many arguments there are.
+    pub(crate) fn count(&self) -> c_int {
+        // SAFETY: the state is valid during the call.
+        unsafe { ffi::lua_gettop(self.lua) }
+    }
+
+    /// Argument `index`, from 1, as a number; strings that are one count. 0 for anything else.
+    #[inline]
+    pub(crate) fn number(&self, index: c_int) -> f64 {
+        // SAFETY: any index is acceptable to lua_tonumber.
+        unsafe { ffi::lua_tonumber(self.lua, index) }
+    }
+
+    /// The same, as an integer.
+    #[inline]
+    pub(crate) fn integer(&self, index: c_int) -> i64 {
+        self.number(index) as i64
+    }
+
+    /// Whether argument `index` is a number, or a string that is one.
+    #[inline]
+    pub(crate) fn is_number(&self, index: c_int) -> bool {
+        // SAFETY: any index is acceptable.
+        unsafe { ffi::lua_isnumber(self.lua, index) != 0 }
+    }
+
+    /// The type of argument `index`, one of `mlua::ffi::LUA_T*`; 10 is a cdata.
+    #[inline]
+    pub(crate) fn kind(&self, index: c_int) -> c_int {
+        // SAFETY: any index is acceptable.
+        unsafe { ffi::lua_type(self.lua, index) }
+    }
+
+    /// Argument `index` as bytes, where it is a string or a number (which becomes a string in place).
+    #[inline]
+    pub(crate) fn bytes(&self, index: c_int) -> Option<&[u8]> {
+        let mut length = 0;
+        // SAFETY: Lua's string lives while it is on the stack, which is for as long as the call borrowed here.
+        unsafe {
+            let start = ffi::lua_tolstring(self.lua, index, &mut length);
+            (!start.is_null()).then(|| std::slice::from_raw_parts(start.cast(), length))
+        }
+    }
+
+    /// What stands at `[position]` in the table that is argument `index`, as an integer; `None` where the argument is
+    /// no table or there is no number.
+    #[inline]
+    pub(crate) fn field(&self, index: c_int, position: c_int) -> Option<i64> {
+        // SAFETY: the argument is a table; one slot is free, since Lua grants 20 to a call.
+        unsafe {
+            if ffi::lua_type(self.lua, index) != ffi::LUA_TTABLE {
+                return None;
+            }
+            ffi::lua_rawgeti(self.lua, index, position as _);
+            let found =
+                (ffi::lua_type(self.lua, -1) == ffi::LUA_TNUMBER).then(|| ffi::lua_tonumber(self.lua, -1));
+            ffi::lua_pop(self.lua, 1);
+            found.map(|number| number as i64)
+        }
+    }
+
+    /// Pushes a number.
+    #[inline]
+    pub(crate) fn push(&self, number: f64) {
+        // SAFETY: Lua grants 20 slots to a call; functions here push fewer, or ask for `room`.
+        unsafe { ffi::lua_pushnumber(self.lua, number) }
+    }
+
+    /// Pushes a string.
+    pub(crate) fn push_bytes(&self, bytes: &[u8]) {
+        // SAFETY: as above; Lua copies the bytes.
+        unsafe { ffi::lua_pushlstring(self.lua, bytes.as_ptr().cast(), bytes.len()) };
+    }
+
+    /// Pushes a boolean.
+    pub(crate) fn push_bool(&self, value: bool) {
+        // SAFETY: as above.
+        unsafe { ffi::lua_pushboolean(self.lua, value.into()) }
+    }
+
+    /// Pushes nil.
+    pub(crate) fn push_nil(&self) {
+        // SAFETY: as above.
+        unsafe { ffi::lua_pushnil(self.lua) }
+    }
+
+    /// Pushes a new table with room for `length` values.
+    pub(crate) fn push_table(&self, length: c_int) {
+        // SAFETY: as above.
+        unsafe { ffi::lua_createtable(self.lua, length, 0) }
+    }
+
+    /// Pops the value pushed last into `[position]` of the table pushed before it.
+    pub(crate) fn set_field(&self, position: c_int) {
+        // SAFETY: the caller has pushed both.
+        unsafe { ffi::lua_rawseti(self.lua, -2, position as _) }
+    }
+
+    /// Asks for `count` more slots on the stack.
+    ///
+    /// # Errors
+    /// Where Lua has none.
+    pub(crate) fn room(&self, count: usize) -> Result<(), String> {
+        // SAFETY: lua_checkstack only fails, it does not raise.
+        match unsafe { ffi::lua_checkstack(self.lua, count.try_into().unwrap_or(c_int::MAX)) } {
+            0 => Err("too many values for Lua's stack".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the coroutine can be left here.
+    #[inline]
+    pub(crate) fn can_leave(&self) -> bool {
+        // SAFETY: the state is valid during the call.
+        unsafe { lua_isyieldable(self.lua) != 0 }
+    }
+}
+
+/// What Lua calls.
+unsafe extern "C-unwind" fn enter<R: Raw>(lua: *mut ffi::lua_State) -> c_int {
+    // SAFETY: Lua calls with a valid state; the error leaves after `text` is gone.
+    unsafe {
+        match R::call(&Call { lua }) {
+            Ok(Pushed::Values(count)) => return count,
+            Ok(Pushed::Left) => {
+                ffi::lua_settop(lua, 0);
+                ffi::lua_pushlightuserdata(lua, mark());
+                return ffi::lua_yield(lua, 1);
+            }
+            Err(text) => {
+                ffi::luaL_where(lua, 1);
+                ffi::lua_pushlstring(lua, text.as_ptr().cast(), text.len());
+                ffi::lua_concat(lua, 2);
+            }
+        }
+        ffi::lua_error(lua)
+    }
+}
+
+/// Makes a raw function of the state that `context` belongs to.
+pub(crate) fn function<R: Raw>(lua: &Lua, context: &Rc<Context>) -> mlua::Result<Function> {
+    let address = Rc::as_ptr(context).cast_mut().cast::<c_void>();
+    // SAFETY: the closure is pushed under mlua's protection; the context outlives the state, see above.
+    unsafe {
+        lua.exec_raw((), |state| {
+            ffi::lua_pushlightuserdata(state, address);
+            ffi::lua_pushcclosure(state, enter::<R>, 1);
+        })
+    }
+}
+
+/// What [`mark`] is in Lua, for wrappers of `coroutine.resume` to compare with.
+pub(crate) fn mark_value() -> mlua::LightUserData {
+    mlua::LightUserData(mark())
+}
+
+/// A coroutine resumed by hand.
+pub(crate) struct Coroutine {
+    lua: *mut ffi::lua_State,
+}
+
+/// Why a coroutine came back.
+pub(crate) enum Back {
+    /// A raw function left it.
+    Left,
+    /// The script's own yield, which nobody waits for.
+    Yielded,
+    /// It has ended; its results are on its stack.
+    Ended,
+    /// It has failed; the error is on top of its stack, and it cannot be resumed any more.
+    Failed,
+}
+
+/// What a resumed call is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Told {
+    /// Nothing.
+    Nothing,
+    /// Yes or no.
+    Flag(bool),
+}
+
+impl Coroutine {
+    /// The coroutine of `thread`, which the caller keeps alive.
+    pub(crate) fn of(thread: &mlua::Thread) -> Self {
+        Self { lua: thread.state() }
+    }
+
+    /// Puts the global function `name`, known to be one, and its arguments in place for `resume`; false where there is
+    /// no such function.
+    pub(crate) fn begin_global(&self, name: &std::ffi::CStr, arguments: &[i64]) -> bool {
+        // SAFETY: the coroutine is not under way; an ended one has room for a function and its arguments. A plain
+        // table of globals raises nothing; a script that gives it a failing __index gets what it asked for.
+        unsafe {
+            ffi::lua_settop(self.lua, 0);
+            ffi::lua_pushstring(self.lua, name.as_ptr());
+            ffi::lua_rawget(self.lua, ffi::LUA_GLOBALSINDEX);
+            if ffi::lua_type(self.lua, -1) != ffi::LUA_TFUNCTION {
+                return false;
+            }
+            for &argument in arguments {
+                ffi::lua_pushnumber(self.lua, argument as f64);
+            }
+        }
+        true
+    }
+
+    /// Goes on with `count` arguments on the stack.
+    pub(crate) fn resume(&self, count: c_int) -> Back {
+        // SAFETY: the coroutine is either fresh with a function and its arguments on the stack, or was left.
+        unsafe {
+            match ffi::lua_resume_(self.lua, count) {
+                ffi::LUA_OK => Back::Ended,
+                ffi::LUA_YIELD if ffi::lua_touserdata(self.lua, -1) == mark() => {
+                    ffi::lua_settop(self.lua, 0);
+                    Back::Left
+                }
+                ffi::LUA_YIELD => Back::Yielded,
+                _ => Back::Failed,
+            }
+        }
+    }
+
+    /// Goes on after it was left, telling the call that left it `told`.
+    pub(crate) fn go_on(&self, told: Told) -> Back {
+        // SAFETY: the coroutine was left, and its stack is empty but for what is pushed here.
+        let count = match told {
+            Told::Nothing => 0,
+            Told::Flag(flag) => unsafe {
+                ffi::lua_pushboolean(self.lua, flag.into());
+                1
+            },
+        };
+        self.resume(count)
+    }
+
+    /// Takes the error that it has failed with.
+    pub(crate) fn error(&self, lua: &Lua) -> Value {
+        // SAFETY: both are coroutines of one state, and the error is on top of this one's stack.
+        unsafe { lua.exec_raw((), |state| ffi::lua_xmove(self.lua, state, 1)) }.unwrap_or(Value::Nil)
+    }
+
+    /// Whether its first result is neither nil nor false.
+    pub(crate) fn result_is_true(&self) -> bool {
+        // SAFETY: any index is acceptable.
+        unsafe { ffi::lua_toboolean(self.lua, 1) != 0 }
+    }
+
+    /// Whether its first result is the boolean false.
+    pub(crate) fn result_is_false(&self) -> bool {
+        // SAFETY: any index is acceptable.
+        unsafe { ffi::lua_type(self.lua, 1) == ffi::LUA_TBOOLEAN && ffi::lua_toboolean(self.lua, 1) == 0 }
+    }
+}

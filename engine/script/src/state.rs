@@ -1,0 +1,104 @@
+//! One LuaJIT state: made, given the interface, and the script's chunk in it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mlua::{Function, Lua, LuaOptions, StdLib, Table};
+
+use crate::api;
+use crate::context::{Context, World};
+use crate::front::Front;
+use crate::program::{Program, Source};
+use crate::task::{ScriptError, Task, message};
+
+/// A LuaJIT state with a script in it. Lives on one thread.
+pub struct State {
+    // Before the context, whose address its functions hold.
+    lua: Lua,
+    context: Rc<Context>,
+}
+
+impl State {
+    /// A state for user `tid` that has everything but the script.
+    ///
+    /// # Errors
+    /// Lua has no memory, or the interface is broken.
+    #[allow(unsafe_code)] // Scripts get `ffi` and C modules, as sysbench gives them.
+    pub fn new(
+        tid: i64,
+        program: &Arc<Program>,
+        front: &Arc<dyn Front>,
+        world: Rc<dyn World>,
+        jit: bool,
+    ) -> Result<Self, ScriptError> {
+        // SAFETY: what a script does through `ffi` is the script's affair.
+        let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
+        let context = Rc::new(Context::new(tid, Arc::clone(program), Arc::clone(front), world));
+        let state = Self { lua, context };
+        state.furnish(jit).map_err(|error| ScriptError::Message(message(&error)))?;
+        Ok(state)
+    }
+
+    fn furnish(&self, jit: bool) -> mlua::Result<()> {
+        let globals = self.lua.globals();
+        if !jit {
+            globals.get::<Table>("jit")?.get::<Function>("off")?.call::<()>(())?;
+        }
+        let package = globals.get::<Table>("package")?;
+        package.set("path", self.context.program.path.as_str())?;
+        package.set("cpath", self.context.program.cpath.as_str())?;
+        let ffi: Table = globals.get::<Function>("require")?.call("ffi")?;
+        globals.set("ffi", ffi)?;
+        api::install(&self.lua, &self.context)
+    }
+
+    /// The script's chunk, to be called once.
+    ///
+    /// # Errors
+    /// It is not Lua; in LuaJIT's own words.
+    pub fn chunk(&self) -> Result<Function, ScriptError> {
+        let loaded = match &self.context.program.source {
+            Source::Text { text, chunk } => {
+                self.lua.load(without_first_line(text)).set_name(chunk.as_str()).into_function()
+            }
+            Source::Module(name) => self.requiring(name),
+        };
+        loaded.map_err(|error| ScriptError::Message(message(&error)))
+    }
+
+    fn requiring(&self, name: &str) -> mlua::Result<Function> {
+        self.lua.load("local name = ... return function() require(name) end").call(name)
+    }
+
+    /// A coroutine of this state.
+    ///
+    /// # Errors
+    /// Lua has no memory.
+    pub fn task(&self) -> Result<Task, ScriptError> {
+        Task::new(&self.lua, &self.context).map_err(|error| ScriptError::Message(message(&error)))
+    }
+
+    /// What the functions of this state share.
+    pub fn context(&self) -> &Rc<Context> {
+        &self.context
+    }
+
+    /// The state itself, for the files of `api`.
+    pub fn lua(&self) -> &Lua {
+        &self.lua
+    }
+
+    /// Whether there is a global function of that name.
+    pub fn has_function(&self, name: &str) -> bool {
+        matches!(self.lua.globals().raw_get(name), Ok(mlua::Value::Function(_)))
+    }
+}
+
+/// The chunk without a first line that begins with `#`; the line's end stays, so that lines keep their numbers.
+fn without_first_line(text: &[u8]) -> &[u8] {
+    if text.first() != Some(&b'#') {
+        return text;
+    }
+    let end = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
+    &text[end..]
+}

@@ -1,0 +1,134 @@
+//! What the tests of this crate run scripts with: a front that keeps what it hears, and a world without servers.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use dbdyno_door::option::{Declared, Value};
+use dbdyno_door::plan::Distribution;
+
+use crate::context::{Context, World};
+use crate::front::{Front, Level};
+use crate::program::{Compat, Database, Jit, Program, RandomSettings, Source};
+use crate::sql::{Answer, Request};
+use crate::state::State;
+use crate::task::{ScriptError, Step};
+
+/// Keeps what it hears.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) printed: Mutex<String>,
+    pub(crate) logged: Mutex<Vec<(Level, String)>>,
+    pub(crate) options: Vec<(String, Value)>,
+    pub(crate) argv: Vec<String>,
+    pub(crate) command: Option<String>,
+}
+
+impl Front for Heard {
+    fn print(&self, text: &str) {
+        self.printed.lock().unwrap().push_str(text);
+    }
+
+    fn log(&self, level: Level, text: &str) {
+        self.logged.lock().unwrap().push((level, text.to_owned()));
+    }
+
+    fn read_options(&self, _declared: &[Declared]) -> Result<Vec<(String, Value)>, String> {
+        Ok(self.options.clone())
+    }
+
+    fn options(&self) -> Vec<(String, Value)> {
+        self.options.clone()
+    }
+
+    fn print_options(&self, declared: &[Declared]) {
+        self.print(&format!("{declared:?}\n"));
+    }
+
+    fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
+    fn command(&self) -> Option<&str> {
+        self.command.as_deref()
+    }
+
+    fn script_path(&self) -> Option<&str> {
+        Some("test.lua")
+    }
+}
+
+/// Has nothing, and answers so.
+pub(crate) struct Nowhere;
+
+impl World for Nowhere {
+    fn at_once(&self, _context: &Context, _request: Request) -> Answer {
+        Answer::Flag(false)
+    }
+
+    fn event_start(&self) {}
+
+    fn event_stop(&self) {}
+}
+
+/// A program with the text `text` and sysbench's defaults.
+pub(crate) fn program(text: &str) -> Program {
+    Program {
+        source: Source::Text { text: text.into(), chunk: "@test.lua".into() },
+        name: "test.lua".into(),
+        path: "./?.lua".into(),
+        cpath: "./?.so".into(),
+        version: "1.0.20".into(),
+        version_string: "sysbench 1.0.20".into(),
+        compat: Compat::V10,
+        random: RandomSettings {
+            seed: 7,
+            distribution: Distribution::Special { iterations: 12, percent: 1, hot_percent: 75 },
+            pareto_h: 0.2,
+            zipfian_exponent: 0.8,
+            iterations: 12,
+            special_percent: 1,
+            special_hot_percent: 75,
+        },
+        threads: 1,
+        jit: Jit::Auto,
+        database: Database {
+            driver: "mysql".into(),
+            prepared: true,
+            ignored: vec![1213, 1020, 1205],
+            ignore_all: false,
+            dry_run: false,
+        },
+    }
+}
+
+/// A state with `text`, whose chunk has run.
+pub(crate) fn state(text: &str, heard: &Arc<Heard>) -> State {
+    let front: Arc<dyn Front> = heard.clone();
+    let state = State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), true).unwrap();
+    let chunk = state.chunk().unwrap();
+    match state.task().unwrap().call(&chunk) {
+        Step::Done(_) => state,
+        other => panic!("the chunk: {other:?}"),
+    }
+}
+
+/// Runs `text` and returns what it printed.
+pub(crate) fn printed(text: &str) -> String {
+    let heard = Arc::new(Heard::default());
+    state(text, &heard);
+    heard.printed.lock().unwrap().clone()
+}
+
+/// The error with which `text` fails as a chunk.
+pub(crate) fn failure(text: &str) -> ScriptError {
+    let front: Arc<dyn Front> = Arc::new(Heard::default());
+    let state = State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), true).unwrap();
+    let chunk = match state.chunk() {
+        Ok(chunk) => chunk,
+        Err(error) => return error,
+    };
+    match state.task().unwrap().call(&chunk) {
+        Step::Failed(error) => error,
+        other => panic!("it did not fail: {other:?}"),
+    }
+}
