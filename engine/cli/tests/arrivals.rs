@@ -9,6 +9,7 @@ mod common;
 
 use std::io::{IoSliceMut, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
 use std::sync::mpsc::{Sender, channel};
@@ -73,8 +74,17 @@ fn serve(mut stream: TcpStream, log: &Sender<Duration>) -> std::io::Result<()> {
     }
 }
 
-/// When each request of one second came, and the share of events that the engine says started over 1 ms late.
-fn arrivals() -> (Vec<Duration>, f64) {
+/// What one second of load was.
+struct Second {
+    /// When each request came, since 1970.
+    arrivals: Vec<Duration>,
+    /// How many may have come: those that ended, and with the others all that were due.
+    counted: RangeInclusive<usize>,
+    /// For each tenth in which a core was free for the engine, its p99 of (start - due) in us.
+    lags: Vec<u64>,
+}
+
+fn one_second() -> Second {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, log) = channel();
@@ -92,17 +102,29 @@ fn arrivals() -> (Vec<Duration>, f64) {
         "workload": {"name": "oltp_update_index", "statements": "text"},
         "load": {"connections": 16, "shape": {"poisson": {"rate_per_s": RATE}}},
         "phases": {"measure_us": 1_000_000},
+        "report": {"interval_us": 100_000},
         "seed": 3,
     });
     let output =
         spawn("run", &format!("{plan}\n"), Stdio::piped(), Stdio::inherit()).wait_with_output().unwrap();
     assert!(output.status.success());
-    let last = String::from_utf8(output.stdout).unwrap();
-    let Ok(Record::End(end)) = serde_json::from_str(last.lines().last().unwrap()) else { panic!("{last}") };
-    let counts = &end.phases[&PhaseName::Measure].counts;
+    let records: Vec<Record> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let Some(Record::End(end)) = records.last() else { panic!("{:?}", records.last()) };
+    let accounting = &end.phases[&PhaseName::Measure].accounting;
+    let lags = records.iter().filter_map(|record| match record {
+        // A hundredth of the time without a CPU is what two busy cores leave.
+        Record::Interval(interval) if interval.generator.run_queue_wait_us < 1000 => {
+            Some(interval.generator.lag_us_p99)
+        }
+        _ => None,
+    });
     let mut arrivals: Vec<_> = log.iter().collect();
     arrivals.sort_unstable();
-    (arrivals, counts.late as f64 / counts.events as f64)
+    Second { arrivals, counted: accounting.done as usize..=accounting.due as usize, lags: lags.collect() }
 }
 
 /// Kolmogorov-Smirnov distance of the gaps from the exponential with the planned mean.
@@ -126,23 +148,30 @@ fn distance_of_ticks(tick: Duration) -> f64 {
 }
 
 /// The quietest of some runs counts: a machine that gives the engine no CPU when it is due bundles requests, and no
-/// timer can help that. The bound of the distance is that of a timer of 100 us, a tenth of what is late; fewer than
-/// 1 % late is a p99 of (start - due) under 1 ms.
+/// timer can help that. The bound of the distance is that of a timer of 100 us, a tenth of what is late.
 #[test]
 fn gaps_at_20_000_a_second_are_exponential_at_the_server() {
     let bound = distance_of_ticks(Duration::from_micros(100));
-    let mut seen = Vec::new();
-    for _ in 0..15 {
-        let (arrivals, late) = arrivals();
-        // Four standard deviations of a Poisson count are 566; the first few may be without a stamp.
-        assert!(arrivals.len().abs_diff(RATE as usize) < 600, "{}", arrivals.len());
-        let distance = distance(&arrivals);
-        if distance < bound && late < 0.01 {
-            return;
-        }
-        seen.push((distance, late));
+    let (mut distances, mut lags) = (Vec::new(), Vec::new());
+    while distances.len() < 8 && (distances.iter().all(|&distance| distance > bound / 2.0) || lags.len() < 5)
+    {
+        let second = one_second();
+        let came = second.arrivals.len();
+        // The kernel begins to stamp a moment after it is first asked to.
+        let (low, high) = (second.counted.start() * 99 / 100, *second.counted.end());
+        assert!((low..=high).contains(&came), "{came} of {low} to {high}");
+        assert!(
+            high.abs_diff(RATE as usize) < 600,
+            "four standard deviations of a Poisson count are 566: {high}"
+        );
+        distances.push(distance(&second.arrivals));
+        lags.extend(second.lags);
     }
-    panic!("distance (bound {bound}) and share of late events (bound 0.01) of each run: {seen:?}");
+    let best = distances.iter().copied().fold(1.0, f64::min);
+    assert!(best < bound, "{distances:?}, bound {bound}");
+    lags.sort_unstable();
+    // On a machine without a free core all the while there is nothing to say about the timer alone.
+    assert!(lags.get(lags.len() / 2).is_none_or(|&lag| lag < 1000), "p99 of (start - due) in us: {lags:?}");
 }
 
 /// The measure itself: gaps as they should be are at no distance, and those of a timer of 1 ms at its distance.

@@ -16,8 +16,9 @@ use dbdyno_pace::pauses::Pauses;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::Oltp;
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::control::{Message, WorkerReady};
@@ -28,6 +29,10 @@ use crate::refusal::{self, Held, Wanted};
 use crate::session::{Opener, Refusal, Session, Way};
 use crate::timer::Timer;
 use crate::user::{Script, User};
+
+/// Tasks that are polled before the kernel is asked again what is ready: many small batches cost more than a few large
+/// ones, and a timer that is due meanwhile waits for no more than these.
+const POLLS_BETWEEN_WAITS: u32 = 256;
 
 /// How a run ends that cannot begin.
 type Ending = (EndReason, Failure);
@@ -62,8 +67,12 @@ impl<C: Connector> Worker<C> {
     /// Runs the worker on the calling thread, to its end.
     pub(crate) fn run(self) {
         let messages = self.messages.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let result = runtime.and_then(|runtime| LocalSet::new().block_on(&runtime, self.work()));
+        // A LocalSet inside a runtime wakes its own thread through the kernel after every 61 tasks.
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .event_interval(POLLS_BETWEEN_WAITS)
+            .build_local(LocalOptions::default());
+        let result = runtime.and_then(|runtime| runtime.block_on(self.work()));
         if let Err(error) = result {
             let text = format!("a worker could not start: {error}");
             let hint = "raise the limit on open files (ulimit -n)".to_owned();
@@ -217,7 +226,7 @@ impl<C: Connector> Worker<C> {
         let schedule = self.schedule();
         let open = matches!(schedule, Schedule::Open { .. });
         let gauge = Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), open);
-        // Tasks of a LocalSet must be 'static, and the conductor keeps its own handle of the same counter.
+        // Local tasks must be 'static, and the conductor keeps its own handle of the same counter.
         let desk =
             Rc::new(Desk::new(clock, gauge, schedule, Arc::clone(&self.stop_at), self.messages.clone()));
         let script = Rc::new(Script { oltp: self.oltp, plan: Arc::clone(&self.plan) });
