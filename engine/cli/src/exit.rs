@@ -10,11 +10,14 @@ const INTERRUPTED: u8 = 130;
 
 pub(crate) fn code(reason: EndReason) -> u8 {
     match reason {
-        EndReason::TimeLimit | EndReason::Done => 0,
+        EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => 0,
         EndReason::ConnectFailed => UNREACHABLE,
         EndReason::ServerError
         | EndReason::ConnectionLost
         | EndReason::DataConflict
+        | EndReason::ForcedShutdown
+        | EndReason::QueueFull
+        | EndReason::ScriptError
         | EndReason::Abandoned => ABORTED,
         EndReason::Interrupted => INTERRUPTED,
     }

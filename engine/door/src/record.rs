@@ -16,6 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Buckets;
 use crate::plan::Plan;
 
+mod end;
+mod loading;
+
+pub use end::{Accounting, End, EndReason, FailedAction, Failure, PhaseTotals, ServerFailure, UserTotals};
+pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};
+
 /// One line of the event stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
@@ -230,12 +236,18 @@ pub struct Interval {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
+    /// Latencies once more, in sysbench's buckets (see [`crate::log_buckets`]); only where the plan asks for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sysbench_buckets: Vec<(u16, u64)>,
     /// Percentiles of the latencies of events that ended in the interval; null without events.
     pub percentiles_us: Option<Percentiles>,
     /// Events due and not started at the end of the interval.
     pub backlog: u64,
     /// Events started and not ended at the end of the interval.
     pub in_flight: u64,
+    /// Users that may still begin an event, or are playing their last one, at the end of the interval.
+    #[serde(default)]
+    pub users_active: u32,
     /// How the generator itself fared.
     pub generator: Generator,
 }
@@ -268,92 +280,6 @@ pub struct StatementStats {
     pub latency_us: Buckets,
 }
 
-/// Progress of `prepare` and `cleanup`, and of the reading before a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Loading {
-    /// What is done now.
-    pub step: LoadingStep,
-    /// The table.
-    pub table: String,
-    /// Rows loaded, or read, over all tables.
-    pub rows: u64,
-    /// Rows to load, or to read, over all tables.
-    pub rows_planned: u64,
-    /// Time since the beginning.
-    pub at_us: u64,
-}
-
-/// A step of `prepare` or `cleanup`, or of the reading before a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LoadingStep {
-    /// The table was made.
-    Created,
-    /// Rows went in.
-    Rows,
-    /// The index on k was made.
-    Indexed,
-    /// The table stood there already, with the same specification.
-    Kept,
-    /// The table was dropped.
-    Dropped,
-    /// The table and its indexes were read, before a run.
-    Prewarmed,
-}
-
-/// What `prepare` did. Rows and index are timed apart: first every row goes in, then every index is made, then
-/// the server counts what it has (ANALYZE). Tables that were there already are not in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Loaded {
-    /// How rows travelled.
-    pub way: LoadingWay,
-    /// Connections that loaded at the same time.
-    pub streams: u32,
-    /// Rows loaded.
-    pub rows: u64,
-    /// Bytes of rows sent, with what separates them, without the protocol's headers.
-    pub bytes: u64,
-    /// From the first row sent to the last one stored, over all tables.
-    pub rows_us: u64,
-    /// From the beginning of the first index to the end of the last; 0 without an index.
-    pub index_us: u64,
-    /// ANALYZE over all tables.
-    pub analyze_us: u64,
-    /// Statements sent again because streams were in each other's way (deadlock, lock wait timeout).
-    pub retries: u64,
-    /// What the loading connections set for their sessions, by name.
-    pub session_settings: BTreeMap<String, String>,
-    /// Table by table. Tables that are loaded at the same time overlap.
-    pub tables: Vec<LoadedTable>,
-}
-
-/// How rows travelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadingWay {
-    /// LOAD DATA LOCAL INFILE.
-    LoadDataLocal,
-    /// INSERT of many rows.
-    Insert,
-    /// There was nothing to load.
-    None,
-}
-
-/// What was loaded into one table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoadedTable {
-    /// The table.
-    pub table: String,
-    /// Rows loaded.
-    pub rows: u64,
-    /// Bytes of rows sent.
-    pub bytes: u64,
-    /// From its first row sent to its last one stored.
-    pub rows_us: u64,
-    /// Making its index; 0 without one.
-    pub index_us: u64,
-}
-
 /// Something makes the measurement worth less.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
@@ -363,102 +289,4 @@ pub struct Warning {
     pub text: String,
     /// What would help.
     pub hint: String,
-}
-
-/// Why a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum EndReason {
-    /// The planned time is over.
-    TimeLimit,
-    /// `prepare` or `cleanup` is done.
-    Done,
-    /// A signal asked for the end.
-    Interrupted,
-    /// The end of standard input, or no start command in time.
-    Abandoned,
-    /// The server could not be reached or refused the login.
-    ConnectFailed,
-    /// The server answered with an error that is not retried.
-    ServerError,
-    /// A connection was lost in the run.
-    ConnectionLost,
-    /// The data that are there do not fit the plan.
-    DataConflict,
-}
-
-/// An error, for people and for programs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Failure {
-    /// Server error number, where the server gave one.
-    pub code: Option<u16>,
-    /// What happened.
-    pub text: String,
-    /// What would help.
-    pub hint: Option<String>,
-}
-
-/// Last line of a stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct End {
-    /// Why.
-    pub reason: EndReason,
-    /// The error, where there was one.
-    pub failure: Option<Failure>,
-    /// Totals of each phase that began. Equal to the sum of its intervals.
-    pub phases: BTreeMap<PhaseName, PhaseTotals>,
-    /// Peak resident memory of the engine, in bytes.
-    pub memory_peak_bytes: u64,
-    /// User and system CPU time of the engine from the start of the clock to here, in microseconds.
-    pub cpu_us: u64,
-}
-
-/// Totals of a phase.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PhaseTotals {
-    /// First instant.
-    pub start_us: u64,
-    /// First instant after it.
-    pub end_us: u64,
-    /// What was counted.
-    #[serde(flatten)]
-    pub counts: Counts,
-    /// due = events + failed + dropped + unfinished.
-    pub accounting: Accounting,
-    /// Latency of events from the instant they were due to their end.
-    pub latency_us: Buckets,
-    /// Exact sum of the latencies.
-    pub latency_sum_us: f64,
-    /// Smallest latency; null without events.
-    pub latency_min_us: Option<f64>,
-    /// Largest latency; null without events.
-    pub latency_max_us: Option<f64>,
-    /// Open loops: latency of the events that were under way when the measurement ended and ended after it, within
-    /// the time to drain. They are among the unfinished.
-    pub drained_us: Buckets,
-    /// Open loops: how long each event had been due at the end of the phase that was dropped, or unfinished and is not
-    /// among the drained. Its latency is more than that.
-    pub censored_us: Buckets,
-    /// Percentiles over all events that were due: those that ended, the drained, and the censored. In a closed loop
-    /// over those that ended. Null without events.
-    pub percentiles_us: Option<Percentiles>,
-}
-
-/// What became of the events that were due. The identity `due = done + failed + dropped + unfinished` is
-/// asserted by the engine before it writes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Accounting {
-    /// Events due in the phase, and those carried in unfinished from the phase before.
-    pub due: u64,
-    /// Ended well in the phase.
-    pub done: u64,
-    /// Given up after an error.
-    pub failed: u64,
-    /// Never started because a queue was full.
-    pub dropped: u64,
-    /// In flight or waiting when the phase ended.
-    pub unfinished: u64,
-    /// How long these had been due by then, all together. With it Little's law holds exactly at both edges of a
-    /// phase, whatever stalls there were.
-    pub unfinished_us: u64,
 }

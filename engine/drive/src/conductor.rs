@@ -187,6 +187,7 @@ impl Conductor<'_> {
                         code: None,
                         text: "no order to start came in time".into(),
                         hint: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
+                        server: None,
                     }),
                 });
                 None
@@ -278,6 +279,7 @@ impl Conductor<'_> {
             reason: ended.reason,
             failure: ended.failure.clone(),
             phases: self.merge.totals(),
+            users: Vec::new(),
             memory_peak_bytes: machine::memory_peak_bytes(),
             cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
         })));

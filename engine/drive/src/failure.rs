@@ -83,7 +83,7 @@ pub(crate) fn opening_code(error: &WireError) -> u16 {
 }
 
 fn failure(error: &WireError, hint: Option<&str>) -> Failure {
-    Failure { code: error.code(), text: error.to_string(), hint: hint.map(str::to_owned) }
+    Failure { code: error.code(), text: error.to_string(), hint: hint.map(str::to_owned), server: None }
 }
 
 fn hint(error: &WireError) -> Option<&str> {

@@ -116,6 +116,8 @@ impl Merge {
             ),
             backlog: span.backlog,
             in_flight: span.in_flight,
+            users_active: 0,
+            sysbench_buckets: Vec::new(),
             latency_us: span.latency.buckets,
             service_us: span.service.buckets,
             generator,
@@ -202,6 +204,7 @@ fn phase_totals(
         latency_min_us: totals.latency.min_us,
         latency_max_us: totals.latency.max_us,
         percentiles_us: percentiles(&known.buckets, (known.min_us, known.max_us), &censored_us),
+        sysbench_buckets: Vec::new(),
         drained_us: drained.latency.buckets,
         censored_us,
     }

@@ -76,7 +76,7 @@ impl<C: Connector> Worker<C> {
         if let Err(error) = result {
             let text = format!("a worker could not start: {error}");
             let hint = "raise the limit on open files (ulimit -n)".to_owned();
-            let failure = Failure { code: None, text, hint: Some(hint) };
+            let failure = Failure { text, hint: Some(hint), ..Failure::default() };
             // Without a conductor nobody waits for either message.
             let _ = messages.send(Message::Failed(EndReason::ConnectFailed, failure));
         }
@@ -159,6 +159,7 @@ impl<C: Connector> Worker<C> {
                 "{connections} connections need {needed} open files, and this process may open {limit} at most"
             ),
             hint: Some(format!("raise the hard limit (ulimit -Hn {needed}), or use fewer connections")),
+            server: None,
         })
     }
 

@@ -318,7 +318,7 @@ fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{Phases, Report};
+    use dbdyno_door::plan::{LastEvents, Phases, Report};
     use dbdyno_door::record::PhaseName;
 
     use super::*;
@@ -326,10 +326,15 @@ mod tests {
 
     const MS: Nanos = 1_000_000;
 
+    fn phases(warmup_us: u64, measure_us: u64) -> Phases {
+        Phases { warmup_us, measure_us, events: None, last_events: LastEvents::default(), drain_us: 0 }
+    }
+
     /// 100 ms of warm-up and 300 ms of measurement in intervals of 100 ms.
     fn gauge(open_loop: bool) -> Gauge {
-        let phases = Phases { warmup_us: 100_000, measure_us: 300_000, drain_us: 0 };
-        let report = Report { interval_us: 100_000, tick_us: 50_000, statements_us: 200_000 };
+        let phases = phases(100_000, 300_000);
+        let report =
+            Report { interval_us: 100_000, tick_us: 50_000, statements_us: 200_000, ..Report::default() };
         Gauge::new(Timeline::new(&phases, &report), 1, open_loop)
     }
 

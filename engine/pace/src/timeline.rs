@@ -101,14 +101,27 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_door::plan::LastEvents;
+
     use super::*;
 
     const MS: Nanos = 1_000_000;
 
     fn timeline(warmup_ms: u64, measure_ms: u64, interval_ms: u64, tick_ms: u64) -> Timeline {
         Timeline::new(
-            &Phases { warmup_us: warmup_ms * 1000, measure_us: measure_ms * 1000, drain_us: 0 },
-            &Report { interval_us: interval_ms * 1000, tick_us: tick_ms * 1000, statements_us: 2000 * 1000 },
+            &Phases {
+                warmup_us: warmup_ms * 1000,
+                measure_us: measure_ms * 1000,
+                events: None,
+                last_events: LastEvents::default(),
+                drain_us: 0,
+            },
+            &Report {
+                interval_us: interval_ms * 1000,
+                tick_us: tick_ms * 1000,
+                statements_us: 2000 * 1000,
+                ..Report::default()
+            },
         )
     }
 

@@ -82,6 +82,7 @@ mod tests {
             options: Default::default(),
             keys: Default::default(),
             statements: Default::default(),
+            new_rows: Default::default(),
         };
         Oltp::new(&workload, 1)
     }

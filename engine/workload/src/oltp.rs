@@ -338,6 +338,7 @@ mod tests {
             options: options.clone(),
             keys: Default::default(),
             statements: Default::default(),
+            new_rows: Default::default(),
         };
         Oltp::new(&workload, 1)
     }

@@ -22,6 +22,8 @@ pub mod limits {
     pub const RATE_PER_S: f64 = 1e7;
     /// Most steps of a load.
     pub const STEPS: usize = 1000;
+    /// Most marks of a report.
+    pub const MARKS: usize = 256;
     /// Most loading connections.
     pub const STREAMS: u32 = 256;
 }
@@ -39,10 +41,13 @@ impl Plan {
         within("schema", self.schema.into(), crate::SCHEMA_VERSION.into(), crate::SCHEMA_VERSION.into());
         within("load.connections", self.load.connections.into(), 1, limits::CONNECTIONS.into());
         within("client.workers", self.client.workers.into(), 1, limits::WORKERS.into());
-        within("phases.measure_us", self.phases.measure_us, 1_000, limits::DURATION_US);
+        if self.phases.measure_us != 0 {
+            within("phases.measure_us", self.phases.measure_us, 1_000, limits::DURATION_US);
+        }
+        if let Some(events) = self.phases.events {
+            within("phases.events", events, 1, u64::MAX);
+        }
         within("phases.warmup_us", self.phases.warmup_us, 0, limits::DURATION_US);
-        within("report.interval_us", self.report.interval_us, 10_000, limits::DURATION_US);
-        within("report.statements_us", self.report.statements_us, 10_000, limits::DURATION_US);
         within("workload.options.tables", options.tables.into(), 1, limits::TABLES.into());
         within("workload.options.table_size", options.table_size, 1, limits::TABLE_SIZE);
         within("workload.options.range_size", options.range_size, 1, limits::TABLE_SIZE);
@@ -52,9 +57,7 @@ impl Plan {
         within("loading.streams", self.loading.streams.into(), 1, limits::STREAMS.into());
         within("segment.count", self.segment.count.into(), 1, 10_000);
         within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
-        if self.report.tick_us != 0 {
-            within("report.tick_us", self.report.tick_us, 10_000, limits::DURATION_US);
-        }
+        faults.extend(self.report.faults());
         faults.extend(self.target.faults());
         faults.extend(self.reconnect.faults());
         faults.extend(self.load.faults());

@@ -6,15 +6,19 @@
 mod faults;
 mod load;
 mod load_faults;
+mod loading;
 mod reconnect;
+mod report;
 mod target;
 mod workload;
 
 pub use faults::limits;
-pub use load::{ConnectionStep, Gaps, Load, Phases, RateStep, Shape, ThinkTime};
-pub use reconnect::{OnLost, Reconnect};
+pub use load::{ConnectionStep, Gaps, LastEvents, Load, Phases, QueueOverflow, RateStep, Shape, ThinkTime};
+pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
+pub use reconnect::{OnLost, Reconnect, Retry};
+pub use report::Report;
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
-pub use workload::{Distribution, OltpOptions, StatementMode, Workload, WorkloadName};
+pub use workload::{Distribution, NewRows, OltpOptions, StatementMode, Workload, WorkloadName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,76 +130,4 @@ pub enum Scheduling {
     Normal,
     /// SCHED_BATCH: a reply does not preempt the server. For clients that share CPUs with it.
     Batch,
-}
-
-/// How often the engine reports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Report {
-    /// Length of an interval, in microseconds.
-    pub interval_us: u64,
-    /// Length of a tick, in microseconds; 0 for none.
-    pub tick_us: u64,
-    /// Length of a window of statement statistics, in microseconds.
-    pub statements_us: u64,
-}
-
-impl Default for Report {
-    fn default() -> Self {
-        Self { interval_us: 1_000_000, tick_us: 100_000, statements_us: 5_000_000 }
-    }
-}
-
-/// Which errors restart an event, after an explicit ROLLBACK.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Retry {
-    /// Server error numbers: deadlock, record changed, lock wait timeout.
-    pub codes: Vec<u16>,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self { codes: vec![1213, 1020, 1205] }
-    }
-}
-
-/// What is read before a run, so that it does not begin on a cold cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Prewarm {
-    /// Nothing.
-    #[default]
-    None,
-    /// Every table and every index of it, from end to end.
-    Scan,
-}
-
-/// How rows are loaded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Loading {
-    /// Connections that load at the same time, inside one table too.
-    pub streams: u32,
-    /// How rows travel.
-    pub method: LoadingMethod,
-}
-
-impl Default for Loading {
-    fn default() -> Self {
-        Self { streams: 2, method: LoadingMethod::default() }
-    }
-}
-
-/// How rows travel to the server. The rows are the same either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadingMethod {
-    /// LOAD DATA LOCAL where the server allows it, INSERT otherwise.
-    #[default]
-    Auto,
-    /// LOAD DATA LOCAL; a server that refuses it is an error.
-    LoadData,
-    /// INSERT of many rows.
-    Insert,
 }

@@ -1,4 +1,4 @@
-//! What becomes of a connection that is lost in the run.
+//! Which errors start an event anew, and what becomes of a connection that is lost in the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,35 @@ pub struct Reconnect {
     pub max_us: u64,
     /// How long a connection may stay lost before the run ends, in microseconds.
     pub give_up_us: u64,
+}
+
+/// Which errors start an event anew instead of ending the run.
+///
+/// One that says that the connection is lost opens it again, even under `on_lost = "stop"`: as sysbench does with
+/// 2006, 2011, 2013 and 2055 among its ignored errors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retry {
+    /// Server error numbers: deadlock, record changed, lock wait timeout. A connection that broke is 2013.
+    pub codes: Vec<u16>,
+    /// Whether it is every error, whatever its number.
+    pub all: bool,
+    /// Whether a ROLLBACK is sent first. Without it what a failed transaction has done so far is committed by the BEGIN
+    /// after it, where the server rolled back the statement alone.
+    pub rollback: bool,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { codes: vec![1213, 1020, 1205], all: false, rollback: true }
+    }
+}
+
+impl Retry {
+    /// Whether the error with this number starts the event anew.
+    pub fn covers(&self, code: u16) -> bool {
+        self.all || self.codes.contains(&code)
+    }
 }
 
 /// Whether the run goes on after a connection is lost.

@@ -18,6 +18,9 @@ pub struct Workload {
     /// How statements travel.
     #[serde(default)]
     pub statements: StatementMode,
+    /// How `oltp_insert` and `bulk_insert` number the rows they add.
+    #[serde(default)]
+    pub new_rows: NewRows,
 }
 
 /// Distribution of row ids, under sysbench's names and with its defaults.
@@ -68,6 +71,19 @@ pub enum StatementMode {
     Prepared,
     /// As text, with the parameters put in by the client.
     Text,
+}
+
+/// How rows are numbered that a run adds, where the table does not number them by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewRows {
+    /// So that they meet no other row: `oltp_insert` below 0, where no loaded row is, and `bulk_insert` after the last
+    /// row that is there.
+    #[default]
+    Apart,
+    /// As sysbench does it: `oltp_insert` all over the range of the column, each number once, and `bulk_insert` from 1
+    /// on, so that a second run meets the rows of the first.
+    Sysbench,
 }
 
 /// The native workloads, under sysbench's names.

@@ -92,7 +92,7 @@ impl Job<'_> {
         );
         let hint = "name another schema, or drop these tables yourself; dbdyno drops only what it made, \
                     with cleanup and the options they were made with";
-        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()) }))
+        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()), server: None }))
     }
 
     fn warn_kept(&self, name: &str) {

@@ -172,7 +172,7 @@ impl Filling {
         let text = format!("{statement} stored {stored} of {planned} rows in {name}");
         let hint = "somebody else writes to this table, or a trigger or proxy changes the rows; load again when \
                     nobody does";
-        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()) }))
+        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()), server: None }))
     }
 }
 

@@ -114,6 +114,7 @@ fn with_runtime(
         reason,
         failure: failure.clone(),
         phases: BTreeMap::new(),
+        users: Vec::new(),
         memory_peak_bytes: machine::memory_peak_bytes(),
         cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
     })));
@@ -232,9 +233,10 @@ impl Job<'_> {
             _ => None,
         });
         match stop {
-            Some(reason) => {
-                Err((reason, Failure { code: None, text: "stopped while loading".into(), hint: None }))
-            }
+            Some(reason) => Err((
+                reason,
+                Failure { code: None, text: "stopped while loading".into(), ..Failure::default() },
+            )),
             None => Ok(()),
         }
     }

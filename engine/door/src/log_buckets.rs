@@ -1,0 +1,152 @@
+//! sysbench's latency buckets: equal widths on a logarithmic scale.
+//!
+//! Beside our own finer histogram these are counted only so that the percentile printed for sysbench's readers is the
+//! very number that sysbench would print. A value falls into bucket `floor((n - 1) ln(v / low) / ln(high / low) + 0.5)`
+//! of n, and whatever lies outside falls into the first or the last one. A percentile p is the value of the first bucket
+//! at which `floor(N p / 100 + 0.5)` of the N values have been passed; where that is none, of the very first one.
+
+/// A scale of buckets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogScale {
+    buckets: usize,
+    /// Natural logarithm of the lowest value.
+    low: f64,
+    /// Buckets per unit of the logarithm.
+    per_unit: f64,
+}
+
+/// Buckets of [`LogScale::sysbench`].
+pub const SYSBENCH_BUCKETS: usize = 1024;
+
+impl LogScale {
+    /// `buckets` of them, the first for `low` and the last for `high`.
+    pub fn new(buckets: usize, low: f64, high: f64) -> Self {
+        let low_log = low.ln();
+        Self { buckets, low: low_log, per_unit: buckets.saturating_sub(1) as f64 / (high.ln() - low_log) }
+    }
+
+    /// The 1,024 buckets from 0.001 ms to 100 s of sysbench's own latencies, in milliseconds.
+    pub fn sysbench() -> Self {
+        Self::new(SYSBENCH_BUCKETS, 0.001, 100_000.0)
+    }
+
+    /// Number of buckets.
+    pub fn buckets(&self) -> usize {
+        self.buckets
+    }
+
+    /// The bucket of `value`, from 0.
+    #[inline]
+    pub fn bucket(&self, value: f64) -> usize {
+        // A conversion from floating point saturates: what has no logarithm falls into the first bucket.
+        let bucket = ((value.ln() - self.low) * self.per_unit + 0.5).floor() as usize;
+        bucket.min(self.buckets.saturating_sub(1))
+    }
+
+    /// The value that stands for a bucket.
+    pub fn value(&self, bucket: usize) -> f64 {
+        (bucket as f64 / self.per_unit + self.low).exp()
+    }
+
+    /// The percentile of values counted as `(bucket, count)` in ascending order; 0 without values.
+    pub fn percentile(&self, counts: &[(u16, u64)], percent: f64) -> f64 {
+        let all: u64 = counts.iter().map(|&(_, count)| count).sum();
+        if all == 0 {
+            return 0.0;
+        }
+        let wanted = (all as f64 * percent / 100.0 + 0.5).floor() as u64;
+        if wanted == 0 {
+            return self.value(0); // Passed at once, before any value.
+        }
+        let mut seen = 0;
+        let reached = counts.iter().find(|&&(_, count)| {
+            seen += count;
+            seen >= wanted
+        });
+        reached.map_or(0.0, |&(bucket, _)| self.value(bucket.into()))
+    }
+}
+
+/// Adds the counts of `other` to `counts`. Both are ascending, and so is the result.
+pub fn merge(counts: &mut Vec<(u16, u64)>, other: &[(u16, u64)]) {
+    for &(bucket, count) in other {
+        match counts.binary_search_by_key(&bucket, |&(there, _)| there) {
+            Ok(at) => counts[at].1 += count,
+            Err(at) => counts.insert(at, (bucket, count)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same rule from the other side: bucket i holds the values from 10^(-3 + 8 (i - 1/2) / 1023) ms on, up to where
+    /// the next one begins, as powers of ten without any logarithm.
+    fn lowest_ms(bucket: usize) -> f64 {
+        10f64.powf(-3.0 + 8.0 * (bucket as f64 - 0.5) / 1023.0)
+    }
+
+    #[test]
+    fn buckets_are_those_of_powers_of_ten() {
+        let scale = LogScale::sysbench();
+        for bucket in 1..1024 {
+            let edge = lowest_ms(bucket);
+            assert_eq!(scale.bucket(edge * (1.0 + 1e-9)), bucket, "just above {edge} ms");
+            assert_eq!(scale.bucket(edge * (1.0 - 1e-9)), bucket - 1, "just below {edge} ms");
+            let middle = 10f64.powf(-3.0 + 8.0 * bucket as f64 / 1023.0);
+            assert!((scale.value(bucket) / middle - 1.0).abs() < 1e-12, "{bucket}");
+        }
+    }
+
+    #[test]
+    fn what_lies_outside_falls_into_the_ends() {
+        let scale = LogScale::sysbench();
+        for (value_ms, bucket) in [(0.0, 0), (-1.0, 0), (0.000_5, 0), (0.001, 0), (1e5, 1023), (1e9, 1023)] {
+            assert_eq!(scale.bucket(value_ms), bucket, "{value_ms}");
+        }
+    }
+
+    /// Values that sysbench 1.0.20's own table of `--histogram` prints.
+    #[test]
+    fn values_are_those_that_sysbench_prints() {
+        let scale = LogScale::sysbench();
+        for printed in ["99.327", "101.132", "11.446", "61.083", "0.001", "100000.000"] {
+            let bucket = scale.bucket(printed.parse().unwrap());
+            assert_eq!(format!("{:.3}", scale.value(bucket)), printed);
+        }
+    }
+
+    #[test]
+    fn a_percentile_is_that_of_a_sorted_list() {
+        let scale = LogScale::sysbench();
+        let mut draw = 1_u64;
+        for size in [1_usize, 2, 7, 10, 99, 100, 1000] {
+            let mut buckets: Vec<u16> = (0..size)
+                .map(|_| {
+                    draw =
+                        draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    ((draw >> 33) % 1024) as u16
+                })
+                .collect();
+            buckets.sort_unstable();
+            let mut counts = Vec::new();
+            buckets.iter().for_each(|&bucket| merge(&mut counts, &[(bucket, 1)]));
+            for percent in [1_usize, 50, 95, 99, 100] {
+                // The rank, rounded to the nearest in whole numbers; 0 is before the first value.
+                let rank = (2 * size * percent + 100) / 200;
+                let bucket = if rank == 0 { 0 } else { buckets[rank - 1] };
+                let expected = scale.value(bucket.into());
+                assert_eq!(scale.percentile(&counts, percent as f64), expected, "{percent} % of {size}");
+            }
+        }
+        assert_eq!(scale.percentile(&[], 95.0), 0.0);
+    }
+
+    #[test]
+    fn merging_adds_counts() {
+        let mut counts = vec![(1, 1), (3, 2)];
+        merge(&mut counts, &[(0, 5), (3, 1), (1023, 1)]);
+        assert_eq!(counts, [(0, 5), (1, 1), (3, 3), (1023, 1)]);
+    }
+}

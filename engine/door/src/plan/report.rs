@@ -1,0 +1,83 @@
+//! How often the engine reports, and what beside the usual.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limits;
+
+/// How often the engine reports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Report {
+    /// Length of an interval, in microseconds; 0 for no intervals but those of the marks and of the phases' ends.
+    pub interval_us: u64,
+    /// Further instants at which intervals end, in microseconds since the measurement began, ascending. An interval
+    /// that ends at such a mark is not shorter for those after it: their bounds stay multiples of `interval_us`.
+    pub marks_us: Vec<u64>,
+    /// Length of a tick, in microseconds; 0 for none.
+    pub tick_us: u64,
+    /// Length of a window of statement statistics, in microseconds. Without intervals a window is a phase.
+    pub statements_us: u64,
+    /// Whether latencies are also counted in sysbench's own buckets.
+    pub sysbench_buckets: bool,
+    /// Whether `end` tells what each user did.
+    pub users: bool,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            interval_us: 1_000_000,
+            marks_us: Vec::new(),
+            tick_us: 100_000,
+            statements_us: 5_000_000,
+            sysbench_buckets: false,
+            users: false,
+        }
+    }
+}
+
+impl Report {
+    /// Everything that is wrong with it, as in [`super::Plan::faults`].
+    pub(super) fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut within = |key: &str, value: u64| {
+            if !(10_000..=limits::DURATION_US).contains(&value) {
+                let most = limits::DURATION_US;
+                faults.push(format!("report.{key} is {value}; it must be between 10000 and {most}"));
+            }
+        };
+        within("statements_us", self.statements_us);
+        for (key, value) in [("interval_us", self.interval_us), ("tick_us", self.tick_us)] {
+            if value != 0 {
+                within(key, value);
+            }
+        }
+        if self.marks_us.len() > limits::MARKS {
+            let (count, most) = (self.marks_us.len(), limits::MARKS);
+            faults.push(format!("report.marks_us has {count} entries; {most} is the most"));
+        }
+        if !self.marks_us.is_sorted() {
+            faults.push("report.marks_us is not ascending".into());
+        }
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_have_limits_and_marks_an_order() {
+        let none = Report { interval_us: 0, tick_us: 0, marks_us: vec![0, 1, 1], ..Report::default() };
+        assert!(none.faults().is_empty() && Report::default().faults().is_empty());
+        let wrong =
+            Report { interval_us: 9_999, statements_us: 0, marks_us: vec![2, 1], ..Report::default() };
+        let told = wrong.faults();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[1].starts_with("report.interval_us is 9999;"), "{told:?}");
+        let many = Report { marks_us: vec![1; limits::MARKS + 1], ..Report::default() };
+        assert_eq!(many.faults(), ["report.marks_us has 257 entries; 256 is the most"]);
+    }
+}
