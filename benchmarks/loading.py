@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import peer
 from results import machine, write_section
 
 from dbdyno.experiment.model import ServerSpec, Variant
@@ -94,24 +95,13 @@ def dbdyno(address: Address, case: Case) -> Took:
 
 def sysbench(address: Address, case: Case) -> Took:
     """One load by sysbench; the tables are gone afterwards."""
-    with tempfile.TemporaryDirectory() as directory:
-        # The password goes through a file that only we can read, never through argv.
-        config = Path(directory) / "sysbench.cfg"
-        config.touch(mode=0o600)
-        config.write_text(f"mysql-password={address.password}\n")
-        command = [
-            "sysbench",
-            f"--config-file={config}",
-            "--db-driver=mysql",
-            f"--mysql-host={address.host}",
-            f"--mysql-port={address.port}",
-            f"--mysql-user={address.user}",
-            f"--mysql-db={address.database}",
-            f"--threads={case.streams}",
-            f"--tables={case.tables}",
-            f"--table-size={case.rows}",
-            "oltp_read_write",
-        ]
+    arguments = (
+        f"--threads={case.streams}",
+        f"--tables={case.tables}",
+        f"--table-size={case.rows}",
+        "oltp_read_write",
+    )
+    with peer.sysbench(address, *arguments) as command:
         took = _follow([*command, "prepare"])
         subprocess.run([*command, "cleanup"], check=True, stdout=subprocess.DEVNULL)
     return took

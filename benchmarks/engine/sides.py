@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from peer import sysbench
 from watching import watch
 
 from dbdyno.run.engine import find_engine
@@ -130,13 +130,9 @@ class Sysbench:
 
     def run(self, setting: Setting) -> Measured:
         """One run."""
-        with tempfile.TemporaryDirectory() as directory:
-            # The password goes through a file that only we can read, never through argv.
-            config = Path(directory) / "sysbench.cfg"
-            config.touch(mode=0o600)
-            config.write_text(f"mysql-password={self.address.password}\n")
+        with sysbench(self.address, *self._arguments(setting)) as command:
             watched = watch(
-                [*setting.launcher, *self._command(setting, config)],
+                [*setting.launcher, *command],
                 os.environ,
                 "",
                 lambda line: line.startswith("Threads started!"),
@@ -154,15 +150,8 @@ class Sysbench:
             latency_p99=_nearest_rank(latency, 99),
         )
 
-    def _command(self, setting: Setting, config: Path) -> list[str]:
+    def _arguments(self, setting: Setting) -> list[str]:
         return [
-            "sysbench",
-            f"--config-file={config}",
-            "--db-driver=mysql",
-            f"--mysql-host={self.address.host}",
-            f"--mysql-port={self.address.port}",
-            f"--mysql-user={self.address.user}",
-            f"--mysql-db={self.address.database}",
             f"--threads={setting.connections}",
             f"--time={setting.seconds}",
             f"--report-checkpoints={setting.count_from}",

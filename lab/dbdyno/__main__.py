@@ -1,6 +1,30 @@
-"""`python -m dbdyno` is `dbdyno`."""
+"""Where `dbdyno` starts, also by `python -m`: a drop-in goes to the engine before anything heavy is imported.
 
-from dbdyno.cli import main
+What this file imports at its top, every start of a drop-in pays for; a test holds the list.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from dbdyno.drop_ins import DROP_INS, hand_over
+from dbdyno.problem import Problem
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    if len(sys.argv) > 1 and sys.argv[1] in DROP_INS:
+        try:
+            hand_over(sys.argv[1], sys.argv[2:])
+        except Problem as problem:
+            from dbdyno.commands.saying import say  # noqa: PLC0415 — the way without a fault does not need it.
+
+            say(problem)
+            sys.exit(problem.exit_code)
+    from dbdyno.cli import main as command_line  # noqa: PLC0415 — typer and all commands behind it.
+
+    command_line()
+
 
 if __name__ == "__main__":
     main()

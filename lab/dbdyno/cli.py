@@ -17,6 +17,7 @@ import typer
 
 from dbdyno import __version__
 from dbdyno.commands.saying import say
+from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 
 # Command -> what `dbdyno --help` says of it. Its function has its name and lies in the module of that name.
@@ -25,6 +26,8 @@ COMMANDS = {
     "run": "Put one server under load, from few connections to many, and print the table.",
     "check": "Make every check that needs no load.",
     "report": "Show a stored run again.",
+    "sysbench": "Be sysbench: same commands, scripts and output; all that follows is sysbench's.",
+    "shims": "Make links under which scripts find the drop-ins by the originals' names.",
 }
 # Set to anything to see where an unexpected error came from.
 TRACEBACK_VARIABLE = "DBDYNO_TRACEBACK"
@@ -52,7 +55,9 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_dbdyno)
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, text in COMMANDS.items():
-        app.command(name, help=text)(_command(name) if name == called else _not_called)
+        # `__main__` hands a drop-in over before this module is imported: here it is but a line of the help.
+        real = name == called and name not in DROP_INS
+        app.command(name, help=text)(_command(name) if real else _not_called)
     return app
 
 

@@ -1,12 +1,16 @@
-"""Real MySQL servers for the tests of this folder; MariaDB's come from the folder above."""
+"""Servers for the tests of this folder: MySQL, and the MariaDB on which sysbench and dbdyno are compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
+from tests.conftest import variant
+from tests.end_to_end.differential import Database, give_account
 from tests.end_to_end.mysql_server import MySQLServer, Start, starting
 
+from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 
@@ -26,3 +30,16 @@ def start_mysql(workspace: Workspace) -> Iterator[Start]:
     """Start servers by a name and further arguments of mysqld; all are closed at the end of the test."""
     with starting(workspace) as start:
         yield start
+
+
+@pytest.fixture(scope="session")
+def sbtest(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A private MariaDB with the account and schema that sysbench takes when it is told none.
+
+    Whoever changes accounts or variables puts them back; tables are each case's own.
+    """
+    server = LocalServer(variant("shared with sysbench"), workspace, None)
+    with closing(server):
+        server.start()
+        give_account(server)
+        yield Database(server, tmp_path_factory.mktemp("shims"))

@@ -10,10 +10,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.peer import sysbench
 
 from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
 from dbdyno.problem import Problem
@@ -331,32 +331,18 @@ def test_bulk_insert_stores_every_row_once_and_goes_on_after_them(mariadb: Local
         engine("cleanup", mariadb, **bulk)
 
 
-def test_bulk_insert_sends_as_many_statements_as_sysbench(mariadb: LocalServer, tmp_path: Path) -> None:
+def test_bulk_insert_sends_as_many_statements_as_sysbench(mariadb: LocalServer) -> None:
     engine("cleanup", mariadb)
     bulk = {"workload": {"name": "bulk_insert"}, "load": {"connections": 1}}
     engine("prepare", mariadb, **bulk)
     _, ours = bulk_insert(mariadb, 1, 1.0)
     ((rows,),) = mariadb.query("SELECT COUNT(*) FROM dbdyno.sbtest1")
     engine("cleanup", mariadb, **bulk)
-    address = mariadb.address()
-    config = tmp_path / "sysbench.cfg"
-    config.write_text(f"mysql-password={address.password}\n")
-    command = [
-        "sysbench",
-        f"--config-file={config}",
-        "--db-driver=mysql",
-        f"--mysql-host={address.host}",
-        f"--mysql-port={address.port}",
-        f"--mysql-user={address.user}",
-        f"--mysql-db={address.database}",
-        f"--events={rows}",
-        "--time=0",
-        "bulk_insert",
-    ]
     before = int(mariadb.status()["Com_insert"])
     said = ""
-    for step in ("prepare", "run", "cleanup"):
-        said += subprocess.run([*command, step], check=True, capture_output=True, text=True).stdout
+    with sysbench(mariadb.address(), f"--events={rows}", "--time=0", "bulk_insert") as command:
+        for step in ("prepare", "run", "cleanup"):
+            said += subprocess.run([*command, step], check=True, capture_output=True, text=True).stdout
     theirs = int(mariadb.status()["Com_insert"]) - before
     counted = re.search(r"transactions:\s+(\d+)", said)
     assert counted is not None

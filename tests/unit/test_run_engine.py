@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
-from dbdyno.run.engine import Engine, EngineProblem, find_engine
+from dbdyno.run.engine import Engine, find_engine
 
 PLAN = {"phases": {"warmup_us": 0, "measure_us": 1000}, "start": {"on-command": {"start_timeout_us": 1000}}}
 END = '{"type":"end","data":{"reason":"time-limit","failure":null}}'

@@ -15,10 +15,8 @@ import json
 import os
 import resource
 import selectors
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -26,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from dbdyno.binary import BINARY, EngineProblem, engine_path
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
 
-BINARY = "dbdyno-engine"
 Command = Literal["prepare", "run", "cleanup"]
 Record = Mapping[str, Any]
 
@@ -44,10 +42,6 @@ CONNECT_S_MAX = 300.0
 LOADING_SILENCE_S_MAX = 3600.0
 # What an engine that was asked to stop may take.
 STOP_S_MAX = 5.0
-
-
-class EngineProblem(Problem):
-    """The engine is missing, broke its contract, or did not end."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +78,8 @@ class EngineResult:
 
 
 def find_engine() -> Path:
-    """The engine's binary: beside the Python that runs, then on PATH. Raises EngineProblem listing both."""
-    beside = Path(sys.executable).with_name(BINARY)
-    if os.access(beside, os.X_OK):
-        return beside
-    found = shutil.which(BINARY)
-    if found is not None:
-        return Path(found)
-    raise EngineProblem(
-        f"the load engine {BINARY} was not found: not at {beside} and not in PATH, "
-        f"which is {os.environ.get('PATH', '')}",
-        "Run make build in the clone, or pip install dbdyno, which brings it",
-    )
+    """The engine's binary: see `engine_path`."""
+    return Path(engine_path())
 
 
 class Engine:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
-from dbdyno.run.engine import Engine, EngineProblem, EngineResult, Record
+from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.plan import trial_plan
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial

@@ -1,0 +1,26 @@
+"""Programs that dbdyno stands in for, and how one is started: the engine takes over this very process.
+
+`exec` keeps the process: its number, standard input, signals sent to it and the exit code are then the
+engine's own, as a script that waits for the original expects them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from dbdyno.binary import engine_path
+
+# Command of dbdyno -> the name under which the engine is that program. A test starts each of them.
+DROP_INS = {"sysbench": "sysbench"}
+
+# Python ignores these for itself, and what is ignored stays so across exec: `… | head` would never end.
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def hand_over(command: str, arguments: list[str]) -> None:
+    """Become the engine as `command`: does not return. Raises EngineProblem where there is none."""
+    path = engine_path()
+    for number in IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    os.execv(path, [DROP_INS[command], *arguments])  # noqa: S606 — to become a program is the point.

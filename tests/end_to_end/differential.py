@@ -1,0 +1,228 @@
+"""sysbench 1.0.20 and dbdyno with the same arguments, on the same server, one after the other.
+
+A `Case` is one command line, or several that follow each other, and what both sides find before it. Each
+side is a folder with a program named `sysbench` that stands first in PATH, so that shell scripts and
+`#!/usr/bin/env sysbench` find it like a DBA's do. Compared are exit code, standard output and standard error,
+and what the case asks the server afterwards.
+
+With DBDYNO_BOTH_SIDES=original in the environment both sides are the original: what then differs is the
+harness's own fault.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.unprinting import unprinted
+
+from dbdyno.run.engine import find_engine
+from dbdyno.servers.local import LocalServer
+
+ORIGINAL = "/usr/bin/sysbench"
+SHARE = Path("/usr/share/sysbench")
+BOTH_SIDES_VARIABLE = "DBDYNO_BOTH_SIDES"
+# Nothing here runs for long; a side that hangs is a finding.
+TIMEOUT_S = 60.0
+
+# The account and schema that sysbench tries when it is told none.
+USER = PASSWORD = DATABASE = "sbtest"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two, as a folder for PATH and options that only it knows."""
+
+    name: str
+    folder: Path
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """What both sides do. `run` is for `sh -e`; `{db}` in it is how the server is reached."""
+
+    name: str
+    run: str
+    # Before each side: the tables of the schema are dropped, then these are prepared by the original.
+    tables: str = ""
+    sql: tuple[str, ...] = ()
+    # Files in the working directory, by name; those that begin with #! can be executed.
+    files: Mapping[str, str] = field(default_factory=dict)
+    stdin: str = ""
+    # Whether the clock ends the run, so that counts differ.
+    timed: bool = False
+    # Lines in any order: what several threads say at once.
+    unordered: bool = False
+    # Asked of the server afterwards, for the answers to be equal.
+    asked: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one side did, figures hidden."""
+
+    exit_code: int
+    output: tuple[str, ...]
+    errors: tuple[str, ...]
+    answers: tuple[object, ...]
+    raw: str
+
+    def lines(self) -> list[str]:
+        """All of it as text."""
+        answers = [f"answer: {answer}" for answer in self.answers]
+        return [
+            f"exit code {self.exit_code}",
+            *(f"out: {line}" for line in self.output),
+            *(f"err: {line}" for line in self.errors),
+            *answers,
+        ]
+
+
+@dataclass(frozen=True)
+class Database:
+    """A private server with sysbench's account, and a folder of shims for either side."""
+
+    server: LocalServer
+    folder: Path
+
+    def options(self, user: str = USER, password: str = PASSWORD) -> str:
+        """How either side reaches it."""
+        address = self.server.address()
+        return (
+            f"--mysql-host={address.host} --mysql-port={address.port} "
+            f"--mysql-user={user} --mysql-password={password} --mysql-db={DATABASE}"
+        )
+
+    def empty(self) -> None:
+        """A new, empty schema."""
+        self.server.query(f"DROP DATABASE IF EXISTS {DATABASE}")
+        self.server.query(f"CREATE DATABASE {DATABASE}")
+
+
+def give_account(server: LocalServer) -> None:
+    """sysbench's own account and schema: the rights of the load's account once more.
+
+    The lab's administrator may not GRANT, so the row is copied.
+    """
+    server.query(f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'")
+    server.query(f"CREATE DATABASE {DATABASE}")
+    ((rights,),) = server.query(
+        "SELECT GROUP_CONCAT(column_name) FROM information_schema.columns WHERE table_schema = 'mysql' "
+        "AND table_name = 'db' AND column_name LIKE '%priv'"
+    )
+    server.query(
+        f"INSERT INTO mysql.db (Host, Db, User, {rights}) SELECT '%', '{DATABASE}', '{USER}', {rights} "
+        f"FROM mysql.db WHERE User = '{server.address().user}' AND Host = 'localhost'"
+    )
+    server.query("FLUSH PRIVILEGES")
+
+
+def original(folder: Path) -> Side:
+    """The peer."""
+    return Side("sysbench", _link(folder / "original", Path(ORIGINAL)))
+
+
+def drop_in(folder: Path, *options: str) -> Side:
+    """dbdyno, or the original once more where the harness itself is on trial."""
+    if os.environ.get(BOTH_SIDES_VARIABLE) == "original":
+        return original(folder)
+    return Side("dbdyno", _link(folder / "drop-in", find_engine().resolve()), options)
+
+
+def _link(folder: Path, program: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    link = folder / "sysbench"
+    if not link.is_symlink():
+        link.symlink_to(program)
+    return folder
+
+
+def said(side: Side, case: Case, database: Database | None = None) -> Said:
+    """Let one side do it."""
+    if database is not None:
+        _lay_tables(case, database)
+    with tempfile.TemporaryDirectory(prefix="dbdyno-peer-") as directory:
+        _lay_files(case, Path(directory))
+        run = case.run.replace("{db}", database.options() if database else "")
+        run = run.replace("{only}", " ".join(side.options))
+        environment = {
+            "PATH": f"{side.folder}:/usr/bin:/bin",
+            "HOME": directory,
+            "LC_ALL": "C.UTF-8",
+        }
+        done = subprocess.run(
+            ["sh", "-ec", run],
+            cwd=directory,
+            env=environment,
+            input=case.stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    answers = tuple(database.server.query(sql) for sql in case.asked) if database else ()
+    output, errors = (_hidden(text, case, directory) for text in (done.stdout, done.stderr))
+    return Said(done.returncode, output, errors, answers, done.stdout + done.stderr)
+
+
+def _lay_tables(case: Case, database: Database) -> None:
+    if case.tables or case.sql or case.asked:
+        database.empty()
+    if case.tables:
+        command = f"{ORIGINAL} {database.options()} {case.tables} prepare"
+        subprocess.run(["sh", "-ec", command], check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
+    for statement in case.sql:
+        database.server.query(statement)
+
+
+def _lay_files(case: Case, directory: Path) -> None:
+    for name, text in case.files.items():
+        path = directory / name
+        path.write_text(text)
+        if text.startswith("#!"):
+            path.chmod(0o755)
+
+
+def _hidden(text: str, case: Case, directory: str) -> tuple[str, ...]:
+    if case.unordered:
+        # A line and its end are two writes of a thread; another's may come between them.
+        text = text.replace("...", "...\n")
+    lines = unprinted(text.replace(directory, "DIRECTORY"), timed=case.timed)
+    return tuple(sorted(set(lines)) if case.unordered else lines)
+
+
+# What the original said to a case, for the ways of the drop-in that are held against it.
+_original_said: dict[str, Said] = {}
+
+
+def difference(case: Case, theirs: Side, ours: Side, database: Database | None = None) -> str:
+    """How the sides differ, as a unified difference; empty where they do not."""
+    expected = _original_said.get(repr(case))
+    if expected is None:
+        expected = _original_said[repr(case)] = said(theirs, case, database)
+    got = said(ours, case, database)
+    if expected.lines() == got.lines():
+        return ""
+    lines = difflib.unified_diff(expected.lines(), got.lines(), theirs.name, ours.name, lineterm="", n=3)
+    shown = "\n".join(lines)
+    return f"{case.name}: {case.run}\n{shown}\n--- all that {ours.name} said\n{got.raw[-3000:]}"
+
+
+def scripts() -> Sequence[str]:
+    """Names of the bundled scripts that are tests."""
+    return sorted(path.stem for path in SHARE.glob("*.lua") if path.stem != "oltp_common")
+
+
+def installed() -> bool:
+    """Whether the peer is there; the tests fail without it."""
+    return shutil.which(ORIGINAL) is not None
