@@ -276,7 +276,8 @@ def test_deadlocks_are_retried_and_no_row_is_lost(server: Server) -> None:
     assert result.end is not None
     totals = result.end["phases"]["measure"]
     assert totals["errors"].get("1213", 0) > 0, "16 users of 20 rows met no deadlock"
-    assert totals["retries"] == sum(totals["errors"].values())
+    # A user whose ROLLBACK is under way when the measurement ends has met the error and not begun anew.
+    assert 0 <= sum(totals["errors"].values()) - totals["retries"] <= 16
     schema = server.address().database
     assert server.query(f"SELECT COUNT(*), MAX(id) FROM {schema}.sbtest1") == [(ROWS, ROWS)]
 
