@@ -45,6 +45,7 @@ pub(crate) fn mysql_connector(target: &Target, secrets: &Secrets) -> MysqlConnec
         database: database.clone(),
         timeout: Duration::from_micros(*connect_timeout_us),
         local_data: false,
+        multi_statements: false,
         sampled: 0,
         tls: secrets.tls.clone(),
         compression: *compression,

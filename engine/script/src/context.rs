@@ -15,6 +15,9 @@ pub trait World {
     /// Has `request` done before it returns, while everybody else on this thread waits.
     fn at_once(&self, context: &Context, request: Request) -> Answer;
 
+    /// An event is to start anew after an error.
+    fn restarted(&self);
+
     /// The script says that an event begins: `sb_event_start`.
     fn event_start(&self);
 

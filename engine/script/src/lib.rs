@@ -15,12 +15,14 @@
 //! - [`state`], [`task`]: one LuaJIT state, and its functions under way.
 //! - [`context`]: what the functions of one state share.
 //! - `raw`: functions that Lua calls without any wrapper in between; the only file that touches Lua's stack.
+//! - `life`: events, and what a loop of the script's own calls.
 //! - `api/`: the `sysbench` table and its neighbours, one file per group.
 //! - `sql/`: drivers, connections, statements, results.
 
 mod api;
 pub mod context;
 pub mod front;
+mod life;
 pub mod program;
 mod raw;
 pub mod sql;

@@ -101,6 +101,33 @@ impl Call {
         unsafe { ffi::lua_type(self.lua, index) }
     }
 
+    /// Whether argument `index` is neither nil nor false.
+    pub(crate) fn truth(&self, index: c_int) -> bool {
+        // SAFETY: any index is acceptable.
+        unsafe { ffi::lua_toboolean(self.lua, index) != 0 }
+    }
+
+    /// Argument `index`, an integer of `ffi` with 64 bits.
+    pub(crate) fn wide_integer(&self, index: c_int) -> Option<i64> {
+        // SAFETY: LuaJIT makes these strings without fail: digits, and a suffix that tells the type.
+        let text = unsafe {
+            if ffi::luaL_callmeta(self.lua, index, c"__tostring".as_ptr()) == 0 {
+                return None;
+            }
+            let mut length = 0;
+            let start = ffi::lua_tolstring(self.lua, -1, &mut length);
+            let text = (!start.is_null()).then(|| {
+                String::from_utf8_lossy(std::slice::from_raw_parts(start.cast(), length)).into_owned()
+            });
+            ffi::lua_pop(self.lua, 1);
+            text?
+        };
+        if let Some(digits) = text.strip_suffix("ULL") {
+            return digits.parse::<u64>().ok().map(|number| number as i64);
+        }
+        text.strip_suffix("LL")?.parse().ok()
+    }
+
     /// Argument `index` as bytes, where it is a string or a number (which becomes a string in place).
     #[inline]
     pub(crate) fn bytes(&self, index: c_int) -> Option<&[u8]> {
@@ -193,7 +220,6 @@ unsafe extern "C-unwind" fn enter<R: Raw>(lua: *mut ffi::lua_State) -> c_int {
         match R::call(&Call { lua }) {
             Ok(Pushed::Values(count)) => return count,
             Ok(Pushed::Left) => {
-                ffi::lua_settop(lua, 0);
                 ffi::lua_pushlightuserdata(lua, mark());
                 return ffi::lua_yield(lua, 1);
             }
@@ -256,23 +282,18 @@ impl Coroutine {
         Self { lua: thread.state() }
     }
 
-    /// Puts the global function `name`, known to be one, and its arguments in place for `resume`; false where there is
-    /// no such function.
-    pub(crate) fn begin_global(&self, name: &std::ffi::CStr, arguments: &[i64]) -> bool {
-        // SAFETY: the coroutine is not under way; an ended one has room for a function and its arguments. A plain
-        // table of globals raises nothing; a script that gives it a failing __index gets what it asked for.
+    /// Runs the function that the coroutine was made with, which stays at the bottom of its stack for the next time.
+    #[inline]
+    pub(crate) fn begin(&self, arguments: &[i64]) -> Back {
+        // SAFETY: the coroutine is not under way, and has room for a function and a few arguments.
         unsafe {
-            ffi::lua_settop(self.lua, 0);
-            ffi::lua_pushstring(self.lua, name.as_ptr());
-            ffi::lua_rawget(self.lua, ffi::LUA_GLOBALSINDEX);
-            if ffi::lua_type(self.lua, -1) != ffi::LUA_TFUNCTION {
-                return false;
-            }
+            ffi::lua_settop(self.lua, 1);
+            ffi::lua_pushvalue(self.lua, 1);
             for &argument in arguments {
                 ffi::lua_pushnumber(self.lua, argument as f64);
             }
         }
-        true
+        self.resume(arguments.len() as c_int)
     }
 
     /// Goes on with `count` arguments on the stack.
@@ -313,12 +334,12 @@ impl Coroutine {
     /// Whether its first result is neither nil nor false.
     pub(crate) fn result_is_true(&self) -> bool {
         // SAFETY: any index is acceptable.
-        unsafe { ffi::lua_toboolean(self.lua, 1) != 0 }
+        unsafe { ffi::lua_toboolean(self.lua, 2) != 0 }
     }
 
     /// Whether its first result is the boolean false.
     pub(crate) fn result_is_false(&self) -> bool {
         // SAFETY: any index is acceptable.
-        unsafe { ffi::lua_type(self.lua, 1) == ffi::LUA_TBOOLEAN && ffi::lua_toboolean(self.lua, 1) == 0 }
+        unsafe { ffi::lua_type(self.lua, 2) == ffi::LUA_TBOOLEAN && ffi::lua_toboolean(self.lua, 2) == 0 }
     }
 }

@@ -8,6 +8,7 @@ use mlua::{Function, Lua, LuaOptions, StdLib, Table};
 use crate::api;
 use crate::context::{Context, World};
 use crate::front::Front;
+use crate::life;
 use crate::program::{Program, Source};
 use crate::task::{ScriptError, Task, message};
 
@@ -56,26 +57,44 @@ impl State {
     ///
     /// # Errors
     /// It is not Lua; in LuaJIT's own words.
-    pub fn chunk(&self) -> Result<Function, ScriptError> {
+    pub fn chunk(&self) -> Result<Task, ScriptError> {
         let loaded = match &self.context.program.source {
             Source::Text { text, chunk } => {
                 self.lua.load(without_first_line(text)).set_name(chunk.as_str()).into_function()
             }
             Source::Module(name) => self.requiring(name),
         };
-        loaded.map_err(|error| ScriptError::Message(message(&error)))
+        loaded.and_then(|chunk| self.task(chunk)).map_err(|error| ScriptError::Message(message(&error)))
+    }
+
+    /// The global function `name`; `None` where there is none.
+    ///
+    /// # Errors
+    /// Lua has no memory.
+    pub fn global(&self, name: &str) -> Result<Option<Task>, ScriptError> {
+        match self.lua.globals().raw_get(name) {
+            Ok(mlua::Value::Function(function)) => {
+                self.task(function).map(Some).map_err(|error| ScriptError::Message(message(&error)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The function that plays one event, from anew for as long as it asks for that.
+    ///
+    /// # Errors
+    /// Lua has no memory.
+    pub fn event(&self) -> Result<Task, ScriptError> {
+        let play = life::event(&self.lua, &self.context);
+        play.and_then(|play| self.task(play)).map_err(|error| ScriptError::Message(message(&error)))
+    }
+
+    fn task(&self, function: Function) -> mlua::Result<Task> {
+        Task::new(&self.lua, &self.context, function)
     }
 
     fn requiring(&self, name: &str) -> mlua::Result<Function> {
         self.lua.load("local name = ... return function() require(name) end").call(name)
-    }
-
-    /// A coroutine of this state.
-    ///
-    /// # Errors
-    /// Lua has no memory.
-    pub fn task(&self) -> Result<Task, ScriptError> {
-        Task::new(&self.lua, &self.context).map_err(|error| ScriptError::Message(message(&error)))
     }
 
     /// What the functions of this state share.

@@ -1,6 +1,5 @@
 //! A script's functions under way.
 
-use std::ffi::CStr;
 use std::rc::Rc;
 
 use mlua::{Function, Lua, Thread, Value};
@@ -43,37 +42,33 @@ pub enum ScriptError {
     Message(String),
 }
 
-/// A coroutine in which one function after the other runs.
+/// A function in a coroutine, to be called as often as one likes.
 pub struct Task {
     lua: Lua,
     context: Rc<Context>,
+    function: Function,
     thread: Thread,
     coroutine: Coroutine,
+    /// A coroutine that has failed cannot be used again.
+    failed: bool,
 }
 
 impl Task {
-    pub(crate) fn new(lua: &Lua, context: &Rc<Context>) -> mlua::Result<Self> {
-        // Any function will do: it is replaced before it could run.
-        let nothing = lua.globals().get::<Function>("print")?;
-        let thread = lua.create_thread(nothing)?;
+    pub(crate) fn new(lua: &Lua, context: &Rc<Context>, function: Function) -> mlua::Result<Self> {
+        let thread = lua.create_thread(function.clone())?;
         let coroutine = Coroutine::of(&thread);
-        Ok(Self { lua: lua.clone(), context: Rc::clone(context), thread, coroutine })
+        Ok(Self { lua: lua.clone(), context: Rc::clone(context), function, thread, coroutine, failed: false })
     }
 
-    /// Calls the global function `name`. `None` where there is none.
-    pub fn call_global(&mut self, name: &CStr, arguments: &[i64]) -> Option<Step> {
-        self.coroutine.begin_global(name, arguments).then(|| {
-            let back = context::within(&self.context, || self.coroutine.resume(arguments.len() as _));
-            self.step(back)
-        })
-    }
-
-    /// Calls `function` without arguments.
-    pub fn call(&mut self, function: &Function) -> Step {
-        if let Err(error) = self.renew(function) {
+    /// Calls the function.
+    #[inline]
+    pub fn begin(&mut self, arguments: &[i64]) -> Step {
+        if self.failed
+            && let Err(error) = self.renew()
+        {
             return Step::Failed(ScriptError::Message(error.to_string()));
         }
-        let back = context::within(&self.context, || self.coroutine.resume(0));
+        let back = context::within(&self.context, || self.coroutine.begin(arguments));
         self.step(back)
     }
 
@@ -96,34 +91,22 @@ impl Task {
             Back::Ended if self.coroutine.result_is_false() => Step::Done(Returned::False),
             Back::Ended => Step::Done(Returned::Nothing),
             Back::Yielded => {
-                self.fail(ScriptError::Message("attempt to yield from outside a coroutine".into()))
+                self.failed = true;
+                Step::Failed(ScriptError::Message("attempt to yield from outside a coroutine".into()))
             }
             Back::Failed => {
-                let error = self.error();
-                self.fail(error)
+                self.failed = true;
+                Step::Failed(ScriptError::of(&self.coroutine.error(&self.lua)))
             }
         }
     }
 
-    /// A coroutine that failed is of no use any more.
     #[cold]
-    fn fail(&mut self, error: ScriptError) -> Step {
-        match self.lua.globals().raw_get::<Function>("print").and_then(|nothing| self.renew(&nothing)) {
-            Ok(()) => Step::Failed(error),
-            Err(error) => Step::Failed(ScriptError::Message(error.to_string())),
-        }
-    }
-
-    fn renew(&mut self, function: &Function) -> mlua::Result<()> {
-        self.thread = self.lua.create_thread(function.clone())?;
+    fn renew(&mut self) -> mlua::Result<()> {
+        self.thread = self.lua.create_thread(self.function.clone())?;
         self.coroutine = Coroutine::of(&self.thread);
+        self.failed = false;
         Ok(())
-    }
-
-    /// The error that the coroutine has failed with.
-    #[cold]
-    fn error(&self) -> ScriptError {
-        ScriptError::of(&self.coroutine.error(&self.lua))
     }
 }
 

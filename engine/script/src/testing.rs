@@ -65,6 +65,8 @@ impl World for Nowhere {
         Answer::Flag(false)
     }
 
+    fn restarted(&self) {}
+
     fn event_start(&self) {}
 
     fn event_stop(&self) {}
@@ -105,8 +107,7 @@ pub(crate) fn program(text: &str) -> Program {
 pub(crate) fn state(text: &str, heard: &Arc<Heard>) -> State {
     let front: Arc<dyn Front> = heard.clone();
     let state = State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), true).unwrap();
-    let chunk = state.chunk().unwrap();
-    match state.task().unwrap().call(&chunk) {
+    match state.chunk().unwrap().begin(&[]) {
         Step::Done(_) => state,
         other => panic!("the chunk: {other:?}"),
     }
@@ -123,11 +124,11 @@ pub(crate) fn printed(text: &str) -> String {
 pub(crate) fn failure(text: &str) -> ScriptError {
     let front: Arc<dyn Front> = Arc::new(Heard::default());
     let state = State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), true).unwrap();
-    let chunk = match state.chunk() {
+    let mut chunk = match state.chunk() {
         Ok(chunk) => chunk,
         Err(error) => return error,
     };
-    match state.task().unwrap().call(&chunk) {
+    match chunk.begin(&[]) {
         Step::Failed(error) => error,
         other => panic!("it did not fail: {other:?}"),
     }

@@ -55,6 +55,10 @@ impl Stream {
         }
     }
 
+    pub(crate) fn hold_thread(&mut self, hold: bool) {
+        self.socket.hold_thread(hold);
+    }
+
     /// What is written next belongs to the exchange under way, and begins none.
     pub(crate) fn go_on(&mut self) {
         self.goes_on = true;

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -96,6 +96,10 @@ impl Sampled {
 
     pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 
     fn poll_timed_read(

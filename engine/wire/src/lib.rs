@@ -9,8 +9,10 @@
 
 mod compressed;
 pub mod delay;
+mod holding;
 pub mod mysql;
 pub mod null;
+pub mod scripted;
 mod socket;
 pub mod tls;
 

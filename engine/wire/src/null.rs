@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use dbdyno_door::record::Session;
 
+use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector};
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
 /// Opens null connections.
@@ -25,6 +26,9 @@ pub struct NullConnection {
     rows: u64,
     statements: Vec<Shape>,
     session: Session,
+    /// What a script's next message asks for, and how many rows.
+    said: (Shape, u64),
+    holds_thread: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +64,9 @@ impl Shape {
 
 impl NullConnection {
     async fn wait(&self) {
-        if self.answer.is_zero() {
+        if self.holds_thread {
+            std::thread::sleep(self.answer);
+        } else if self.answer.is_zero() {
             tokio::task::yield_now().await;
         } else {
             tokio::time::sleep(self.answer).await;
@@ -73,7 +79,14 @@ impl Connector for NullConnector {
 
     async fn connect(&self, _number: u64) -> Result<NullConnection, WireError> {
         let session = Session { server_version: "null".into(), ..Session::default() };
-        Ok(NullConnection { answer: self.answer, rows: self.rows, statements: Vec::new(), session })
+        Ok(NullConnection {
+            answer: self.answer,
+            rows: self.rows,
+            statements: Vec::new(),
+            session,
+            said: (Shape::Nothing, 0),
+            holds_thread: false,
+        })
     }
 }
 
@@ -107,6 +120,67 @@ impl Connection for NullConnection {
     }
 
     async fn close(&mut self) {}
+}
+
+impl Scripted for NullConnection {
+    fn write_prepare(&mut self, sql: &[u8]) {
+        let sql = String::from_utf8_lossy(sql);
+        self.statements.push(Shape::of(&sql));
+        self.said = (Shape::Nothing, sql.matches('?').count() as u64);
+    }
+
+    fn write_execute<'a>(
+        &mut self,
+        id: u32,
+        parameters: impl Iterator<Item = Parameter<'a>> + Clone,
+        _types: bool,
+    ) {
+        let shape = self.statements[id as usize];
+        let number = |parameter| if let Parameter::Int(number) = parameter { number } else { 0 };
+        let values: Vec<_> = parameters.map(|parameter| Value::Int(number(parameter))).collect();
+        self.said = (shape, shape.outcome(&values, self.rows).rows);
+    }
+
+    fn write_query(&mut self, sql: &[u8]) {
+        let shape = Shape::of(&String::from_utf8_lossy(sql));
+        self.said = (shape, shape.outcome(&[], self.rows).rows);
+    }
+
+    async fn prepared(&mut self) -> Result<Prepared, WireError> {
+        Ok(Prepared { id: self.statements.len() as u32 - 1, parameters: self.said.1 as u16 })
+    }
+
+    async fn skimmed(&mut self) -> Result<Outcome, WireError> {
+        self.wait().await;
+        let (shape, rows) = self.said;
+        Ok(Outcome { rows, ..shape.outcome(&[], self.rows) })
+    }
+
+    /// Its rows have one column, which is NULL.
+    async fn kept(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
+        rows.clear();
+        let outcome = self.skimmed().await;
+        if let Ok(Outcome { returns_rows: true, rows: count, .. }) = outcome {
+            rows.columns = 1;
+            rows.bytes.resize(count as usize, 0xfb);
+            rows.ends.extend(1..=count as usize);
+        }
+        (rows, outcome)
+    }
+
+    async fn forget(&mut self, _id: u32) -> Result<(), WireError> {
+        Ok(())
+    }
+
+    fn hold_thread(&mut self, hold: bool) {
+        self.holds_thread = hold;
+    }
+}
+
+impl ScriptedConnector for NullConnector {
+    async fn connect_at_once(&self, number: u64) -> Result<NullConnection, WireError> {
+        self.connect(number).await
+    }
 }
 
 #[cfg(test)]

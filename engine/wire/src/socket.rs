@@ -17,6 +17,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::compressed;
 use crate::delay::Sampled;
+use crate::holding::Holding;
+use crate::mysql::Address;
 
 /// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -36,6 +38,8 @@ pub(crate) enum Socket {
     Tls(Box<TlsStream<Socket>>),
     /// Compressed, over one of the above.
     Compressed(Box<compressed::Stream>),
+    /// One of the first three for which the thread waits; nothing while it is being exchanged.
+    Holding(Option<Holding>),
 }
 
 impl Socket {
@@ -63,9 +67,48 @@ impl Socket {
             Socket::Tcp(stream) => stream.peer_addr(),
             Socket::Sampled(stream) => stream.peer_addr(),
             Socket::Unix(_) => return true,
-            Socket::Tls(_) | Socket::Compressed(_) => return false,
+            Socket::Holding(Some(held)) => return held.socket().is_local(),
+            Socket::Tls(_) | Socket::Compressed(_) | Socket::Holding(None) => return false,
         };
         peer.is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+    }
+
+    /// Opens a socket for which the thread waits, from the first packet on. Must be called inside a runtime.
+    pub(crate) fn holding(address: &Address) -> io::Result<Self> {
+        let mut socket = match address {
+            Address::Tcp(host, port) => {
+                let stream = std::net::TcpStream::connect((host.as_str(), *port))?;
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                Socket::Tcp(TcpStream::from_std(stream)?)
+            }
+            Address::Unix(path) => {
+                let stream = std::os::unix::net::UnixStream::connect(path)?;
+                stream.set_nonblocking(true)?;
+                Socket::Unix(UnixStream::from_std(stream)?)
+            }
+        };
+        socket.hold_thread(true);
+        Ok(socket)
+    }
+
+    /// From here on the thread waits for its bytes, or the task again.
+    pub(crate) fn hold_thread(&mut self, hold: bool) {
+        match self {
+            Socket::Tls(stream) => stream.get_mut().0.hold_thread(hold),
+            Socket::Compressed(stream) => stream.hold_thread(hold),
+            Socket::Holding(held) if !hold => {
+                if let Some(held) = held.take() {
+                    *self = held.release();
+                }
+            }
+            Socket::Holding(_) => {}
+            Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) if hold => {
+                let socket = std::mem::replace(self, Socket::Holding(None));
+                *self = Socket::Holding(Some(Holding::new(socket)));
+            }
+            Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) => {}
+        }
     }
 
     /// Says that the bytes sent next belong to the exchange under way, and begin none.
@@ -128,6 +171,8 @@ impl AsyncRead for Socket {
             Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Compressed(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Holding(Some(held)) => held.read(buffer),
+            Socket::Holding(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 }
@@ -140,12 +185,15 @@ impl AsyncWrite for Socket {
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Compressed(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Holding(Some(held)) => held.write(bytes),
+            Socket::Holding(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) => Poll::Ready(Ok(())), // The kernel has it all.
+            Socket::Holding(_) => Poll::Ready(Ok(())),
             Socket::Tls(stream) => Pin::new(stream).poll_flush(context),
             Socket::Compressed(stream) => Pin::new(stream).poll_flush(context),
         }
@@ -158,6 +206,7 @@ impl AsyncWrite for Socket {
             Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Tls(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Compressed(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Holding(_) => Poll::Ready(Ok(())),
         }
     }
 }

@@ -1,43 +1,209 @@
 //! `sysbench.sql`: drivers, connections, statements, parameters, results.
+//!
+//! What a script holds are tables with a number in them; what they stand for lives here, in [`Sql`], where the driver
+//! of the state finds it too. The way of a statement that a script executes:
+//!
+//! ```text
+//! st:execute()           interface.lua: looks at what the call is told
+//!   └ raw execute        calls.rs: notes the request, leaves the coroutine
+//!       └ driver         writes the message from `Sql::execution`, awaits, notes `Sql::succeeded` or `Sql::failed`
+//!   ┌ resumed with yes (rows), no (failed) or nothing
+//! ```
+//! # Layout
+//! - this file: what the driver sees.
+//! - `book`: connections, statements and parameters by number.
+//! - `bulk`: rows collected for one INSERT.
+//! - `calls`: what Lua calls.
+//! - `interface.lua`: methods, errors and their words.
 
-use std::cell::RefCell;
+mod book;
+mod bulk;
+mod calls;
+mod template;
+
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use dbdyno_wire::Outcome;
+use dbdyno_wire::scripted::Rows;
 use mlua::Lua;
 
+use self::book::Book;
+pub use self::book::Bound;
 use crate::Context;
+pub(crate) use calls::want;
+pub(crate) use template::fill;
 
 /// What a script wants from the world. The rest of it (texts, parameters) waits in [`Sql`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Open connection number `connection`.
-    Connect {
-        /// Its number in this state.
-        connection: u32,
-    },
+    /// Open a connection.
+    Connect(ConnectionId),
+    /// Close it and open it anew.
+    Reconnect(ConnectionId),
+    /// Close it.
+    Disconnect(ConnectionId),
+    /// Run the text that waits.
+    Query(ConnectionId),
+    /// Prepare a statement.
+    Prepare(StatementId),
+    /// Execute it.
+    Execute(StatementId),
+    /// Forget it.
+    Forget(StatementId),
+    /// Say whether another event is due, as soon as one is: `sb_more_events`.
+    NextEvent,
 }
+
+/// A connection of one state, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionId(pub u32);
+
+/// A statement of one state, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatementId(pub u32);
 
 /// What a request came to, as far as the script's call is told at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing.
+    /// It is done; there are no rows.
     Nothing,
-    /// Yes or no.
+    /// Rows (yes), or it failed (no).
     Flag(bool),
+}
+
+/// Why a statement failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SqlError {
+    /// The error number.
+    pub code: u16,
+    /// SQLSTATE.
+    pub state: String,
+    /// The words.
+    pub message: String,
+    /// Whether the event is to start anew, rather than the run to end.
+    pub ignorable: bool,
+}
+
+/// How a statement travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The server does not know it yet.
+    Unprepared,
+    /// Prepared, under the server's number.
+    Prepared(u32),
+    /// As text with the parameters put in.
+    Text,
+}
+
+/// What an execution needs beside the parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// On which connection.
+    pub connection: ConnectionId,
+    /// How it travels.
+    pub way: Way,
+    /// Whether the server is to be told the parameters' types.
+    pub types: bool,
 }
 
 /// Connections and statements of one state.
 #[derive(Default)]
 pub struct Sql {
-    request: RefCell<Option<Request>>,
+    book: RefCell<Book>,
+    request: Cell<Option<Request>>,
+    abandoned: RefCell<Vec<ConnectionId>>,
+    has_abandoned: Cell<bool>,
 }
 
 impl Sql {
+    /// The request with which a coroutine was left.
+    #[inline]
     pub(crate) fn take_request(&self) -> Request {
         self.request.take().expect("a coroutine is left with a request")
     }
+
+    /// The text of [`Request::Query`] for `with` to read.
+    #[inline]
+    pub fn with_text<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
+        with(&self.book.borrow().text)
+    }
+
+    /// The text of a statement.
+    pub fn statement_text(&self, statement: StatementId) -> Vec<u8> {
+        self.book.borrow().statement(statement).sql.clone()
+    }
+
+    /// On which connection a statement runs, and how.
+    #[inline]
+    pub fn execution(&self, statement: StatementId) -> Execution {
+        let book = self.book.borrow();
+        let found = book.statement(statement);
+        Execution { connection: found.connection, way: found.way, types: !found.types_sent }
+    }
+
+    /// The parameters of a statement, for `with` to write; the server knows their types afterwards.
+    #[inline]
+    pub fn with_parameters<T>(&self, statement: StatementId, with: impl FnOnce(Bound<'_>) -> T) -> T {
+        let mut book = self.book.borrow_mut();
+        book.statement_mut(statement).types_sent = true;
+        with(book.bound(statement))
+    }
+
+    /// The text of a statement with its parameters put in.
+    pub fn with_literals<T>(&self, statement: StatementId, with: impl FnOnce(&[u8]) -> T) -> T {
+        let mut book = self.book.borrow_mut();
+        book.put_in(statement);
+        with(&book.text)
+    }
+
+    /// Whether the parameters that are bound are as many as the placeholders.
+    pub fn is_bound(&self, statement: StatementId) -> bool {
+        let book = self.book.borrow();
+        let found = book.statement(statement);
+        found.bound.len() == usize::from(found.parameters)
+    }
+
+    /// Takes the memory for the rows of a connection's next result.
+    pub fn take_rows(&self, connection: ConnectionId) -> Rows {
+        std::mem::take(&mut self.book.borrow_mut().connection_mut(connection).rows)
+    }
+
+    /// A statement on `connection` has an outcome; `rows` where they were kept.
+    #[inline]
+    pub fn succeeded(&self, connection: ConnectionId, outcome: Outcome, rows: Option<Rows>) -> Answer {
+        self.book.borrow_mut().connection_mut(connection).succeeded(outcome, rows)
+    }
+
+    /// A statement on `connection` has failed.
+    pub fn failed(&self, connection: ConnectionId, error: SqlError) -> Answer {
+        self.book.borrow_mut().connection_mut(connection).failed(error)
+    }
+
+    /// A connection is open, or not.
+    pub fn opened(&self, connection: ConnectionId, open: bool) {
+        self.book.borrow_mut().opened(connection, open);
+    }
+
+    /// A statement travels like this from now on.
+    pub fn prepared(&self, statement: StatementId, way: Way, parameters: u16) {
+        let mut book = self.book.borrow_mut();
+        let found = book.statement_mut(statement);
+        (found.way, found.parameters, found.types_sent) = (way, parameters, false);
+    }
+
+    /// Connections that the script has forgotten without closing them.
+    #[inline]
+    pub fn take_abandoned(&self) -> Vec<ConnectionId> {
+        if !self.has_abandoned.replace(false) {
+            return Vec::new();
+        }
+        let mut abandoned = self.abandoned.take();
+        abandoned.retain(|&connection| self.book.borrow().connection(connection).open);
+        abandoned
+    }
 }
 
-pub(crate) fn install(_lua: &Lua, _context: &Rc<Context>) -> mlua::Result<()> {
-    Ok(())
+pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+    calls::install(lua, context)
 }

@@ -5,12 +5,15 @@
 use std::io::Write;
 
 use crate::Value;
+use crate::scripted::{Parameter, Type};
 
 const COM_QUIT: u8 = 0x01;
-const COM_QUERY: u8 = 0x03;
-const COM_STMT_PREPARE: u8 = 0x16;
+pub(super) const COM_QUERY: u8 = 0x03;
+pub(super) const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
+pub(super) const COM_STMT_CLOSE: u8 = 0x19;
 
+const TYPE_DOUBLE: u8 = 0x05;
 const TYPE_LONGLONG: u8 = 0x08;
 const TYPE_VAR_STRING: u8 = 0xfd;
 
@@ -118,6 +121,78 @@ pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_type
             }
         }
     });
+}
+
+/// The same with the parameters of a script.
+pub fn execute_with<'a>(
+    out: &mut Vec<u8>,
+    statement_id: u32,
+    parameters: impl Iterator<Item = Parameter<'a>> + Clone,
+    send_types: bool,
+) {
+    out.extend_from_slice(&[0, 0, 0, 0, COM_STMT_EXECUTE]);
+    out.extend_from_slice(&statement_id.to_le_bytes());
+    out.extend_from_slice(&[0, 1, 0, 0, 0]); // No cursor; iterations, always 1.
+    let nulls = out.len();
+    for (position, parameter) in parameters.clone().enumerate() {
+        if position % 8 == 0 {
+            out.push(0);
+        }
+        if let Parameter::Null(_) = parameter {
+            out[nulls + position / 8] |= 1 << (position % 8);
+        }
+    }
+    if out.len() > nulls {
+        out.push(send_types.into());
+        if send_types {
+            for parameter in parameters.clone() {
+                let code = match parameter.kind() {
+                    Type::Int => TYPE_LONGLONG,
+                    Type::Double => TYPE_DOUBLE,
+                    Type::Text => TYPE_VAR_STRING,
+                };
+                out.extend_from_slice(&[code, 0]);
+            }
+        }
+        for parameter in parameters {
+            match parameter {
+                Parameter::Null(_) => {}
+                Parameter::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
+                Parameter::Double(number) => out.extend_from_slice(&number.to_le_bytes()),
+                Parameter::Text(text) => {
+                    length(out, text.len() as u64);
+                    out.extend_from_slice(text);
+                }
+            }
+        }
+    }
+    frame(out);
+}
+
+/// Appends a command with its argument, of any length.
+pub(super) fn command(out: &mut Vec<u8>, command: u8, argument: &[u8]) {
+    out.extend_from_slice(&[0, 0, 0, 0, command]);
+    out.extend_from_slice(argument);
+    frame(out);
+}
+
+/// Fills in the header of the one message in `out`; one that is too long for a packet is cut into several.
+fn frame(out: &mut Vec<u8>) {
+    const FULL: usize = 0xff_ffff;
+    let length = out.len() - 4;
+    if length < FULL {
+        out[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+        return;
+    }
+    let payload = out.split_off(4);
+    out.clear();
+    let pieces = payload.len() / FULL + 1; // A last one, empty where need be, ends the message.
+    for sequence in 0..pieces {
+        let piece = &payload[sequence * FULL..payload.len().min((sequence + 1) * FULL)];
+        out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);
+        out.push(sequence as u8);
+        out.extend_from_slice(piece);
+    }
 }
 
 /// Appends a length-encoded integer.

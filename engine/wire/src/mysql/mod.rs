@@ -6,6 +6,7 @@
 //! - `login`: greeting, encryption and authentication, on top of `mysql_common`.
 //! - `local_data`: LOAD DATA LOCAL with rows made on the way.
 //! - [`compress`]: the compressed form of the protocol.
+//! - `scripted`: what scripts ask for beyond the native workloads.
 //! - this file: a session that puts them together.
 
 pub mod compress;
@@ -15,6 +16,7 @@ pub mod skim;
 mod fields;
 mod local_data;
 mod login;
+mod scripted;
 
 use std::io;
 use std::path::PathBuf;
@@ -77,6 +79,8 @@ pub struct MysqlConnector {
     pub server_public_key: Option<PublicKey>,
     /// Whether a server on another machine is asked for its RSA key over a plain connection.
     pub allow_public_key_retrieval: bool,
+    /// Whether one text may hold several statements, as scripts for sysbench expect.
+    pub multi_statements: bool,
 }
 
 impl Connector for MysqlConnector {

@@ -14,6 +14,7 @@
 pub use super::fields::{server_error, text_row};
 
 use super::fields::Cursor;
+use crate::scripted::Rows;
 use crate::{Outcome, WireError};
 
 /// Most bytes of one kept packet; a longer one is cut. An error message has at most 512 bytes.
@@ -47,6 +48,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Id of the prepared statement.
     pub statement_id: u32,
+    /// Placeholders of the prepared statement.
+    pub parameters: u16,
     /// Whether the server waits for the data of a LOAD DATA LOCAL.
     pub data_requested: bool,
 }
@@ -81,8 +84,12 @@ pub struct Skim {
     kept: Vec<u8>,
     answer: Answer,
     /// Row packets, where they are asked for.
-    rows: Option<Vec<Vec<u8>>>,
+    rows: Option<Rows>,
+    /// Whether only those of the first result are, and whether that has ended.
+    first_only: bool,
+    first_ended: bool,
     rows_bytes: usize,
+    rows_max: usize,
     /// Most bytes of the whole answer.
     bytes_max: u64,
 }
@@ -102,7 +109,10 @@ impl Skim {
             kept: Vec::new(),
             answer: Answer::default(),
             rows: None,
+            first_only: false,
+            first_ended: false,
             rows_bytes: 0,
+            rows_max: KEPT_ROWS_MAX,
             bytes_max: u64::MAX,
         }
     }
@@ -116,12 +126,24 @@ impl Skim {
 
     /// Keeps the payload of every row.
     pub fn keep_rows(mut self) -> Self {
-        self.rows = Some(Vec::new());
+        self.rows = Some(Rows::default());
+        self
+    }
+
+    /// Keeps the rows of the first result in `rows`, which is empty, up to `max` bytes in all.
+    pub fn keep_first(mut self, rows: Rows, max: usize) -> Self {
+        (self.rows, self.first_only, self.rows_max) = (Some(rows), true, max);
         self
     }
 
     /// The rows kept.
     pub fn into_rows(self) -> Vec<Vec<u8>> {
+        let rows = self.rows.unwrap_or_default();
+        (0..rows.ends.len()).filter_map(|index| rows.row(index).map(<[u8]>::to_vec)).collect()
+    }
+
+    /// The rows kept, as they lie.
+    pub fn into_first(self) -> Rows {
         self.rows.unwrap_or_default()
     }
 
@@ -200,7 +222,7 @@ impl Skim {
     /// what the packet is.
     fn room(&self, first: Option<u8>) -> usize {
         match self.state {
-            State::Rows if self.rows.is_some() => (KEPT_ROWS_MAX - self.rows_bytes).max(1),
+            State::Rows if self.keeps() => (self.rows_max - self.rows_bytes).max(1),
             // An error or the end of the rows, and not a row.
             State::Rows if matches!(first, Some(0xfe | 0xff)) => KEEP_MAX,
             State::Head => KEEP_MAX,
@@ -213,7 +235,7 @@ impl Skim {
         let continued = std::mem::replace(&mut self.continues, self.length == 0xff_ffff);
         if continued {
             // The rest of a row that is longer than a packet.
-            return if self.rows.is_some() { Err(too_much_kept()) } else { Ok(false) };
+            return if self.keeps() { Err(self.too_much_kept()) } else { Ok(false) };
         }
         match self.state {
             State::Head => self.head(payload),
@@ -253,6 +275,9 @@ impl Skim {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
                 self.answer.outcome.returns_rows = true;
+                if let Some(rows) = self.rows.as_mut().filter(|rows| rows.columns == 0) {
+                    rows.columns = columns as u32;
+                }
                 let ends = u8::from(!self.deprecate_eof);
                 self.state = State::Definitions { left: columns, ends };
                 Ok(false)
@@ -276,7 +301,9 @@ impl Skim {
     fn prepared(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let mut cursor = Cursor(&payload[1..]);
         self.answer.statement_id = cursor.u32()?;
-        let (columns, parameters) = (u64::from(cursor.u16()?), u64::from(cursor.u16()?));
+        let columns = u64::from(cursor.u16()?);
+        self.answer.parameters = cursor.u16()?;
+        let parameters = u64::from(self.answer.parameters);
         let packets = |definitions| {
             if definitions == 0 || self.deprecate_eof { definitions } else { definitions + 1 }
         };
@@ -304,23 +331,33 @@ impl Skim {
     }
 
     fn keep_row(&mut self, payload: &[u8]) -> Result<(), WireError> {
+        if !self.keeps() {
+            return Ok(());
+        }
         let Some(rows) = &mut self.rows else { return Ok(()) };
         self.rows_bytes += payload.len() + KEPT_ROW_COST;
-        if self.rows_bytes > KEPT_ROWS_MAX || payload.len() != self.length {
-            return Err(too_much_kept());
+        if self.rows_bytes > self.rows_max || payload.len() != self.length {
+            return Err(self.too_much_kept());
         }
-        rows.push(payload.to_vec());
+        rows.bytes.extend_from_slice(payload);
+        rows.ends.push(rows.bytes.len());
         Ok(())
+    }
+
+    /// Whether rows that come now are kept.
+    fn keeps(&self) -> bool {
+        self.rows.is_some() && !(self.first_only && self.first_ended)
+    }
+
+    fn too_much_kept(&self) -> WireError {
+        WireError::Protocol(format!("a result of more than {} bytes", self.rows_max))
     }
 
     fn end_of_result(&mut self, status: u16) -> bool {
         self.state = State::Head;
+        self.first_ended = true;
         status & STATUS_MORE_RESULTS == 0
     }
-}
-
-fn too_much_kept() -> WireError {
-    WireError::Protocol(format!("a result of more than {KEPT_ROWS_MAX} bytes"))
 }
 
 #[cfg(test)]

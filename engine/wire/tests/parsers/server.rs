@@ -37,6 +37,7 @@ pub fn connector(
         database: "dbdyno".into(),
         timeout: Duration::from_secs(60),
         local_data: true,
+        multi_statements: false,
         sampled: 0,
         tls: None,
         compression,

@@ -67,9 +67,7 @@ pub(super) async fn log_in(
     }
     let greeting = Greeting::read(&greeting)?;
     let offered = greeting.capabilities;
-    let wanted =
-        if connector.local_data { WANTED.union(CapabilityFlags::CLIENT_LOCAL_FILES) } else { WANTED };
-    let mut capabilities = (offered & wanted) | compression_flag(connector.compression, offered)?;
+    let mut capabilities = (offered & wanted(connector)) | compression_flag(connector.compression, offered)?;
     let is_local = line.socket.is_local();
     let tls = encryption(connector, address, offered)?;
     let mut session = Session {
@@ -105,6 +103,15 @@ pub(super) async fn log_in(
         session,
         deprecate_eof: capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
     })
+}
+
+/// What is asked for, as far as the server offers it.
+fn wanted(connector: &MysqlConnector) -> CapabilityFlags {
+    let mut wanted = WANTED;
+    wanted.set(CapabilityFlags::CLIENT_LOCAL_FILES, connector.local_data);
+    let several = CapabilityFlags::CLIENT_MULTI_STATEMENTS | CapabilityFlags::CLIENT_MULTI_RESULTS;
+    wanted.set(several, connector.multi_statements);
+    wanted
 }
 
 /// The TLS to use with this server at this address, if any.

@@ -1,0 +1,65 @@
+//! Rows collected for one INSERT: sent when half a MiB is full, and at the end.
+
+/// Most bytes of one INSERT.
+const FULL_BYTES: usize = 512 * 1024;
+
+/// What a connection collects.
+#[derive(Default)]
+pub(super) struct Bulk {
+    prefix: Vec<u8>,
+    /// The statement so far, and rows in it.
+    text: Vec<u8>,
+    rows: u64,
+}
+
+impl Bulk {
+    pub(super) fn new(prefix: &[u8]) -> Self {
+        Self { prefix: prefix.to_vec(), text: prefix.to_vec(), rows: 0 }
+    }
+
+    /// Adds a row. Where it does not fit, what was collected moves into `out`, which is to be sent.
+    pub(super) fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> bool {
+        let full = self.rows > 0 && self.text.len() + row.len() + 1 > FULL_BYTES;
+        if full {
+            self.finish(out);
+        }
+        if self.rows > 0 {
+            self.text.push(b',');
+        }
+        self.text.extend_from_slice(row);
+        self.rows += 1;
+        full
+    }
+
+    /// Moves what is left into `out`, which is to be sent; false where there is nothing.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.rows == 0 {
+            return false;
+        }
+        out.clear();
+        std::mem::swap(&mut self.text, out);
+        self.text.clear();
+        self.text.extend_from_slice(&self.prefix);
+        self.rows = 0;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sent_before_the_one_that_does_not_fit() {
+        let (mut bulk, mut out) = (Bulk::new(b"INSERT INTO t VALUES"), Vec::new());
+        assert!(!bulk.finish(&mut out));
+        let row = vec![b'x'; 1000];
+        let sent: Vec<usize> = (0..2000).filter(|_| bulk.add(&row, &mut out)).collect();
+        // (524288 - 20 + 1) / 1001 = 523 rows fit.
+        assert_eq!(sent, [523, 1046, 1569]);
+        assert_eq!(out.len(), 20 + 523 * 1001 - 1);
+        assert!(bulk.finish(&mut out));
+        assert_eq!(out.len(), 20 + (2000 - 1569) * 1001 - 1);
+        assert!(out.starts_with(b"INSERT INTO t VALUESxxx"));
+    }
+}

@@ -1,0 +1,246 @@
+-- Methods of drivers, connections, statements, parameters and results over the functions of calls.rs.
+--
+-- [1] of every object is its number. Functions that talk to the server say nothing where there are no rows, true
+-- where there are, and false where they failed. Objects are tables: a field or a method costs one look-up.
+local raw = ...
+local ffi = require("ffi")
+local error, type, setmetatable, select, unpack = error, type, setmetatable, select, unpack
+local execute, query, fetch_row = raw.execute, raw.query, raw.fetch_row
+
+local sql = {
+   type = {
+      NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6,
+      TIME = 7, DATE = 8, DATETIME = 9, TIMESTAMP = 10, CHAR = 11, VARCHAR = 12
+   },
+   error = { NONE = 0, IGNORABLE = 1, FATAL = 2 }
+}
+local NONE, FATAL, RESTART = 0, 2, 1
+
+local function named(name)
+   return function() return name end
+end
+
+-- Where there is no result a script finds something that equals nil, is true, and has a name, as in sysbench: a null
+-- pointer.
+ffi.cdef("struct dbdyno_no_result;")
+local no_result = { __tostring = named("<sql_result>") }
+no_result.__index = {
+   fetch_row = function() error("db_fetch_row() failed", 2) end,
+   free = function() error("db_free_results() failed", 2) end
+}
+ffi.metatype("struct dbdyno_no_result", no_result)
+local NULL = ffi.cast("struct dbdyno_no_result *", nil)
+
+-- Errors ---------------------------------------------------------------------------------------------------------
+
+local connection = {}
+
+-- Raises what the last call on this connection failed with, at `level` of the caller.
+local function raise(self, text, level)
+   local class, errno, state, message = raw.last_error(self)
+   self.error = class
+   if class == NONE then
+      error("SQL API error", level + 1)
+   end
+   self.sql_errno, self.sql_state, self.sql_errmsg = errno, state, message
+   local described = {
+      connection = self, query = text, sql_errno = errno, sql_state = state, sql_errmsg = message
+   }
+   errdesc = described
+   if class == FATAL then
+      local hook = sysbench.hooks.sql_error_ignorable
+      if type(hook) ~= "function" or not hook(described) then
+         error(("SQL error, errno = %d, state = '%s': %s"):format(errno, state, message), level + 1)
+      end
+   end
+   described.errcode = RESTART
+   error(described, level + 1)
+end
+
+function connection:check_error(result, text)
+   if result == nil and self.error ~= NONE then
+      raise(self, text, 2)
+   end
+   return result
+end
+
+-- Drivers --------------------------------------------------------------------------------------------------------
+
+local driver = {}
+local driver_meta = { __index = driver, __tostring = named("<sql_driver>") }
+local connection_meta = { __index = connection, __tostring = named("<sql_connection>") }
+local result_meta
+
+local drivers = {}
+
+function sql.driver(name)
+   name = name or raw.driver
+   if name ~= "mysql" then
+      raw.fatal(("invalid database driver name: '%s'"):format(tostring(name)))
+      error("failed to initialize the DB driver", 2)
+   end
+   if not drivers[name] then
+      drivers[name] = setmetatable({ driver_name = name }, driver_meta)
+   end
+   return drivers[name]
+end
+
+function driver:name()
+   return self.driver_name
+end
+
+function driver:connect()
+   local number = raw.create()
+   local self_ = setmetatable({
+      number, driver = self, error = NONE, sql_errno = 0
+   }, connection_meta)
+   if raw.connect(self_) == false then
+      error("connection creation failed", 2)
+   end
+   self_.result = setmetatable({ number }, result_meta)
+   -- Closes a connection that the script forgets.
+   self_.guard = newproxy(true)
+   getmetatable(self_.guard).__gc = function() raw.abandon(number) end
+   return self_
+end
+
+-- Connections ----------------------------------------------------------------------------------------------------
+
+function connection:disconnect()
+   raw.disconnect(self)
+   return true
+end
+
+function connection:reconnect()
+   if raw.reconnect(self) == false then
+      raise(self, "", 2)
+   end
+   return true
+end
+
+function connection:query(text)
+   local rows = query(self, text)
+   if rows then
+      return self.result
+   elseif rows == false then
+      raise(self, text, 2)
+   end
+   return NULL
+end
+
+function connection:query_row(text)
+   local rows = query(self, text)
+   if rows == false then
+      raise(self, text, 2)
+   elseif not rows then
+      return nil
+   end
+   local count, columns = raw.result_numbers(self)
+   if count == 0 then
+      return nil
+   end
+   local row = fetch_row(self)
+   raw.free(self)
+   return unpack(row, 1, columns)
+end
+
+local function bulk(name, call)
+   local words = "db_bulk_insert_" .. name .. "() failed"
+   return function(self, text)
+      if call(self, text) == false then
+         error(words, 2)
+      end
+      return true, words
+   end
+end
+
+connection.bulk_insert_init = bulk("init", raw.bulk_init)
+connection.bulk_insert_next = bulk("next", raw.bulk_next)
+connection.bulk_insert_done = bulk("done", raw.bulk_done)
+
+-- Statements -----------------------------------------------------------------------------------------------------
+
+local statement = {}
+local statement_meta = { __index = statement, __tostring = named("<sql_statement>") }
+local parameter = { set = raw.set, set_rand_str = raw.set_random }
+local parameter_meta = { __index = parameter, __tostring = named("<sql_param>") }
+
+function connection:prepare(text)
+   local number = raw.new_statement(self, text)
+   if not number then
+      raise(self, text, 2)
+   end
+   local made = setmetatable({ number, connection = self, result = self.result }, statement_meta)
+   if raw.prepare(made) == false then
+      raw.remove(made)
+      raise(self, text, 2)
+   end
+   return made
+end
+
+function statement:bind_create(kind, length)
+   local number = raw.new_parameter(self, kind, length)
+   if not number then
+      error("Unsupported argument type: " .. tostring(kind), 2)
+   end
+   return setmetatable({ number, type = kind }, parameter_meta)
+end
+
+function statement:bind_param(...)
+   if select("#", ...) == 0 then
+      return nil
+   end
+   raw.bind(self, ...)
+   return 0
+end
+
+function statement:execute()
+   local rows = execute(self)
+   if rows then
+      return self.result
+   elseif rows == false then
+      if raw.last_error(self.connection) == NONE then
+         return NULL
+      end
+      raise(self.connection, "<prepared statement>", 2)
+   end
+   return NULL
+end
+
+function statement:close()
+   if self[1] then
+      raw.forget(self)
+      raw.remove(self)
+      self[1] = nil
+   end
+   return 0
+end
+
+-- Results --------------------------------------------------------------------------------------------------------
+
+local result = {}
+local numbers = { nrows = 1, nfields = 2, counter = 3 }
+
+result_meta = {
+   __tostring = named("<sql_result>"),
+   __index = function(self, key)
+      local position = numbers[key]
+      if position then
+         return (select(position, raw.result_numbers(self)))
+      end
+      return result[key]
+   end
+}
+
+function result:fetch_row()
+   return fetch_row(self)
+end
+
+function result:free()
+   if raw.free(self) == false then
+      error("db_free_results() failed", 2)
+   end
+   return true
+end
+
+return sql

@@ -1,0 +1,77 @@
+//! A socket for which the whole thread waits, in the kernel, instead of its task.
+//!
+//! A script may ask for a statement from inside a callback of Lua's own C functions (`string.gsub`), which cannot be
+//! left. Then nothing else on the thread can run, the runtime included, so its notices of readiness never come.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::task::Poll;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv, send};
+use std::os::fd::AsRawFd;
+use tokio::io::ReadBuf;
+
+use crate::socket::Socket;
+
+/// A TCP or unix socket that holds the thread.
+#[derive(Debug)]
+pub(crate) struct Holding(Box<Socket>);
+
+impl Holding {
+    /// Of a socket at the bottom: TCP or unix.
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self(Box::new(socket))
+    }
+
+    pub(crate) fn release(self) -> Socket {
+        *self.0
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.0
+    }
+
+    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        match &*self.0 {
+            Socket::Tcp(stream) => Ok(stream.as_fd()),
+            Socket::Sampled(stream) => Ok(stream.as_fd()),
+            Socket::Unix(stream) => Ok(stream.as_fd()),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Reads what is there, or waits for the first byte.
+    pub(crate) fn read(&self, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let count = self.retry(PollFlags::POLLIN, |descriptor| {
+            recv(descriptor, buffer.initialize_unfilled(), MsgFlags::MSG_DONTWAIT)
+        });
+        Poll::Ready(count.map(|count| buffer.advance(count)))
+    }
+
+    /// Writes what fits, and waits until something does.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        Poll::Ready(self.retry(PollFlags::POLLOUT, |descriptor| send(descriptor, bytes, flags)))
+    }
+
+    fn retry(
+        &self,
+        ready: PollFlags,
+        mut attempt: impl FnMut(i32) -> nix::Result<usize>,
+    ) -> io::Result<usize> {
+        let descriptor = self.descriptor()?;
+        loop {
+            match attempt(descriptor.as_raw_fd()) {
+                Ok(count) => return Ok(count),
+                Err(Errno::EAGAIN) => match poll(&mut [PollFd::new(descriptor, ready)], PollTimeout::NONE) {
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What scripts ask of a session; see [`crate::scripted`].
+
+use super::skim::{Expect, Skim};
+use super::{MysqlConnection, MysqlConnector, Trouble, message};
+use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector};
+use crate::{Outcome, WireError, within};
+
+/// Most bytes of the rows that a script's statement keeps: more is a mistake, and would fill the memory.
+const ROWS_MAX: usize = 1 << 30;
+
+impl Scripted for MysqlConnection {
+    fn write_prepare(&mut self, sql: &[u8]) {
+        self.out.clear();
+        message::command(&mut self.out, message::COM_STMT_PREPARE, sql);
+    }
+
+    fn write_execute<'a>(
+        &mut self,
+        id: u32,
+        parameters: impl Iterator<Item = Parameter<'a>> + Clone,
+        types: bool,
+    ) {
+        self.out.clear();
+        message::execute_with(&mut self.out, id, parameters, types);
+    }
+
+    fn write_query(&mut self, sql: &[u8]) {
+        self.out.clear();
+        message::command(&mut self.out, message::COM_QUERY, sql);
+    }
+
+    async fn prepared(&mut self) -> Result<Prepared, WireError> {
+        let answer =
+            within(self.timeout, "preparing a statement", self.ask_shortly(Expect::Prepared)).await?;
+        Ok(Prepared { id: answer.statement_id, parameters: answer.parameters })
+    }
+
+    async fn skimmed(&mut self) -> Result<Outcome, WireError> {
+        Ok(self.ask(Expect::Result).await?.outcome)
+    }
+
+    async fn kept(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
+        rows.clear();
+        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).keep_first(rows, ROWS_MAX);
+        let answer = self.exchange(&mut skim).await;
+        (skim.into_first(), answer.map(|answer| answer.outcome))
+    }
+
+    async fn forget(&mut self, id: u32) -> Result<(), WireError> {
+        self.out.clear();
+        message::command(&mut self.out, message::COM_STMT_CLOSE, &id.to_le_bytes());
+        self.socket.send(&self.out).await.map_err(|error| Trouble::Io(error).into_wire())
+    }
+
+    fn hold_thread(&mut self, hold: bool) {
+        self.socket.hold_thread(hold);
+    }
+}
+
+impl ScriptedConnector for MysqlConnector {
+    async fn connect_at_once(&self, number: u64) -> Result<MysqlConnection, WireError> {
+        let address = &self.addresses[(number % self.addresses.len() as u64) as usize];
+        let socket = crate::socket::Socket::holding(address)
+            .map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
+        let mut connection = self.log_in(socket, address).await?;
+        connection.hold_thread(false);
+        Ok(connection)
+    }
+}
