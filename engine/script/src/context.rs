@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dbdyno_draw::Rng;
 
+use crate::api::rand::Ranges;
 use crate::front::Front;
 use crate::program::Program;
 use crate::sql::{Answer, Request, Sql};
@@ -66,6 +67,8 @@ pub struct Context {
     pub rng: RefCell<Rng>,
     /// Connections, statements and results.
     pub sql: Sql,
+    /// Ranges that random numbers were last drawn from.
+    pub(crate) ranges: Ranges,
     /// Whoever drives this state.
     pub world: Rc<dyn World>,
     counters: [Cell<u64>; Counter::COUNT],
@@ -87,6 +90,7 @@ impl Context {
             front,
             rng,
             sql: Sql::default(),
+            ranges: Ranges::default(),
             world,
             counters: Default::default(),
             counted: Default::default(),

@@ -27,11 +27,12 @@ pub trait Front: Send + Sync {
     /// Writes one line to the log, under its verbosity.
     fn log(&self, level: Level, text: &str);
 
-    /// Reads the options that a script declares, and whatever else was given.
+    /// Reads the options that a script declares, and whatever else was given. `None` where the script declares none at
+    /// all: then 1.0 takes unknown options as strings.
     ///
     /// # Errors
     /// The line to tell the user.
-    fn read_options(&self, declared: &[Declared]) -> Result<Vec<(String, Value)>, String>;
+    fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String>;
 
     /// Every registered option with its value, for `sysbench.opt`; names in underscore form.
     fn options(&self) -> Vec<(String, Value)>;

@@ -19,7 +19,7 @@
 //! - `api/`: the `sysbench` table and its neighbours, one file per group.
 //! - `sql/`: drivers, connections, statements, results.
 
-mod api;
+pub mod api;
 pub mod context;
 pub mod front;
 mod life;

@@ -54,7 +54,6 @@ pub(crate) fn event(lua: &Lua, context: &Rc<Context>) -> mlua::Result<Function> 
 }
 
 /// What a script with a `thread_run` of its own calls through `ffi.C`.
-#[allow(dead_code)] // Until the symbols of `ffi` are there.
 pub(crate) fn symbols(lua: &Lua, context: &Rc<Context>) -> mlua::Result<Table> {
     let symbols = lua.create_table()?;
     symbols.raw_set("sb_more_events", raw::function::<MoreEvents>(lua, context)?)?;

@@ -48,6 +48,9 @@ pub(crate) struct Call {
     lua: *mut ffi::lua_State,
 }
 
+/// The type of values made by `ffi`.
+const CDATA: c_int = 10;
+
 unsafe extern "C" {
     /// LuaJIT has it, but mlua does not declare it.
     fn lua_isyieldable(lua: *mut ffi::lua_State) -> c_int;
@@ -92,6 +95,57 @@ impl Call {
     pub(crate) fn is_number(&self, index: c_int) -> bool {
         // SAFETY: any index is acceptable.
         unsafe { ffi::lua_isnumber(self.lua, index) != 0 }
+    }
+
+    /// Argument `index` as a C function takes an unsigned integer of 32 bits: its fraction is cut off, and it wraps.
+    ///
+    /// # Errors
+    /// It is no number; in LuaJIT's words.
+    #[inline]
+    pub(crate) fn unsigned(&self, index: c_int) -> Result<u32, String> {
+        match self.kind(index) {
+            ffi::LUA_TNUMBER => Ok(self.number(index) as i64 as u32),
+            _ => self.converted(index),
+        }
+    }
+
+    #[cold]
+    fn converted(&self, index: c_int) -> Result<u32, String> {
+        // SAFETY: lua_pcall lets no error out, and what is pushed is popped.
+        let number = unsafe {
+            match ffi::lua_type(self.lua, index) {
+                ffi::LUA_TBOOLEAN => Some(f64::from(ffi::lua_toboolean(self.lua, index))),
+                CDATA => {
+                    ffi::lua_getfield(self.lua, ffi::LUA_GLOBALSINDEX, c"tonumber".as_ptr());
+                    ffi::lua_pushvalue(self.lua, index);
+                    ffi::lua_pcall(self.lua, 1, 1, 0);
+                    let found = (ffi::lua_type(self.lua, -1) == ffi::LUA_TNUMBER)
+                        .then(|| ffi::lua_tonumber(self.lua, -1));
+                    ffi::lua_pop(self.lua, 1);
+                    found
+                }
+                _ => None,
+            }
+        };
+        number.map(|number| number as i64 as u32).ok_or_else(|| {
+            let kind = self.kind_name(index);
+            format!("bad argument #{index} to '?' (cannot convert '{kind}' to 'unsigned int')")
+        })
+    }
+
+    /// The name of the type of argument `index`.
+    pub(crate) fn kind_name(&self, index: c_int) -> &'static str {
+        match self.kind(index) {
+            ffi::LUA_TBOOLEAN => "boolean",
+            ffi::LUA_TLIGHTUSERDATA | ffi::LUA_TUSERDATA => "userdata",
+            ffi::LUA_TNUMBER => "number",
+            ffi::LUA_TSTRING => "string",
+            ffi::LUA_TTABLE => "table",
+            ffi::LUA_TFUNCTION => "function",
+            ffi::LUA_TTHREAD => "thread",
+            CDATA => "cdata",
+            _ => "nil",
+        }
     }
 
     /// The type of argument `index`, one of `mlua::ffi::LUA_T*`; 10 is a cdata.

@@ -89,6 +89,28 @@ impl State {
         play.and_then(|play| self.task(play)).map_err(|error| ScriptError::Message(message(&error)))
     }
 
+    /// The script's own `thread_run`; `None` where events are to be played one by one.
+    ///
+    /// # Errors
+    /// Lua has no memory.
+    pub fn thread_run(&self) -> Result<Option<Task>, ScriptError> {
+        let own = api::life::thread_run(&self.lua);
+        let task = own.and_then(|own| own.map(|own| self.task(own)).transpose());
+        task.map_err(|error| ScriptError::Message(message(&error)))
+    }
+
+    /// The command `name` of `sysbench.cmdline.commands`, which returns true or false, and whether it is a parallel one.
+    ///
+    /// # Errors
+    /// The script's table of commands is wrong.
+    pub fn command(&self, name: &str) -> Result<Option<(Task, bool)>, ScriptError> {
+        let found = api::cmdline::command(&self.lua, name);
+        let task = found.and_then(|found| {
+            found.map(|(function, parallel)| Ok((self.task(function)?, parallel))).transpose()
+        });
+        task.map_err(|error| ScriptError::Message(message(&error)))
+    }
+
     fn task(&self, function: Function) -> mlua::Result<Task> {
         Task::new(&self.lua, &self.context, function)
     }

@@ -21,6 +21,9 @@ pub(crate) struct Heard {
     pub(crate) options: Vec<(String, Value)>,
     pub(crate) argv: Vec<String>,
     pub(crate) command: Option<String>,
+    pub(crate) compat: Compat,
+    /// What a script declared when its options were read last.
+    pub(crate) declared: Mutex<Option<Vec<Declared>>>,
 }
 
 impl Front for Heard {
@@ -32,8 +35,12 @@ impl Front for Heard {
         self.logged.lock().unwrap().push((level, text.to_owned()));
     }
 
-    fn read_options(&self, _declared: &[Declared]) -> Result<Vec<(String, Value)>, String> {
-        Ok(self.options.clone())
+    fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
+        *self.declared.lock().unwrap() = declared.map(<[_]>::to_vec);
+        match self.argv.iter().any(|argument| argument == "--unknown") {
+            true if declared.is_some() => Err("invalid option: --unknown".into()),
+            _ => Ok(self.options.clone()),
+        }
     }
 
     fn options(&self) -> Vec<(String, Value)> {
@@ -106,7 +113,8 @@ pub(crate) fn program(text: &str) -> Program {
 /// A state with `text`, whose chunk has run.
 pub(crate) fn state(text: &str, heard: &Arc<Heard>) -> State {
     let front: Arc<dyn Front> = heard.clone();
-    let state = State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), true).unwrap();
+    let program = Program { compat: heard.compat, ..program(text) };
+    let state = State::new(0, &Arc::new(program), &front, Rc::new(Nowhere), true).unwrap();
     match state.chunk().unwrap().begin(&[]) {
         Step::Done(_) => state,
         other => panic!("the chunk: {other:?}"),

@@ -1,6 +1,14 @@
 //! The `sysbench` table and its neighbours: one file per group, one line here.
 
 mod base;
+pub mod cmdline;
+mod histogram;
+mod legacy;
+pub mod life;
+pub mod opt;
+pub(crate) mod rand;
+pub mod reports;
+mod symbols;
 
 use std::rc::Rc;
 
@@ -22,6 +30,11 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     sysbench.set("error", error)?;
     base::install(lua, context)?;
     crate::sql::install(lua, context)?;
-    // One line for each file of this folder:
+    rand::install(lua, context)?;
+    symbols::install(lua, context)?;
+    cmdline::install(lua, context)?;
+    reports::install(lua, context)?;
+    legacy::install(lua, context)?;
+    life::install(lua, context)?;
     Ok(())
 }

@@ -1,0 +1,268 @@
+//! `sysbench.cmdline`: what was given on the command line, and what a script declares for it.
+//!
+//! Messages carry sysbench's words and the lines of its own file, since users look them up.
+
+use std::ffi::CString;
+use std::rc::Rc;
+
+use dbdyno_door::option::{Declared, Kind};
+use mlua::{Function, Lua, Table, Value};
+
+use crate::Context;
+
+const CODE: &str = include_str!("lua/cmdline.lua");
+
+/// Option types by their numbers in `sysbench.cmdline`, from 1.
+const KINDS: [(&str, Kind); 7] = [
+    ("BOOL", Kind::Bool),
+    ("INT", Kind::Int),
+    ("SIZE", Kind::Size),
+    ("DOUBLE", Kind::Double),
+    ("STRING", Kind::String),
+    ("LIST", Kind::List),
+    ("FILE", Kind::File),
+];
+
+/// Why options could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The command line is wrong: the line to tell the user, as it is.
+    #[error("{0}")]
+    Usage(String),
+    /// The script's declarations are, or a validator has failed: why `sysbench.cmdline.read_cmdline_options` failed.
+    #[error("{0}")]
+    Script(String),
+}
+
+impl From<mlua::Error> for Refused {
+    fn from(error: mlua::Error) -> Self {
+        Refused::Script(crate::task::message(&error))
+    }
+}
+
+/// One of sysbench's messages about a wrong declaration.
+fn wrong(line: u32, text: impl std::fmt::Display) -> Refused {
+    Refused::Script(format!("[string \"sysbench.cmdline.lua\"]:{line}: {text}"))
+}
+
+/// An option of a script with its validator.
+struct Option_ {
+    declared: Declared,
+    validator: Option<Function>,
+}
+
+pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+    let front = &context.front;
+    let cmdline = lua.create_table()?;
+    let argv = lua.create_table()?;
+    for (position, argument) in front.argv().iter().enumerate() {
+        argv.raw_set(position, argument.as_str())?;
+    }
+    cmdline.set("argv", argv)?;
+    cmdline.set("command", front.command())?;
+    cmdline.set("script_path", front.script_path())?;
+    cmdline.set("ARG_NULL", 0)?;
+    for (number, (name, _)) in (1..).zip(KINDS) {
+        cmdline.set(format!("ARG_{name}"), number)?;
+    }
+    cmdline.set("ARG_MAX", KINDS.len() + 1)?;
+    cmdline.set("PARALLEL_COMMAND", true)?;
+    let (own, another) = (Rc::downgrade(context), Rc::downgrade(context));
+    let print_options = lua.create_function(move |lua, ()| {
+        let Some(context) = own.upgrade() else { return Ok(None) };
+        Ok(match options(lua) {
+            Ok(options) => {
+                let declared: Vec<_> = options.into_iter().flatten().map(|option| option.declared).collect();
+                context.front.print_options(&declared);
+                None
+            }
+            Err(refused) => Some(refused.to_string()),
+        })
+    })?;
+    let read_options = lua.create_function(move |lua, ()| {
+        let Some(context) = another.upgrade() else { return Ok(None) };
+        Ok(read(lua, &context).err().map(|refused| refused.to_string()))
+    })?;
+    lua.globals().get::<Table>("sysbench")?.set("cmdline", &cmdline)?;
+    let code: Function = lua.load(CODE).set_name("sysbench.cmdline.lua").into_function()?;
+    code.call((cmdline, print_options, read_options))
+}
+
+fn table(lua: &Lua) -> mlua::Result<Table> {
+    lua.globals().get::<Table>("sysbench")?.get("cmdline")
+}
+
+/// Whether the script has left `sysbench.cmdline.options` alone.
+pub(crate) fn declares_nothing(lua: &Lua) -> mlua::Result<bool> {
+    Ok(table(lua)?.get::<Value>("options")?.is_nil())
+}
+
+/// The options that the script declares, by name; none where it has left `sysbench.cmdline.options` alone.
+///
+/// # Errors
+/// A declaration is wrong.
+pub fn declared(lua: &Lua) -> Result<Option<Vec<Declared>>, Refused> {
+    Ok(options(lua)?.map(|options| options.into_iter().map(|option| option.declared).collect()))
+}
+
+/// Reads the options that the script declares: asks its validators about what the command line says, then the front.
+///
+/// # Errors
+/// A declaration or a value is wrong.
+pub fn read(lua: &Lua, context: &Context) -> Result<(), Refused> {
+    let options = options(lua)?;
+    for option in options.iter().flatten() {
+        if let Some(validator) = &option.validator {
+            validate(lua, context, &option.declared.name, validator)?;
+        }
+    }
+    let declared: Option<Vec<_>> =
+        options.map(|options| options.into_iter().map(|option| option.declared).collect());
+    context.front.read_options(declared.as_deref()).map(drop).map_err(Refused::Usage)
+}
+
+/// Asks `validator` about every value that the command line has for the option `name`. As in sysbench it is called from
+/// C: with the option's name as it was typed and the value, both as `const char *`.
+fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> Result<(), Refused> {
+    let name = name.replace('-', "_");
+    let pointer: Function = lua.load("return ffi.cast('const char *', ...)").into_function()?;
+    for argument in context.front.argv().iter().skip(1) {
+        let Some(option) = argument.strip_prefix("--") else { continue };
+        let (typed, value) = option.split_once('=').unwrap_or((option, ""));
+        if typed.replace('-', "_") != name {
+            continue;
+        }
+        // Both strings stay with Rust until the validator is back.
+        let (typed, value) = (CString::new(typed), CString::new(value));
+        let (Ok(typed), Ok(value)) = (typed, value) else { continue };
+        let cdata =
+            |text: &CString| pointer.call::<Value>(mlua::LightUserData(text.as_ptr().cast_mut().cast()));
+        if !validator.call::<bool>((cdata(&typed)?, cdata(&value)?))? {
+            return Err(Refused::Usage(format!("invalid option: {argument}")));
+        }
+    }
+    Ok(())
+}
+
+/// The command `name` that the script declares, as a function without arguments that returns true or false, and whether
+/// it is a parallel one.
+///
+/// # Errors
+/// The declaration is wrong.
+pub fn command(lua: &Lua, name: &str) -> mlua::Result<Option<(Function, bool)>> {
+    let cmdline = table(lua)?;
+    if !cmdline.get::<Function>("command_defined")?.call::<bool>(name)? {
+        return Ok(None);
+    }
+    let parallel = cmdline.get::<Function>("command_parallel")?.call::<bool>(name)?;
+    let bound = lua.load("local call, name = ... return function() return call(name) end");
+    let function = bound.call::<Function>((cmdline.get::<Function>("call_command")?, name))?;
+    Ok(Some((function, parallel)))
+}
+
+fn options(lua: &Lua) -> Result<Option<Vec<Option_>>, Refused> {
+    let table = match table(lua)?.get::<Value>("options")? {
+        Value::Nil => return Ok(None),
+        Value::Table(table) => table,
+        other => {
+            let kind = kind_name(&other);
+            return Err(wrong(120, format_args!("wrong type for sysbench.cmdline.options: {kind}")));
+        }
+    };
+    let mut options = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        let (Value::String(name), Value::Table(option)) = pair? else {
+            return Err(wrong(132, "wrong table structure in sysbench.cmdline.options"));
+        };
+        options.push(option_of(lua, name.to_string_lossy(), &option)?);
+    }
+    options.sort_by(|one, other| one.declared.name.cmp(&other.declared.name));
+    Ok(Some(options))
+}
+
+/// Reads `{description, default, type, validator}`.
+fn option_of(lua: &Lua, name: String, option: &Table) -> Result<Option_, Refused> {
+    let help = match option.get::<Value>(1)? {
+        Value::Nil => return Err(wrong(137, format_args!("nil description for option {name}"))),
+        value => string(lua, 138, value)?,
+    };
+    let kind = option.get::<Value>(3)?;
+    let (default, inferred) = match option.get::<Value>(2)? {
+        Value::Nil => (None, Kind::String),
+        Value::Boolean(value) => (Some(if value { "on" } else { "off" }.to_owned()), Kind::Bool),
+        Value::Table(values) => {
+            if !kind.is_nil() {
+                return Err(wrong(141, format_args!("wrong type for list option {name}")));
+            }
+            (Some(joined(lua, &values)?), Kind::List)
+        }
+        value @ (Value::Number(_) | Value::Integer(_)) => (Some(string(lua, 151, value)?), Kind::Double),
+        value => (Some(string(lua, 151, value)?), Kind::String),
+    };
+    let kind = if kind.is_nil() { inferred } else { kind_of(&kind)? };
+    let validator = match option.get::<Value>(4)? {
+        Value::Nil => None,
+        Value::Function(validator) => Some(validator),
+        other => {
+            return Err(wrong(170, format_args!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
+        }
+    };
+    Ok(Option_ { declared: Declared { name, kind, default, help: Some(help) }, validator })
+}
+
+/// The option type that a script names by its number, or by its name in C.
+fn kind_of(value: &Value) -> Result<Kind, Refused> {
+    let number = match value {
+        Value::Integer(number) => *number,
+        Value::Number(number) => *number as i64,
+        Value::String(name) => {
+            let name = name.to_string_lossy();
+            let short = name.strip_prefix("SB_ARG_TYPE_").unwrap_or_default();
+            let found = KINDS.iter().find(|(known, _)| *known == short);
+            return found
+                .map(|&(_, kind)| kind)
+                .ok_or_else(|| wrong(167, "cannot convert 'string' to 'enum 125'"));
+        }
+        other => {
+            return Err(wrong(167, format_args!("cannot convert '{}' to 'enum 125'", kind_name(other))));
+        }
+    };
+    let known = usize::try_from(number.saturating_sub(1)).ok().and_then(|place| KINDS.get(place));
+    known.map(|&(_, kind)| kind).ok_or_else(|| Refused::Usage(format!("Unknown argument type: {number}")))
+}
+
+/// A string, or (but for a description) a number as Lua writes it.
+fn string(lua: &Lua, line: u32, value: Value) -> Result<String, Refused> {
+    let text = match value {
+        Value::Integer(_) | Value::Number(_) if line == 138 => None,
+        _ => lua.coerce_string(value.clone())?,
+    };
+    text.map(|text| text.to_string_lossy())
+        .ok_or_else(|| wrong(line, format_args!("cannot convert '{}' to 'const char *'", kind_name(&value))))
+}
+
+/// The name of a value's type, in Lua's words.
+fn kind_name(value: &Value) -> &'static str {
+    match value {
+        Value::Integer(_) => "number",
+        other => other.type_name(),
+    }
+}
+
+/// The elements of a list, with commas between them.
+fn joined(lua: &Lua, values: &Table) -> Result<String, Refused> {
+    let mut texts = Vec::new();
+    for (position, value) in (1..).zip(values.sequence_values::<Value>()) {
+        let value = value?;
+        let kind = kind_name(&value);
+        let Some(text) = lua.coerce_string(value)? else {
+            let text = format!("invalid value ({kind}) at index {position} in table for 'concat'");
+            return Err(wrong(144, text));
+        };
+        texts.push(text.to_string_lossy());
+    }
+    Ok(texts.join(","))
+}
+
+#[cfg(test)]
+mod tests;

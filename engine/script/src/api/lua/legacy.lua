@@ -1,0 +1,157 @@
+-- The database functions of 0.5: one connection per thread, opened when it is first needed.
+local sysbench = ...
+local pcall, type, error = pcall, type, error
+
+local db = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
+local connection
+
+local function connect()
+   if connection then return end
+   local driver = sysbench.sql.driver()
+   connection = driver:connect()
+   db_driver = driver:name()
+end
+
+-- Passes results on. An error of the driver gets 0.5's words, and the place in the script that called; what tells that
+-- the event is to start anew stays as it is.
+local function told(name, fine, ...)
+   if fine then return ... end
+   local raised = ...
+   if type(raised) == "table" then error(raised, 0) end
+   error(name .. "() failed", 3)
+end
+
+local function text_of(name, text)
+   if type(text) ~= "string" and type(text) ~= "number" then
+      error(("bad argument #1 to '%s' (string expected, got %s)"):format(name, text == nil and "no value" or type(text)), 3)
+   end
+   return tostring(text)
+end
+
+db.connect = connect
+
+function db.disconnect()
+   if connection then
+      connection:disconnect()
+      connection = nil
+   end
+end
+
+function db.query(text)
+   text = text_of("db_query", text)
+   connect()
+   local result = told("db_query", pcall(connection.query, connection, text))
+   if result ~= nil then result:free() end
+end
+
+for _, step in ipairs { "init", "next", "done" } do
+   local method = "bulk_insert_" .. step
+   local name = "db_" .. method
+   db[method] = function(text)
+      if step ~= "done" then text = text_of(name, text) end
+      if step == "init" then connect() end
+      if not connection then error(name .. "() failed", 2) end
+      told(name, pcall(connection[method], connection, text))
+   end
+end
+
+-- Statements and results are handles without fields; what they stand for is kept here.
+local handles = setmetatable({}, { __mode = "k" })
+local statement, result = newproxy(true), newproxy(true)
+
+local function new(kind, held)
+   local handle = newproxy(kind)
+   handles[handle] = held
+   return handle
+end
+
+local function held(handle, kind, name)
+   local found = type(handle) == "userdata" and handles[handle]
+   if not found or found.kind ~= kind then
+      error(("bad argument #1 to '?' (%s expected, got %s)"):format(name, handle == nil and "no value" or type(handle)), 3)
+   end
+   return found
+end
+
+function db.prepare(text)
+   text = text_of("db_prepare", text)
+   connect()
+   return new(statement, { kind = statement, statement = told("db_prepare", pcall(connection.prepare, connection, text)) })
+end
+
+-- Numbers become integers and strings character strings. The values are read again from the same table at each
+-- execution; a string that has grown, or a value of another type, is bound anew.
+local function bind(own)
+   local types, parameters, values = sysbench.sql.type, {}, own.values
+   own.lengths = {}
+   for place = 1, #values do
+      local value = values[place]
+      local kind = type(value)
+      if kind == "number" then
+         parameters[place] = own.statement:bind_create(types.BIGINT)
+      elseif kind == "string" then
+         own.lengths[place] = math.max(#value, 1)
+         parameters[place] = own.statement:bind_create(types.CHAR, own.lengths[place])
+      else
+         error("Unsupported variable type: " .. kind, 3)
+      end
+   end
+   own.parameters = parameters
+   if #parameters > 0 then own.statement:bind_param(unpack(parameters)) end
+end
+
+local function set(own)
+   local values, lengths = own.values, own.lengths
+   if not values then return end
+   for place = 1, #own.parameters do
+      local value = values[place]
+      if type(value) == "string" and #value > (lengths[place] or 0) or type(value) == "number" and lengths[place] then
+         bind(own)
+         return set(own)
+      end
+   end
+   for place, parameter in ipairs(own.parameters) do parameter:set(values[place]) end
+end
+
+function db.bind_param(handle, values)
+   local own = held(handle, statement, "sysbench.stmt")
+   if type(values) ~= "table" then error("table was expected", 2) end
+   own.values = values
+   bind(own)
+end
+
+-- Columns of prepared statements cannot be fetched, in sysbench either; their table is looked at alone.
+function db.bind_result(handle, values)
+   held(handle, statement, "sysbench.stmt")
+   if type(values) ~= "table" then error("table was expected", 2) end
+end
+
+function db.execute(handle)
+   local own = held(handle, statement, "sysbench.stmt")
+   set(own)
+   local found = told("db_execute", pcall(own.statement.execute, own.statement))
+   return new(result, { kind = result, result = found })
+end
+
+function db.store_results(handle)
+   held(handle, result, "sysbench.rs")
+end
+
+function db.free_results(handle)
+   local own = held(handle, result, "sysbench.rs")
+   if own.result ~= nil then own.result:free() end
+   own.result = nil
+end
+
+function db.close(handle)
+   local own = held(handle, statement, "sysbench.stmt")
+   if own.statement then own.statement:close() end
+   own.statement = nil
+end
+
+sysbench.db = db
+for name, value in pairs(db) do
+   _G[type(value) == "function" and "db_" .. name or name] = value
+end
+mysql_table_engine = "innodb"
+myisam_max_rows = 1000000

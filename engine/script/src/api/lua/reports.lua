@@ -1,0 +1,45 @@
+-- Reporters for `sysbench.hooks`: functions of the table that a hook is given.
+local sysbench, emit, closing = ...
+local format = string.format
+
+-- What each of them tells: rates per second and the latency in milliseconds.
+local function rates(stat)
+   local seconds = stat.time_interval
+   local all = stat.reads + stat.writes + stat.other
+   return stat.events / seconds, all / seconds, stat.reads / seconds, stat.writes / seconds, stat.other / seconds,
+      stat.latency_pct * 1000, stat.errors / seconds, stat.reconnects / seconds
+end
+
+function sysbench.report_default(stat)
+   local tps, qps, reads, writes, other, latency, errors, reconnects = rates(stat)
+   emit(format("[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%u%%): %4.2f "
+      .. "err/s %4.2f reconn/s: %4.2f\n", stat.time_total, stat.threads_running, tps, qps, reads, writes, other,
+      sysbench.opt.percentile, latency, errors, reconnects))
+end
+
+function sysbench.report_csv(stat)
+   emit(format("%.0f,%u,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f\n", stat.time_total, stat.threads_running,
+      rates(stat)))
+end
+
+-- Reports of one state make one array, which is closed when the state is.
+local array
+function sysbench.report_json(stat)
+   local object = format([[
+  {
+    "time": %4.0f,
+    "threads": %u,
+    "tps": %4.2f,
+    "qps": {
+      "total": %4.2f,
+      "reads": %4.2f,
+      "writes": %4.2f,
+      "other": %4.2f
+    },
+    "latency": %4.2f,
+    "errors": %4.2f,
+    "reconnects": %4.2f
+  }]], stat.time_total, stat.threads_running, rates(stat))
+   emit((array and ",\n" or "[\n") .. object)
+   array = array or closing()
+end

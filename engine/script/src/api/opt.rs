@@ -1,0 +1,98 @@
+//! `sysbench.opt`: the values of all options, and the globals that scripts of 0.5 have them as.
+
+use dbdyno_door::option::Value;
+use mlua::{IntoLua, Lua, Table};
+
+use super::cmdline;
+use crate::program::Compat;
+
+/// Makes `sysbench.opt` of `options`. In 1.0 a script that declares no options has each of them as a global variable
+/// too, unless a global function has its name.
+///
+/// # Errors
+/// Lua has no memory, or the script has made `sysbench` something else.
+pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Result<()> {
+    let globals = lua.globals();
+    let sysbench = globals.get::<Table>("sysbench")?;
+    let as_globals = compat == Compat::V10 && cmdline::declares_nothing(lua)?;
+    let opt = lua.create_table_with_capacity(0, options.len())?;
+    for (name, value) in options {
+        let name = name.replace('-', "_");
+        opt.raw_set(name.as_str(), of(lua, value)?)?;
+        if as_globals && !globals.get::<mlua::Value>(name.as_str())?.is_function() {
+            globals.set(name, of(lua, value)?)?;
+        }
+    }
+    sysbench.set("opt", opt)
+}
+
+fn of(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
+    Ok(match value {
+        Value::Bool(value) => mlua::Value::Boolean(*value),
+        Value::Int(value) => mlua::Value::Number(f64::from(*value)),
+        Value::Size(value) => mlua::Value::Number(*value as f64),
+        Value::Double(value) => mlua::Value::Number(*value),
+        Value::String(value) => value.as_deref().unwrap_or_default().into_lua(lua)?,
+        Value::List(values) => lua.create_sequence_from(values.iter().map(String::as_str))?.into_lua(lua)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::{Heard, state};
+
+    fn filled(compat: Compat, chunk: &str, text: &str) -> String {
+        let heard = Arc::new(Heard { compat, ..Heard::default() });
+        let state = state(chunk, &heard);
+        let options = [
+            ("table-size", Value::Double(100.0)),
+            ("threads", Value::Int(4)),
+            ("memory", Value::Size(1 << 40)),
+            ("debug", Value::Bool(false)),
+            ("mysql-host", Value::List(vec!["a".into(), "b".into()])),
+            ("mysql_password", Value::String(None)),
+            ("report_checkpoints", Value::List(vec![])),
+            ("foo", Value::String(Some("x=y".into()))),
+            ("tostring", Value::String(Some("no".into()))),
+        ];
+        let options: Vec<_> = options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        fill(state.lua(), compat, &options).unwrap();
+        state.lua().load(text).exec().unwrap();
+        heard.printed.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn every_type_is_luas_own() {
+        let text = "local o = sysbench.opt
+            print(o.table_size, o.threads, o.memory, o.debug, o.mysql_host[2], #o.mysql_host, o.mysql_password == '')
+            print(#o.report_checkpoints, o.foo, o.nothing, o['table-size'])
+            o.threads = 5 o.new = 1 print(o.threads, o.new)
+            setmetatable(o, {__index = function(_, name) return name .. '!' end}) print(o.missing)";
+        let expected = "100\t4\t1099511627776\tfalse\tb\t2\ttrue\n0\tx=y\tnil\tnil\n5\t1\nmissing!\n";
+        assert_eq!(filled(Compat::V10, "", text), expected);
+    }
+
+    #[test]
+    fn scripts_of_0_5_have_globals() {
+        // `debug` was a table, so the option takes its place, as in sysbench; a function stays.
+        let text = "print(table_size, threads, debug, mysql_host[1], foo, type(tostring), thread_id, test)
+            print(mysql_table_engine, myisam_max_rows, DB_ERROR_RESTART_TRANSACTION)";
+        let expected = "100\t4\tfalse\ta\tx=y\tfunction\t0\ttest.lua\ninnodb\t1000000\t1\n";
+        assert_eq!(filled(Compat::V10, "", text), expected);
+    }
+
+    #[test]
+    fn newer_scripts_have_none() {
+        let text = "print(table_size, threads, foo, type(debug), sysbench.opt.foo)";
+        let expected = "nil\tnil\tnil\ttable\tx=y\n";
+        assert_eq!(filled(Compat::V10, "sysbench.cmdline.options = {}", text), expected);
+        assert_eq!(filled(Compat::V11, "", text), expected);
+        assert_eq!(
+            filled(Compat::V11, "", "print(thread_id, test, db_query, sb_rand)"),
+            "nil\tnil\tnil\tnil\n"
+        );
+    }
+}

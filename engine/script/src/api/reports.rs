@@ -1,0 +1,153 @@
+//! Report hooks: what they are given, and sysbench's own reporters, which scripts use as hooks.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mlua::{Function, Lua, Table, UserData};
+
+use crate::Context;
+use crate::front::{Front, Stat};
+
+const CODE: &str = include_str!("lua/reports.lua");
+
+/// Closes the array that `report_json` began, when the state that holds this is closed.
+struct OpenArray(Arc<dyn Front>);
+
+impl UserData for OpenArray {}
+
+impl Drop for OpenArray {
+    fn drop(&mut self) {
+        self.0.print("\n]\n");
+    }
+}
+
+pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+    let (front, another) = (Arc::clone(&context.front), Arc::clone(&context.front));
+    let emit = lua.create_function(move |_, text: mlua::String| {
+        front.print(&text.to_string_lossy());
+        Ok(())
+    })?;
+    let closing = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&another))))?;
+    let code: Function = lua.load(CODE).set_name("sysbench.lua").into_function()?;
+    code.call((lua.globals().get::<Table>("sysbench")?, emit, closing))
+}
+
+/// The table that a report hook is given.
+///
+/// # Errors
+/// Lua has no memory.
+pub fn stat(lua: &Lua, stat: &Stat) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    table.set("threads_running", stat.threads_running)?;
+    for (name, value) in [
+        ("time_interval", stat.time_interval),
+        ("time_total", stat.time_total),
+        ("latency_pct", stat.latency_pct),
+        ("events", stat.events as f64),
+        ("reads", stat.reads as f64),
+        ("writes", stat.writes as f64),
+        ("other", stat.other as f64),
+        ("errors", stat.errors as f64),
+        ("reconnects", stat.reconnects as f64),
+    ] {
+        table.set(name, value)?;
+    }
+    if let Some((waiting, under_way)) = stat.queue {
+        table.set("queue_length", waiting as f64)?;
+        table.set("concurrency", under_way as f64)?;
+    }
+    if let Some(latency) = stat.latency {
+        for (name, value) in ["latency_min", "latency_max", "latency_avg", "latency_sum"].iter().zip(latency)
+        {
+            table.set(*name, value)?;
+        }
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_door::option::Value;
+
+    use super::*;
+    use crate::api::opt;
+    use crate::program::Compat;
+    use crate::testing::{Heard, state};
+
+    fn example() -> Stat {
+        Stat {
+            threads_running: 4,
+            time_interval: 2.5,
+            time_total: 10.7,
+            latency_pct: 0.012_345_67,
+            events: 100,
+            reads: 1400,
+            writes: 400,
+            other: 200,
+            errors: 3,
+            reconnects: 1,
+            queue: Some((5, 2)),
+            latency: None,
+        }
+    }
+
+    fn reported(text: &str) -> String {
+        let heard = Arc::new(Heard::default());
+        let state = state(&format!("function hook(stat) {text} end"), &heard);
+        opt::fill(state.lua(), Compat::V10, &[("percentile".into(), Value::Int(95))]).unwrap();
+        let hook: Function = state.lua().globals().get("hook").unwrap();
+        let given = stat(state.lua(), &example()).unwrap();
+        hook.call::<()>(given).unwrap();
+        drop((hook, state));
+        heard.printed.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn reporters_print_sysbenchs_lines() {
+        // What sysbench 1.0.20 prints for the same table.
+        assert_eq!(
+            reported("sysbench.report_default(stat)"),
+            "[ 11s ] thds: 4 tps: 40.00 qps: 800.00 (r/w/o: 560.00/160.00/80.00) lat (ms,95%): 12.35 err/s 1.20 reconn/s: 0.40\n"
+        );
+        assert_eq!(
+            reported("sysbench.report_csv(stat) stat.time_interval = 0 sysbench.report_csv(stat)"),
+            "11,4,40.00,800.00,560.00,160.00,80.00,12.35,1.20,0.40\n11,4, inf, inf, inf, inf, inf,12.35, inf, inf\n"
+        );
+    }
+
+    #[test]
+    fn objects_make_one_array_per_state() {
+        let object = "  {
+    \"time\":   11,
+    \"threads\": 4,
+    \"tps\": 40.00,
+    \"qps\": {
+      \"total\": 800.00,
+      \"reads\": 560.00,
+      \"writes\": 160.00,
+      \"other\": 80.00
+    },
+    \"latency\": 12.35,
+    \"errors\": 1.20,
+    \"reconnects\": 0.40
+  }";
+        assert_eq!(reported("sysbench.report_json(stat)"), format!("[\n{object}\n]\n"));
+        let twice = reported("sysbench.report_json(stat) sysbench.report_json(stat)");
+        assert_eq!(twice, format!("[\n{object},\n{object}\n]\n"));
+        assert_eq!(reported(""), "");
+    }
+
+    #[test]
+    fn hooks_get_what_was_measured() {
+        let text =
+            "print(stat.threads_running, stat.time_interval, stat.events, stat.errors, stat.queue_length,
+            stat.concurrency, stat.latency_min, stat.latency_sum)";
+        assert_eq!(reported(text), "4\t2.5\t100\t3\t5\t2\tnil\tnil\n");
+        let state = state("", &Arc::default());
+        let cumulative = Stat { queue: None, latency: Some([0.001, 1.5, 0.01, 12.5]), ..example() };
+        let given = stat(state.lua(), &cumulative).unwrap();
+        let latency = ["latency_min", "latency_max", "latency_avg", "latency_sum"];
+        assert_eq!(latency.map(|name| given.get::<f64>(name).unwrap()), [0.001, 1.5, 0.01, 12.5]);
+        assert_eq!(given.get::<Option<f64>>("queue_length").unwrap(), None);
+    }
+}
