@@ -204,6 +204,8 @@ class BareLoop:
             cpu_per_query=watched.cpu_s * US / counted["queries"],
             memory=watched.memory_mib,
             connected_in_s=watched.connected_in_s,
+            latency_p95=counted["p95_us"] / 1000,
+            latency_p99=counted["p99_us"] / 1000,
         )
 
 

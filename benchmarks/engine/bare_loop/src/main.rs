@@ -1,6 +1,6 @@
 //! The least a load generator can do on one thread: wait for replies, discard them, send the next constant message.
 //!
-//! No schedule, no histogram, no random number, no contract. What dbdyno-engine costs above this is the price of
+//! No schedule, no histogram, no random number, no contract; one transaction in sixteen is timed. What dbdyno-engine costs above this is the price of
 //! measuring; what sysbench costs above it is the price of a thread per connection. Each connection asks for rows
 //! of its own, so that no two of them wait for each other.
 
@@ -62,6 +62,29 @@ struct Connection {
     messages: Vec<Vec<u8>>,
     next: usize,
     reply: reply::Reply,
+    /// Transactions begun.
+    begun: usize,
+    /// When the one under way began, where it is timed.
+    began: Option<Instant>,
+}
+
+/// One transaction in so many is timed.
+const TIMED: usize = 16;
+
+/// What was counted between `count_from` and the end.
+#[derive(Default)]
+struct Counted {
+    queries: u64,
+    /// Of the transactions that were timed, in us.
+    latencies: Vec<u64>,
+}
+
+impl Counted {
+    /// By nearest rank.
+    fn percentile(&self, percent: f64) -> Option<u64> {
+        let rank = (percent / 100.0 * self.latencies.len() as f64).ceil().max(1.0) as usize;
+        self.latencies.get(rank - 1).copied()
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -75,13 +98,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         connections.push(open(&options, &password, number)?);
     }
     println!("started");
-    let queries = play(&mut connections, &options)?;
-    println!("{}", json!({"queries": queries, "seconds": options.seconds - options.count_from}));
+    let counted = play(&mut connections, &options)?;
+    let shown = json!({
+        "queries": counted.queries,
+        "seconds": options.seconds - options.count_from,
+        "p95_us": counted.percentile(95.0),
+        "p99_us": counted.percentile(99.0),
+    });
+    println!("{shown}");
     Ok(())
 }
 
-/// Runs the loop and returns the queries answered in the counted window.
-fn play(connections: &mut [Connection], options: &Options) -> Result<u64, Box<dyn std::error::Error>> {
+/// Runs the loop and returns what was counted in the window.
+fn play(connections: &mut [Connection], options: &Options) -> Result<Counted, Box<dyn std::error::Error>> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (number, connection) in connections.iter_mut().enumerate() {
         connection.stream.set_nonblocking(true)?;
@@ -94,7 +123,7 @@ fn play(connections: &mut [Connection], options: &Options) -> Result<u64, Box<dy
     let end = start + Duration::from_secs_f64(options.seconds);
     let mut scratch = vec![0; 64 * 1024];
     let mut events = Vec::with_capacity(1024);
-    let (mut queries, mut skipped) = (0, None);
+    let (mut counted, mut counting) = (Counted::default(), false);
     loop {
         events.clear();
         let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -105,7 +134,12 @@ fn play(connections: &mut [Connection], options: &Options) -> Result<u64, Box<dy
                 Ok(0) => return Err("the server closed a connection".into()),
                 Ok(count) => {
                     if connection.reply.feed(&scratch[..count])? {
-                        queries += 1;
+                        counted.queries += 1;
+                        if connection.next == 0
+                            && let Some(began) = connection.began.take()
+                        {
+                            counted.latencies.push(began.elapsed().as_micros() as u64);
+                        }
                         send(connection)?;
                     }
                 }
@@ -114,16 +148,21 @@ fn play(connections: &mut [Connection], options: &Options) -> Result<u64, Box<dy
             }
         }
         let now = Instant::now();
-        if now >= from {
-            skipped.get_or_insert(queries);
+        if now >= from && !counting {
+            (counted, counting) = (Counted::default(), true);
         }
         if now >= end {
-            return Ok(queries - skipped.unwrap_or(0));
+            counted.latencies.sort_unstable();
+            return Ok(counted);
         }
     }
 }
 
 fn send(connection: &mut Connection) -> std::io::Result<()> {
+    if connection.next == 0 {
+        connection.begun += 1;
+        connection.began = connection.begun.is_multiple_of(TIMED).then(Instant::now);
+    }
     let message = &connection.messages[connection.next];
     connection.next = (connection.next + 1) % connection.messages.len();
     match connection.stream.write(message)? {
@@ -139,7 +178,15 @@ fn open(options: &Options, password: &str, number: usize) -> Result<Connection, 
     login::log_in(&mut stream, &options.user, password, &options.database)?;
     let table = 1 + number % options.tables;
     let id = 1 + (number / options.tables) as i64 * (options.table_size / 4096).max(1) % options.table_size;
-    let mut connection = Connection { stream, messages: Vec::new(), next: 0, reply: reply::Reply::default() };
+    let mut connection = Connection {
+        stream,
+        messages: Vec::new(),
+        next: 0,
+        reply: reply::Reply::default(),
+        // They do not all time the same turn.
+        begun: number,
+        began: None,
+    };
     for (sql, values) in transaction(options.workload, table, id) {
         let mut message = Vec::new();
         if sql == "BEGIN" {
