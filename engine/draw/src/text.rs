@@ -38,7 +38,7 @@ fn groups<const LENGTH: usize>(rng: &mut Rng) -> [u8; LENGTH] {
 /// lanes of one word (multiplication by a reciprocal; Lemire, "Converting integers to fixed-digit
 /// representations quickly", 2021). A row has 165 digits, and one division each made them a third of loading.
 #[inline]
-fn eight_digits(number: u32) -> [u8; 8] {
+pub fn eight_digits(number: u32) -> [u8; 8] {
     let halves = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
     let hundreds = ((halves * 10_486) >> 20) & 0x7f_0000_007f;
     let pairs = hundreds | (halves - 100 * hundreds) << 16;

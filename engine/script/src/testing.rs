@@ -22,6 +22,10 @@ pub(crate) struct Heard {
     pub(crate) argv: Vec<String>,
     pub(crate) command: Option<String>,
     pub(crate) compat: Compat,
+    /// Whether traces are not compiled.
+    pub(crate) interpreted: bool,
+    /// Where the script is; `test.lua` where this says nothing.
+    pub(crate) script_path: Option<String>,
     /// What a script declared when its options were read last.
     pub(crate) declared: Mutex<Option<Vec<Declared>>>,
 }
@@ -60,7 +64,7 @@ impl Front for Heard {
     }
 
     fn script_path(&self) -> Option<&str> {
-        Some("test.lua")
+        Some(self.script_path.as_deref().unwrap_or("test.lua"))
     }
 }
 
@@ -114,7 +118,7 @@ pub(crate) fn program(text: &str) -> Program {
 pub(crate) fn state(text: &str, heard: &Arc<Heard>) -> State {
     let front: Arc<dyn Front> = heard.clone();
     let program = Program { compat: heard.compat, ..program(text) };
-    let state = State::new(0, &Arc::new(program), &front, Rc::new(Nowhere), true).unwrap();
+    let state = State::new(0, &Arc::new(program), &front, Rc::new(Nowhere), !heard.interpreted).unwrap();
     match state.chunk().unwrap().begin(&[]) {
         Step::Done(_) => state,
         other => panic!("the chunk: {other:?}"),

@@ -5,6 +5,7 @@ pub mod cmdline;
 mod histogram;
 mod legacy;
 pub mod life;
+pub mod modules;
 pub mod opt;
 pub(crate) mod rand;
 pub mod reports;
@@ -36,5 +37,6 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     reports::install(lua, context)?;
     legacy::install(lua, context)?;
     life::install(lua, context)?;
+    modules::install(lua, context)?;
     Ok(())
 }

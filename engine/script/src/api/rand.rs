@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use dbdyno_door::plan::Distribution;
 use dbdyno_draw::Rng;
 use dbdyno_draw::key::Keys;
+use dbdyno_draw::text::eight_digits;
 use mlua::{Lua, Table};
 
 use crate::Context;
@@ -138,25 +139,19 @@ fn scatter(number: u32) -> u32 {
 }
 
 /// Appends `format` with a random digit for each `#` and a random letter from a to z for each `@`.
-///
-/// Several characters share one number of 64 bits: the high half of `bits * base` is the next of them, the low half what
-/// is left. No more than 2^32 of the range are used, so that no character's probability is off by more than 2^-32.
 pub(crate) fn append(rng: &mut Rng, format: &[u8], to: &mut Vec<u8>) {
-    let (mut bits, mut used) = (0u64, u64::MAX);
-    to.extend(format.iter().map(|&byte| {
-        let (first, base) = match byte {
-            b'#' => (b'0', 10),
-            b'@' => (b'a', 26),
-            other => return other,
-        };
-        used = used.saturating_mul(base);
-        if used > 1 << 32 {
-            (bits, used) = (rng.bits(), base);
+    for same in format.chunk_by(|one, other| one == other) {
+        match same[0] {
+            b'#' => {
+                for digits in same.chunks(8) {
+                    let drawn = eight_digits(rng.below(100_000_000) as u32);
+                    to.extend_from_slice(&drawn[..digits.len()]);
+                }
+            }
+            b'@' => to.extend(same.iter().map(|_| b'a' + rng.below(26) as u8)),
+            _ => to.extend_from_slice(same),
         }
-        let wide = u128::from(bits) * u128::from(base);
-        bits = wide as u64;
-        first + (wide >> 64) as u8
-    }));
+    }
 }
 
 /// Appends a string of `shortest` to `longest` characters from `0` to `z`.

@@ -34,6 +34,20 @@ function ffi.cdef(text, ...)
    return cdef(text, ...)
 end
 
+-- Compiled traces take a pointer in their stride, and end at the functions that are faster in the interpreter.
+if jit.status() then
+   for _, name in ipairs { "default", "uniform", "gaussian", "pareto", "special", "zipfian" } do
+      if sysbench.rand[name] then
+         local draw = C["sb_rand_" .. name]
+         sysbench.rand[name] = function(low, high) return draw(low, high) end
+      end
+   end
+   for _, name in ipairs { "unique", "uniform_double" } do
+      local draw = C["sb_rand_" .. name]
+      sysbench.rand[name] = function() return draw() end
+   end
+end
+
 function sysbench.rand.uniform_uint64()
    return C.sb_rand_uniform_uint64()
 end
