@@ -40,6 +40,8 @@ variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-thread
 """
 # Far above what any of these comparisons takes, on a busy machine too.
 TIME_LIMIT_S = 300.0
+# What the servers' programs are called; a loader of their own may stand before them.
+SERVERS = ("mariadbd", "mysqld", "postgres")
 # In the environment of everything that these tests start.
 MARK = "DBDYNO_TEST_COMPARING"
 
@@ -112,13 +114,19 @@ def environment() -> dict[str, str]:
 
 
 def left_running(results: Path) -> list[str]:
-    """Command lines of servers with data below `results`, and of load engines these tests have started."""
+    """Command lines of servers with data below `results`, and of load engines these tests have started.
+
+    Servers that this process has started itself are the fixtures'.
+    """
     found = []
-    for process in psutil.process_iter(["cmdline", "status", "environ"]):
+    for process in psutil.process_iter(["cmdline", "status", "environ", "ppid"]):
+        if process.info["ppid"] == os.getpid():
+            continue
         words = process.info["cmdline"] or []
         ours = process.info["environ"] or {}
         engine = bool(words) and words[0].endswith("dbdyno-engine") and MARK in ours
-        server = bool(words) and "mariadbd" in words[0] and any(str(results) in word for word in words)
+        named = any(name in word for name in SERVERS for word in words[:4])
+        server = named and any(str(results) in word for word in words)
         if process.info["status"] != psutil.STATUS_ZOMBIE and (engine or server):
             found.append(" ".join(words))
     return found

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pymysql
-
 from dbdyno.servers import ports, process
-from dbdyno.servers.admin import Admin, connector
+from dbdyno.servers.admin import Admin, Refused
 from dbdyno.servers.copying import copy_tree
+from dbdyno.servers.mysql_admin import MySQLAdmin, connector
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace, socket_directory
 
@@ -143,7 +142,7 @@ class MySQLServer:
             directory=self.directory,
             output=self.log,
         )
-        self._admin = Admin(
+        self._admin = MySQLAdmin(
             connector(unix_socket=str(self.socket), user="root", password="" if first else self.root_password)
         )
         self._wait(self._admin)
@@ -153,7 +152,7 @@ class MySQLServer:
             self.sql(f"CREATE USER {USER}@'%' IDENTIFIED BY '{self.password}'")
             self.sql(f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'")
             self._admin.close()
-            self._admin = Admin(
+            self._admin = MySQLAdmin(
                 connector(unix_socket=str(self.socket), user="root", password=self.root_password)
             )
 
@@ -172,7 +171,7 @@ class MySQLServer:
         while True:
             try:
                 return admin.open()
-            except (pymysql.err.Error, OSError) as error:
+            except Refused as error:
                 dead = self._process.poll()
                 if dead is not None or time.monotonic() > deadline:
                     raise AssertionError(

@@ -152,13 +152,3 @@ def test_the_other_ways_to_hold_the_data(comparing: Comparing, change: str) -> N
     assert answer.returncode == 0, answer.stderr
     starts = {trial.server["identity"]["pid"] for trial in comparing.newest().trials()}
     assert len(starts) == (4 if "trial" in change else 2)
-
-
-def test_the_smoke_profile_of_the_example_runs(comparing: Comparing) -> None:
-    example = Path(__file__).parents[2] / "examples" / "mariadb-thread-pool.toml"
-    answer = comparing.run("--profile", "smoke", file=example)
-    assert answer.returncode == 0, answer.stderr
-    assert (
-        "Exploratory only, pool-of-threads against one-thread-per-connection"
-        in answer.stdout.splitlines()[-1]
-    )

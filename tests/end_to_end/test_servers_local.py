@@ -192,7 +192,7 @@ def test_a_variant_that_cannot_be_served_is_told_why(
 
 
 def test_a_missing_program_names_the_package(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbdyno.servers.mariadb.SYSTEM_FOLDERS", ())
+    monkeypatch.setattr("dbdyno.servers.programs.SYSTEM_FOLDERS", ())
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ServerProblem, match="mariadbd is not installed") as caught:
         LocalServer(variant("missing"), workspace, None)

@@ -38,10 +38,16 @@ def experiment(client: str | None = "1", server: str | None = "0", **load: Any) 
     )
 
 
+def read_example(path: Path) -> Experiment:
+    """An example; where it names unpacked programs, they need not be there for this."""
+    assignments = [f"variant.server.basedir={ROOT}"] if "basedir =" in path.read_text() else []
+    return read(path, None, assignments)
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("transport", ["tcp", "unix"])
 def test_every_plan_of_every_example_fits_the_schema(path: Path, transport: str) -> None:
-    given = read(path)
+    given = read_example(path)
     for trial in schedule(given):
         jsonschema.validate(trial_plan(given, trial, ADDRESS.target(transport)), schema())
     for workload in given.workloads:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.servers.account import ServerUser
-from dbdyno.servers.mariadb_errors import complaint, error_lines, explain
+from dbdyno.servers.complaints import complaint, error_lines, explain
 from dbdyno.servers.product import Binaries, Failure, Place
 
 USER = ServerUser("nobody", 65534, 65534, switches=True)

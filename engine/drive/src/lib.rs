@@ -13,30 +13,25 @@
 //!
 //! # Layout
 //! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
-//! - `finish`: how all workers come to the same end.
 //! - `worker`, `desk`, `sleepers`, `user`, `session`, `backoff`, `watch`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
 //! - `secrets`: passwords and certificates, as the caller has read them.
-//! - `failure`, `refusal`: errors with a way out; `client_words`: as MySQL's own clients tell them.
+//! - `failure`, `refusal`: errors with a way out.
 
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
 mod backoff;
-mod client_words;
 mod clock;
 mod conductor;
 mod control;
 mod desk;
 mod failure;
-mod finish;
 mod health;
 mod loader;
-pub mod lua;
 mod machine;
 mod merge;
-mod post;
 mod prewarm;
 mod refusal;
 mod secrets;

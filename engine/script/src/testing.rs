@@ -76,8 +76,6 @@ impl World for Nowhere {
         Answer::Flag(false)
     }
 
-    fn database_is_used(&self) {}
-
     fn restarted(&self) {}
 
     fn event_start(&self) {}

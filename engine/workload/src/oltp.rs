@@ -12,7 +12,6 @@ use dbdyno_wire::Value;
 
 use crate::bulk::Bulk;
 use crate::kind::{Kind, Tables};
-use crate::new_ids::NewIds;
 use crate::shares::{Share, shares};
 
 /// A workload of the OLTP family.
@@ -67,8 +66,9 @@ pub struct Event {
     deleted: u64,
     /// Which ids are asked for.
     keys: Keys,
-    /// Of rows that are added, where the table numbers none by itself.
-    new_ids: NewIds,
+    /// Distance of the next new row's id below 0, less one, where the table numbers no rows by itself.
+    new_row: u64,
+    seat: Seat,
     rng: Rng,
     call: Call,
     /// Rows that wait to be sent, where the workload collects them.
@@ -118,24 +118,6 @@ impl Oltp {
         })
     }
 
-    /// Numbers of the statements in the order in which sysbench's scripts prepare them.
-    pub fn in_order(&self) -> Vec<usize> {
-        let verbs_wait = self.workload.name == WorkloadName::OltpReadOnly;
-        let place = |kind: Kind| match kind {
-            Kind::Point if verbs_wait => 0,
-            Kind::Begin => 1,
-            Kind::Commit => 2,
-            _ => 3,
-        };
-        let mut numbers: Vec<(u8, usize)> = Vec::new();
-        for (share, first) in self.shares.iter().zip(&self.first_statement) {
-            let copies = self.copies(share.kind) as usize;
-            numbers.extend((*first..first + copies).map(|number| (place(share.kind), number)));
-        }
-        numbers.sort_by_key(|&(place, _)| place);
-        numbers.into_iter().map(|(_, number)| number).collect()
-    }
-
     /// The kinds as the records describe them.
     pub fn describe(&self) -> Vec<StatementKind> {
         let describe = |share: &Share| StatementKind {
@@ -154,23 +136,26 @@ impl Oltp {
         let (low, high) = match self.workload.name {
             // sysbench gives every thread a part of the rows of its own.
             WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
-                // The parts of neighbours share an edge, as they do there.
-                let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(seat.count)) as u64;
-                (edge(seat.index), edge(seat.index + 1))
+                let part = (rows / seat.count).max(1);
+                let low = (seat.index * part).min(rows);
+                (low, low + part)
             }
             _ => (1, rows),
         };
-        let new_rows = self.workload.new_rows;
+        // New rows get ids below 0, where no loaded row is. Each seed begins elsewhere, so that a second run
+        // does not meet the rows of the first.
+        let mut first = Rng::new(self.seed, &[u64::from_be_bytes(*b"new rows")]);
         Event {
             step: 0,
             table: 1,
             deleted: 0,
             keys: Keys::new(&self.workload.keys, low, high),
-            new_ids: NewIds::new(new_rows, self.seed, seat),
+            new_row: first.below(NEW_ROWS) + seat.index,
+            seat,
             rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), seat.index]),
             call: Call::default(),
             bulk: (self.workload.name == WorkloadName::BulkInsert)
-                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1), new_rows)),
+                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1))),
         }
     }
 
@@ -190,6 +175,9 @@ impl Oltp {
         self.first_statement[kind] + offset
     }
 }
+
+/// Ids below 0 in a signed 32-bit column.
+const NEW_ROWS: u64 = 1 << 31;
 
 impl Event {
     /// Forgets what was sent, so that the next call is the first of a new transaction.
@@ -221,16 +209,16 @@ impl Event {
 
     /// The end of a transaction; where rows are collected, the statement that the event's row made due.
     fn end_or_bulk(&mut self) -> Option<&Call> {
-        let stored = std::mem::take(&mut self.step) > 0;
+        let step = std::mem::take(&mut self.step);
         let bulk = self.bulk.as_mut()?;
         let values = &mut self.call.values;
-        if stored || values.is_empty() {
-            bulk.begin(values);
+        if step > 0 || values.is_empty() {
+            bulk.begin(values); // All were stored.
         }
-        if bulk.add(values) {
+        if step > 0 || !bulk.add(values) {
             return None;
         }
-        self.step = 1; // The event's row has to wait until the others are stored.
+        self.step = 1;
         self.rest()
     }
 
@@ -249,7 +237,7 @@ impl Event {
 
     /// Asks which row of the user's own table is the last, where new ones are to follow it.
     pub fn last_row_sql(&self) -> Option<String> {
-        self.bulk.as_ref().and_then(Bulk::last_row_sql)
+        self.bulk.as_ref().map(Bulk::last_row_sql)
     }
 
     /// Lets new rows follow row number `last`.
@@ -288,7 +276,7 @@ impl Event {
                 self.push_row();
             }
             Kind::NewRow => {
-                let id = if options.auto_inc { 0 } else { self.new_ids.next() };
+                let id = if options.auto_inc { 0 } else { self.new_id() };
                 self.call.values.push(Value::Int(id));
                 self.push_row();
             }
@@ -305,6 +293,12 @@ impl Event {
             }
         }
         Some(1)
+    }
+
+    fn new_id(&mut self) -> i64 {
+        let id = -1 - (self.new_row % NEW_ROWS) as i64;
+        self.new_row += self.seat.count;
+        id
     }
 
     #[inline]

@@ -46,7 +46,8 @@ _MIB = 1024 * 1024
 # Why a server gives another value than it was asked for, where that is known.
 _RULES = {
     "back_log": "0 or nothing lets the server derive it from max_connections",
-    "innodb_buffer_pool_instances": "MariaDB accepts it since 10.5 and does nothing with it",
+    "innodb_buffer_pool_instances": "MariaDB accepts it since 10.5 and does nothing with it; "
+    "MySQL uses 1 where the pool is below 1G",
     "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M where that is 0",
     "innodb_flush_log_at_trx_commit": "0 to 3",
     "innodb_io_capacity": "at most innodb_io_capacity_max, and at least 100",

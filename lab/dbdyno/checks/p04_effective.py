@@ -65,11 +65,11 @@ def _differs(name: str, declared: str, variables: Mapping[str, str], subject: st
 
 
 def _absent(option: str, declared: Setting, variables: Mapping[str, str], subject: str) -> Iterator[Finding]:
-    """An option the server took but shows no variable for: `skip-x` has its effect in x, others cannot be
-    seen.
+    """An option the server took but shows no variable for: `skip-x` and `disable-x` have their effect in x,
+    others cannot be seen.
     """
     name = variable_name(option)
-    positive = name.removeprefix("skip_")
+    positive = name.removeprefix("skip_").removeprefix("disable_")
     visible = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
     if visible and same(positive, not _is_on(declared), variables[positive]):
         return

@@ -1,4 +1,4 @@
-"""One administrative connection to a server of the MySQL protocol, and its errors in the user's terms.
+"""One administrative connection to a server, and its errors in the user's terms; whatever the protocol is.
 
 Never on the measured path: the load is the engine's.
 """
@@ -6,53 +6,64 @@ Never on the measured path: the load is the engine's.
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-import pymysql
-
-from dbdyno.experiment.model import Connect
-from dbdyno.servers.careful import CarefulConnection
 from dbdyno.servers.server import ServerProblem
-
-PLAIN = Connect()
 
 CONNECT_TIMEOUT_S = 10
 # Counting the rows of a large table takes its time.
 ANSWER_TIMEOUT_S = 600
 
-# Client error numbers after which a connection is of no use (errmsg.h of the client library).
-LOST = frozenset({0, 2000, 2006, 2013, 2055})
+
+class Refused(Exception):  # noqa: N818 — the server's answer, and for who waits for a server no error.
+    """A connection that could not be made."""
+
+    def __init__(self, code: int | str, text: str, *, not_yet: bool) -> None:
+        super().__init__(text)
+        # The server's or the driver's own: an error number of MySQL, an SQLSTATE of PostgreSQL; 0 or "" for
+        # none.
+        self.code = code
+        self.text = text
+        # Whether a server that is just starting would answer so.
+        self.not_yet = not_yet
 
 
-class Admin:
+class Admin(ABC):
     """A connection that is opened when first needed and opened again once after it was lost."""
+
+    # What the driver raises.
+    errors: ClassVar[tuple[type[BaseException], ...]]
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
         self._connection: Any = None
 
     def open(self) -> None:
-        """Connect now. Raises the driver's own error, for a caller that waits for a server."""
+        """Connect now. Raises Refused."""
         if self._connection is None:
-            self._connection = self._connect()
+            try:
+                self._connection = self._connect()
+            except self.errors as error:
+                code, text = self.told(error)
+                raise Refused(code, text, not_yet=self.is_not_yet(error, code)) from error
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of one statement. Raises ServerProblem."""
+        """The rows of one statement; none for one that returns none. Raises ServerProblem."""
         for last in (False, True):
             try:
-                self.open()
-                with self._connection.cursor() as cursor:
-                    cursor.execute(sql)
-                    return list(cursor.fetchall())
-            except (pymysql.err.Error, OSError) as error:
-                number, text = numbered(error)
-                lost = isinstance(error, OSError | pymysql.err.InterfaceError) or number in LOST
+                if self._connection is None:
+                    self._connection = self._connect()
+                return self._run(sql)
+            except self.errors as error:
+                code, text = self.told(error)
+                lost = self.is_lost(error, code)
                 if lost:
                     self.close()
                 if last or not lost:
                     raise ServerProblem(
-                        f"the server refused {shortened(sql)!r}: {text} (error {number})", exit_code=4
+                        f"the server refused {shortened(sql)!r}: {text} (error {code})", exit_code=4
                     ) from error
         raise AssertionError("unreachable")
 
@@ -64,34 +75,27 @@ class Admin:
         """Disconnect; idempotent."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(pymysql.err.Error, OSError):
+            with contextlib.suppress(*self.errors):
                 connection.close()
 
+    @abstractmethod
+    def _run(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of one statement on the open connection. Raises the driver's errors."""
 
-def connector(how: Connect = PLAIN, **options: Any) -> Callable[[], Any]:
-    """A function that connects as `how` says, with `options` of `pymysql.connect` and with time limits."""
+    @staticmethod
+    @abstractmethod
+    def told(error: BaseException) -> tuple[int | str, str]:
+        """Code and text of a driver's error."""
 
-    def connect() -> Any:
-        return CarefulConnection(
-            how,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            read_timeout=ANSWER_TIMEOUT_S,
-            write_timeout=ANSWER_TIMEOUT_S,
-            autocommit=True,
-            charset="utf8mb4",
-            # No option file of the user's may change where we connect to.
-            read_default_file=None,
-            **options,
-        )
+    @staticmethod
+    @abstractmethod
+    def is_lost(error: BaseException, code: int | str) -> bool:
+        """Whether the connection is of no use after it."""
 
-    return connect
-
-
-def numbered(error: BaseException) -> tuple[int, str]:
-    """Number and text of a driver's error; number 0 where it has none."""
-    if len(error.args) >= 2 and isinstance(error.args[0], int):
-        return error.args[0], str(error.args[1])
-    return 0, str(error)
+    @staticmethod
+    @abstractmethod
+    def is_not_yet(error: BaseException, code: int | str) -> bool:
+        """Whether a server that is just starting would answer so."""
 
 
 def shortened(sql: str, length: int = 100) -> str:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import configuration
 from dbdyno.servers.mariadb import MariaDB
+from dbdyno.servers.mysql import MySQL
 from dbdyno.servers.product import Product
 from dbdyno.servers.server import ServerProblem
 
 # A product is registered by its line here.
-PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(),)}
+PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL())}
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Declared:
             if name not in self.product.reserved and name != "port"
         }
         return {**ours, **self.variables, **configuration.argument_options(self.arguments)}
+
+    def listed(self) -> dict[str, str]:
+        """The declared variables, as they go into the generated configuration."""
+        by_name = self.by_name()
+        return {name: value for name, value in self.variables.items() if name in by_name}
 
     def init_options(self) -> dict[str, str]:
         """Those that decide how files are made."""

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pymysql
-
-from dbdyno.servers.admin import Admin, connector, numbered
+from dbdyno.servers.admin import Refused
 from dbdyno.servers.careful import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
+from dbdyno.servers.mysql_admin import MySQLAdmin, connector
 from dbdyno.servers.server import PASSWORD_WAY_OUT, Address, Description, Server, ServerProblem
 from dbdyno.servers.url import Target, bracketed, parse_url
 
@@ -71,7 +70,7 @@ class EndpointServer(Server):
             options["unix_socket"] = target.unix_socket
         else:
             options |= {"host": target.host, "port": target.port}
-        self._admin = Admin(connector(target.connect, **options))
+        self._admin = MySQLAdmin(connector(target.connect, **options))
 
     def restore(self) -> None:
         """Nothing: the data of a server that is only reached are kept."""
@@ -80,10 +79,10 @@ class EndpointServer(Server):
         """Connect. Raises ServerProblem with exit code 3 when that fails."""
         try:
             self._admin.open()
-        except (pymysql.err.Error, OSError, RuntimeError, ValueError) as error:
-            raise self._refused(*numbered(error)) from error
+        except Refused as refused:
+            raise self._refused(refused.code, refused.text) from refused
 
-    def _refused(self, number: int, text: str) -> ServerProblem:
+    def _refused(self, number: int | str, text: str) -> ServerProblem:
         """Why a connection failed, by the error numbers of the MySQL protocol."""
         target = self._target
         where = target.unix_socket or f"{bracketed(target.host)}:{target.port}"

@@ -21,15 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import psutil
-import pymysql
 
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
-from dbdyno.servers import configuration, ports, process
-from dbdyno.servers.admin import Admin, numbered, shortened
+from dbdyno.servers import ports, process
+from dbdyno.servers.admin import Admin, Refused, shortened
 from dbdyno.servers.copying import METHOD, copy_tree
 from dbdyno.servers.declared import declared
-from dbdyno.servers.product import Failure, Place
+from dbdyno.servers.product import Failure, Options, Place
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
 from dbdyno.servers.workspace import Workspace, socket_directory
 
@@ -49,9 +48,6 @@ WORKING_BYTES = 200_000_000
 
 # The end of a log that is read for an explanation, in bytes.
 LOG_TAIL_BYTES = 100_000
-
-# Client error numbers that mean "not up yet": no socket, connection refused, lost in the greeting (errmsg.h).
-NOT_YET = frozenset({0, 2002, 2003, 2013})
 
 _alive: weakref.WeakSet[LocalServer] = weakref.WeakSet()
 
@@ -77,7 +73,7 @@ class LocalServer(Server):
         self._spec = variant.server
         self._declared = declared(variant)
         self._product = self._declared.product
-        self._binaries = self._product.binaries(self._spec.basedir)
+        self._binaries = self._product.binaries(workspace.reachable(self._spec.basedir))
         self._workspace = workspace
         self._snapshot = snapshot
         self._process: subprocess.Popen[bytes] | None = None
@@ -161,6 +157,7 @@ class LocalServer(Server):
                     f"the server of {self.variant!r} started without something it was asked for: {complaint}",
                     "correct or remove it in the variant's variables, config or arguments",
                 )
+            self._product.ready(self._admin, self.address())
             for statement in self._spec.init_sql:
                 self._run_init_sql(statement)
         except BaseException:
@@ -170,20 +167,14 @@ class LocalServer(Server):
             self._place.init_file.unlink(missing_ok=True)
 
     def _write_files(self) -> None:
-        by_name = self._declared.by_name()
-        text = configuration.option_file(
-            harness=self._harness(),
-            config=self._declared.config,
-            declared={name: value for name, value in self._declared.variables.items() if name in by_name},
-            place=self._product.placement(self._place),
-        )
-        self._place.option_file.write_text(text)
-        # A server ignores option files that everybody may write to.
-        self._workspace.user.own(self._place.option_file, 0o600)
-        statements = self._product.start_statements(self.address(), self._admin_password)
-        self._place.init_file.touch(mode=0o600)
-        self._place.init_file.write_text("".join(f"{statement};\n" for statement in statements))
-        self._workspace.user.own(self._place.init_file, 0o600)
+        options = Options(self._harness(), self._declared.config, self._declared.listed())
+        files = self._product.files(self._place, options, self.address(), self._admin_password)
+        for path, text in files.items():
+            # A server ignores option files that everybody may write to, and some hold passwords.
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(text)
+            self._workspace.user.own(path, 0o600)
 
     def _launch(self, command: Sequence[str]) -> None:
         self._place.log.touch(mode=0o600)
@@ -204,21 +195,21 @@ class LocalServer(Server):
             try:
                 admin.open()
                 return
-            except (pymysql.err.Error, OSError) as error:
-                number, text = numbered(error)
+            except Refused as refused:
                 if (status := self._process.poll()) is not None:
-                    raise self._explained(status) from error
-                if number not in NOT_YET:
+                    raise self._explained(status) from refused
+                if not refused.not_yet:
                     raise ServerProblem(
-                        f"the server of {self.variant!r} runs, but refuses dbdyno itself: {text} ({number})",
+                        f"the server of {self.variant!r} runs, but refuses dbdyno itself: {refused.text} "
+                        f"({refused.code})",
                         "remove what changes accounts or logins from the variant",
-                    ) from error
+                    ) from refused
                 if time.monotonic() > deadline:
                     raise ServerProblem(
                         f"the server of {self.variant!r} did not answer within {START_TIMEOUT_S:g} s",
                         f"its last words: {self._log()[-300:].strip()}",
                         exit_code=4,
-                    ) from error
+                    ) from refused
             time.sleep(0.02)
 
     def _run_init_sql(self, statement: str) -> None:
@@ -238,7 +229,12 @@ class LocalServer(Server):
         if self._process is None:
             return
         running, self._process = self._process, None
-        seconds = process.end(running, clean=clean, timeout_s=STOP_TIMEOUT_S if clean else KILL_TIMEOUT_S)
+        seconds = process.end(
+            running,
+            self._product.stop_signal if clean else self._product.kill_signal,
+            clean=clean,
+            timeout_s=STOP_TIMEOUT_S if clean else KILL_TIMEOUT_S,
+        )
         if clean:
             self.stopped_in_s = seconds
             if running.returncode != 0:
@@ -266,6 +262,7 @@ class LocalServer(Server):
             DATABASE,
             self._password,
             connect=self._spec.connect(),
+            protocol=self._product.protocol,
         )
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
@@ -274,11 +271,11 @@ class LocalServer(Server):
 
     def status(self) -> Mapping[str, str]:
         """See `Server`."""
-        return self._asked().pairs("SHOW GLOBAL STATUS")
+        return self._product.status(self._asked())
 
     def variables(self) -> Mapping[str, str]:
         """See `Server`."""
-        return self._asked().pairs("SHOW GLOBAL VARIABLES")
+        return self._product.variables(self._asked())
 
     def _asked(self) -> Admin:
         """The administrative connection of a server that is up."""
@@ -297,8 +294,8 @@ class LocalServer(Server):
         shown = {name: value for name, value in options.items() if value and name in variables}
         return Description(
             product=self._product.name,
-            version=variables.get("version", ""),
-            identity=self._identity(),
+            version=self._product.release(variables),
+            identity={**self._identity(), **self._product.identity(self._asked(), variables)},
             declared={**shown, **self._declared.variables},
             harness=self._harness(),
             variables=variables,
@@ -341,6 +338,8 @@ class LocalServer(Server):
             return file.read().decode(errors="replace")
 
     def _explained(self, status: int) -> ServerProblem:
-        failure = Failure(self._log(), status, self._place, self._declared.by_name(), self._binaries)
+        failure = Failure(
+            self._log(), status, self._place, self._declared.by_name(), self._binaries, self._product.title
+        )
         problem = self._product.explain(failure, self._workspace.user)
         return ServerProblem(f"{self.variant}: {problem.text}", problem.way_out, problem.exit_code)

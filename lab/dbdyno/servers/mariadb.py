@@ -5,51 +5,29 @@ Options and defaults: "Server System Variables" and "InnoDB System Variables" in
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.experiment.model import Connect
-from dbdyno.servers import mariadb_errors
-from dbdyno.servers.account import ServerUser
-from dbdyno.servers.admin import Admin, connector
-from dbdyno.servers.product import Binaries, Failure, Place, Product
+from dbdyno.servers import programs
+from dbdyno.servers.admin import Admin
+from dbdyno.servers.mysql_admin import MySQLAdmin, connector
+from dbdyno.servers.mysql_family import ADMIN_USER, PRIVATE, MySQLFamily
+from dbdyno.servers.product import Binaries, Place
 from dbdyno.servers.server import Address, ServerProblem
 
 PACKAGE = "mariadb-server-core"
 
-# Where packages and tarballs put programs, below `basedir` or the root of the file system.
-FOLDERS = ("bin", "sbin", "libexec", "scripts", "usr/bin", "usr/sbin", "usr/libexec")
 
-# /usr/sbin is rarely on an ordinary user's PATH.
-SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/usr/libexec")
-
-_PRIVATE = "dbdyno gives every private server its own"
-
-ADMIN_USER = "dbdyno_admin"
-
-
-class MariaDB(Product):
+class MariaDB(MySQLFamily):
     """MariaDB 10.6 and later."""
 
     name = "mariadb"
+    title = "MariaDB"
+    spoken = "MariaDB"
 
-    reserved: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(
-            ("datadir", "tmpdir", "socket", "pid_file", "log_error", "extra_port", "init_file"), _PRIVATE
-        ),
-        **dict.fromkeys(
-            ("innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory"), _PRIVATE
-        ),
-        "bind_address": "a private server listens on loopback only",
-        "skip_networking": "the load and the administration need the network interface of loopback",
-        "user": "dbdyno chooses an account without privileges",
-        "basedir": "it belongs one level up, as server.basedir",
-        "skip_grant_tables": "the load runs as an ordinary account",
-    }
+    reserved: ClassVar[Mapping[str, str]] = {**MySQLFamily.reserved, "extra_port": PRIVATE}
 
     init_options = frozenset(
         {
@@ -79,43 +57,21 @@ class MariaDB(Product):
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """`mariadbd` and `mariadb-install-db`, also under their old names."""
-        server = _find(("mariadbd", "mysqld"), basedir)
-        install = _find(("mariadb-install-db", "mysql_install_db"), basedir)
+        server = programs.find(("mariadbd", "mysqld"), basedir)
+        install = programs.find(("mariadb-install-db", "mysql_install_db"), basedir)
         missing = "mariadbd" if server is None else "mariadb-install-db"
         if server is None or install is None:
             if basedir is not None:
                 raise ServerProblem(
                     f"server.basedir is {str(basedir)!r}, and there is no {missing} in it or in its "
-                    f"{', '.join(FOLDERS)}",
+                    f"{', '.join(programs.FOLDERS)}",
                     "name the folder of an unpacked MariaDB",
                 )
             raise ServerProblem(
                 f"the MariaDB server's program {missing} is not installed (neither in PATH nor in /usr)",
                 f"install the Debian package {PACKAGE}, or name a folder with MariaDB as server.basedir",
             )
-        return Binaries(server, install, basedir)
-
-    def version(self, binaries: Binaries) -> str:
-        """Like "mariadbd  Ver 10.11.6-MariaDB for debian-linux-gnu on x86_64"."""
-        try:
-            answer = subprocess.run(
-                [binaries.server, "--no-defaults", "--version"],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ServerProblem(
-                f"{binaries.server} cannot be run: {error}", "check server.basedir"
-            ) from error
-        text = " ".join(answer.stdout.replace(str(binaries.server), binaries.server.name).split())
-        if answer.returncode != 0 or "MariaDB" not in text:
-            raise ServerProblem(
-                f"{binaries.server} is no MariaDB server: it says {(text or answer.stderr.strip())[:200]!r}",
-                "name a folder that holds MariaDB as server.basedir",
-            )
-        return text
+        return Binaries(server, install, basedir, programs.loader(basedir))
 
     def harness(self, open_files: int) -> Mapping[str, str]:
         """Enough connections and statements for any point, as far as the files allow."""
@@ -135,19 +91,9 @@ class MariaDB(Product):
             "skip_name_resolve": "ON",
         }
 
-    def placement(self, place: Place) -> Mapping[str, str]:
-        """What the server says before it has read `log_error` goes to standard error, the same file."""
-        return {
-            "datadir": str(place.data),
-            "tmpdir": str(place.temporary),
-            "socket": str(place.socket),
-            "pid_file": str(place.directory / "server.pid"),
-            "log_error": str(place.log),
-            "bind_address": "127.0.0.1",
-            "port": str(place.port),
-            "extra_port": str(place.admin_port),
-            "init_file": str(place.init_file),
-        }
+    def placement(self, place: Place) -> dict[str, str]:
+        """With a port that the load does not use."""
+        return {**super().placement(place), "extra_port": str(place.admin_port)}
 
     def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
         """`mariadb-install-db` with the options that decide how files are made."""
@@ -171,7 +117,7 @@ class MariaDB(Product):
 
     def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
         """The generated file is the only one read."""
-        command = [str(binaries.server), f"--defaults-file={place.option_file}"]
+        command = [*binaries.command(), f"--defaults-file={place.option_file}"]
         if binaries.basedir is not None:
             command.append(f"--basedir={_base(binaries)}")
         return [*command, *arguments]
@@ -198,7 +144,7 @@ class MariaDB(Product):
         """Over `extra_port`, which has its own listener and threads, so that a full thread pool does not
         block it.
         """
-        return Admin(
+        return MySQLAdmin(
             # A server that is set up to demand encryption gets it.
             connector(
                 Connect(tls="preferred"),
@@ -209,43 +155,9 @@ class MariaDB(Product):
             )
         )
 
-    def settle(self, admin: Admin, database: str) -> None:
-        """Statistics of every table; then let the stop purge and merge everything (`innodb_fast_shutdown` =
-        0).
-        """
-        tables = admin.query(
-            f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
-        )
-        for (table,) in tables:
-            admin.query(f"ANALYZE TABLE `{database}`.`{table}`")
-        admin.query("SET GLOBAL innodb_fast_shutdown = 0")
-
     def is_kept(self, file: Path) -> bool:
         """Everything but what the next start makes anew."""
         return file.name not in {"ib_buffer_pool", "ibtmp1", "server.pid"}
-
-    def complaint(self, log: str) -> str:
-        """MariaDB starts without a plug-in that it could not load."""
-        return mariadb_errors.complaint(log)
-
-    def explain(self, failure: Failure, user: ServerUser) -> ServerProblem:
-        """The first known pattern in the log, else its `[ERROR]` lines."""
-        return mariadb_errors.explain(failure, user)
-
-
-def _find(names: Sequence[str], basedir: Path | None) -> Path | None:
-    for name in names:
-        if basedir is not None:
-            found = next(
-                (basedir / folder / name for folder in FOLDERS if (basedir / folder / name).is_file()), None
-            )
-        else:
-            places = [*os.environ.get("PATH", "").split(":"), *SYSTEM_FOLDERS]
-            which = shutil.which(name, path=":".join(places))
-            found = Path(which) if which else None
-        if found is not None:
-            return found.resolve() if basedir is not None else found
-    return None
 
 
 def _base(binaries: Binaries) -> Path:

@@ -120,14 +120,17 @@ def _environment() -> dict[str, str]:
     }
 
 
-def end(process: subprocess.Popen[bytes], *, clean: bool, timeout_s: float) -> float:
-    """Ask the process to stop (SIGTERM) or kill it, wait for it, and return the seconds that took.
+def end(
+    process: subprocess.Popen[bytes], number: int | None = None, *, clean: bool, timeout_s: float
+) -> float:
+    """Ask the process to stop or kill it, wait for it, and return the seconds that took.
 
+    `number` is the signal for that: SIGTERM for a clean end and SIGKILL for the other, unless it is given.
     Raises ServerProblem when a clean stop takes longer than `timeout_s`; the process is killed then.
     """
     began = time.monotonic()
     if process.poll() is None:
-        process.send_signal(signal.SIGTERM if clean else signal.SIGKILL)
+        process.send_signal(number or (signal.SIGTERM if clean else signal.SIGKILL))
     try:
         process.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired as error:

@@ -1,11 +1,12 @@
 """What differs from one database product to the next when a private server of it is run.
 
-One file beside this one implements `Product` for each product; `PRODUCTS` in the package's `__init__` lists
-them. Starting, waiting, copying and stopping are alike for all and live in `local`.
+One file beside this one implements `Product` for each product; `PRODUCTS` in `declared` lists them. Starting,
+waiting, copying and stopping are alike for all and live in `local`.
 """
 
 from __future__ import annotations
 
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,14 @@ class Binaries:
     install: Path
     # The folder the user named, or None for what is installed on the machine.
     basedir: Path | None
+    # What the programs are started with: a root's own dynamic loader.
+    loader: tuple[str, ...] = ()
+    # Options without which these programs do not find their own files.
+    options: tuple[str, ...] = ()
+
+    def command(self) -> list[str]:
+        """The beginning of a command line of the server's program."""
+        return [*self.loader, str(self.server)]
 
 
 @dataclass(frozen=True)
@@ -74,12 +83,33 @@ class Failure:
     # What the experiment declared, by normal name.
     declared: Mapping[str, str]
     binaries: Binaries
+    # The product's name for people.
+    title: str = "MariaDB"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What goes into a generated configuration, in the order in which the last value wins."""
+
+    # Limits and switches that only serve the harness.
+    harness: Mapping[str, str]
+    # The user's own file, as it is.
+    config: str
+    # What the experiment declares, rendered.
+    declared: Mapping[str, str]
 
 
 class Product(ABC):
     """One database product, as far as running a private server of it goes."""
 
     name: ClassVar[str]
+    # Its name for people.
+    title: ClassVar[str]
+    # What the engine speaks with it: `target.protocol` of a plan.
+    protocol: ClassVar[str]
+    # Signals that ask for a clean stop, and that end it where its data will be thrown away.
+    stop_signal: ClassVar[int] = signal.SIGTERM
+    kill_signal: ClassVar[int] = signal.SIGKILL
     # Options dbdyno sets itself, each with the reason; declaring one is a mistake.
     reserved: ClassVar[Mapping[str, str]]
     # Options that decide how files are made; a variant that sets one needs a snapshot of its own.
@@ -100,8 +130,10 @@ class Product(ABC):
         """Limits and switches that only serve the harness, for a process that may open that many files."""
 
     @abstractmethod
-    def placement(self, place: Place) -> Mapping[str, str]:
-        """The options that make the server private: where it keeps things and where it listens."""
+    def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:
+        """The files that a start reads, written before it: the configuration, with where this server keeps
+        things and where it listens, and what makes the accounts.
+        """
 
     @abstractmethod
     def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
@@ -112,16 +144,32 @@ class Product(ABC):
         """The command that starts the server."""
 
     @abstractmethod
-    def start_statements(self, load: Address, admin_password: str) -> Sequence[str]:
-        """Statements that leave the load's schema and account, the administrator's, and no others."""
-
-    @abstractmethod
     def admin(self, place: Place, password: str) -> Admin:
         """An administrative connection that the load does not compete with."""
 
     @abstractmethod
+    def ready(self, admin: Admin, load: Address) -> None:
+        """What is left to do for the load's schema and account when the server has come up."""
+
+    @abstractmethod
     def settle(self, admin: Admin, database: str) -> None:
         """Bring freshly loaded data to rest before a clean stop: statistics, purge."""
+
+    @abstractmethod
+    def status(self, admin: Admin) -> Mapping[str, str]:
+        """Counters and gauges by name, complete."""
+
+    @abstractmethod
+    def variables(self, admin: Admin) -> Mapping[str, str]:
+        """Effective settings by name, complete."""
+
+    @abstractmethod
+    def release(self, variables: Mapping[str, str]) -> str:
+        """The version the running server gives itself."""
+
+    @abstractmethod
+    def identity(self, admin: Admin, variables: Mapping[str, str]) -> Mapping[str, str]:
+        """What names the data for good, where the product has such a thing."""
 
     @abstractmethod
     def is_kept(self, file: Path) -> bool:

@@ -44,6 +44,8 @@ class Address:
     # Further hosts and ports, which connections over TCP take in turn with the first.
     others: tuple[tuple[str, int], ...] = ()
     connect: Connect = field(default_factory=Connect)
+    # What the engine speaks: "mysql" or "postgresql".
+    protocol: str = "mysql"
 
     PASSWORD_VARIABLE = PASSWORD_VARIABLE
 
@@ -55,7 +57,7 @@ class Address:
             places = ((self.host, self.port), *self.others)
             endpoints = [{"tcp": {"host": host, "port": port}} for host, port in places]
         return {
-            "protocol": "mysql",
+            "protocol": self.protocol,
             "endpoints": endpoints,
             "user": self.user,
             "password": {"env": self.PASSWORD_VARIABLE} if self.password else None,

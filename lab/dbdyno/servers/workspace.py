@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -138,6 +139,35 @@ class Workspace:
                 return path
             lock.release()
         raise ServerProblem(f"a thousand servers named {name!r} are open", exit_code=4)
+
+    def reachable(self, programs: Path | None) -> Path | None:
+        """The folder of a server's programs, or a copy of it where the servers' user cannot enter it.
+
+        A copy is kept as long as the original is not changed. Raises ServerProblem where there is no space.
+        """
+        if programs is None or not programs.is_dir() or self.user.may_enter(programs):
+            return programs
+        status = programs.stat()
+        made_of = f"{programs.resolve()} {status.st_ino} {status.st_mtime_ns}"
+        copy = self.base / "programs" / hashlib.sha256(made_of.encode()).hexdigest()[:20]
+        copy.parent.mkdir(mode=0o711, exist_ok=True)
+        with self.locked(copy.with_suffix(".lock")):
+            if not copy.exists():
+                unfinished = copy.with_suffix(".unfinished")
+                shutil.rmtree(unfinished, ignore_errors=True)
+                try:
+                    shutil.copytree(programs, unfinished, symlinks=True)
+                except (OSError, shutil.Error) as error:
+                    shutil.rmtree(unfinished, ignore_errors=True)
+                    raise ServerProblem(
+                        f"the user {self.user.name}, under whom servers run, cannot enter {programs}, and it "
+                        f"could not be copied to {self.base}: {error}",
+                        "move it to where everybody may read it",
+                    ) from error
+                # Its own mode may be what keeps others out.
+                unfinished.chmod(0o755)
+                unfinished.rename(copy)
+        return copy
 
     def discard(self, directory: Path) -> None:
         """Remove a server's directory and give its name back; idempotent."""

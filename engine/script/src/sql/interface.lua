@@ -80,7 +80,6 @@ function sql.driver(name)
       error("failed to initialize the DB driver", 2)
    end
    if not drivers[name] then
-      raw.used()
       drivers[name] = setmetatable({ driver_name = name }, driver_meta)
    end
    return drivers[name]
@@ -241,7 +240,7 @@ function result:free()
    if raw.free(self) == false then
       error("db_free_results() failed", 2)
    end
-   return true, "db_free_results() failed"
+   return true
 end
 
 return sql

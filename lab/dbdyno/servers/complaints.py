@@ -1,6 +1,6 @@
-"""MariaDB's words when it does not start, turned into the user's terms.
+"""The words of MariaDB and MySQL when they do not start, turned into the user's terms.
 
-The patterns are those of MariaDB's error log; whatever they do not know is quoted as it is.
+The patterns are those of their error logs; whatever they do not know is quoted as it is.
 """
 
 from __future__ import annotations
@@ -24,20 +24,25 @@ WORDS_QUOTED = 400
 # Consequences, which would hide the cause.
 _NOISE = re.compile(
     r"\[ERROR\] (Aborting|Plugin 'InnoDB' registration|Unknown/unsupported storage engine|"
-    r"Parsing options for plugin|InnoDB: Plugin initialization aborted)"
+    r"Parsing options for plugin|InnoDB: Plugin initialization aborted)|"
+    # MySQL's own: Aborting, built-in plug-ins, dictionary, storage engine, end of InnoDB's start.
+    r"\[ERROR\] \[MY-(?:010119|010168|010746|010020|010334|012930)\]"
 )
+# Time stamps of MariaDB and of MySQL, with the number of the thread.
+_STAMP = re.compile(r"^[0-9-]+(?:\s+[0-9:]+|T[0-9:.]+Z?)\s+[0-9]+\s+")
 
 
 def error_lines(log: str) -> list[str]:
     """The server's own `[ERROR]` lines without their time stamps, without mere consequences, in order."""
     lines = [line for line in log.splitlines() if "[ERROR]" in line or line.startswith(("ERROR", "FATAL"))]
     telling = [line for line in lines if not _NOISE.search(line)] or lines
-    return [re.sub(r"^[0-9-]+\s+[0-9:]+\s+[0-9]+\s+", "", line) for line in telling]
+    return [_STAMP.sub("", line) for line in telling]
 
 
 def complaint(log: str) -> str:
     """The lines of a running server that could not load a plug-in; "" without any."""
-    lines = [line for line in error_lines(log) if "shared library" in line or "load plugin" in line]
+    telling = ("shared library", "load plugin", "initialize plugin", "init function returned error")
+    lines = [line for line in error_lines(log) if any(words in line for words in telling)]
     return "; ".join(lines)
 
 
@@ -51,7 +56,9 @@ def explain(failure: Failure, user: ServerUser) -> ServerProblem:
         words = " / ".join(line for line in failure.log.splitlines() if line.strip())[:WORDS_QUOTED]
         quoted = f"it said no [ERROR] but: {words}" if words else "it said nothing"
     ended = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
-    return ServerProblem(f"the MariaDB server ended{ended}: {quoted}", "mend what it says", exit_code=4)
+    return ServerProblem(
+        f"the {failure.title} server ended{ended}: {quoted}", "mend what it says", exit_code=4
+    )
 
 
 def _unknown(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
@@ -65,7 +72,7 @@ def _unknown(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerPro
         parts.append(f"{name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
     word = "variable" if len(parts) == 1 else "variables"
     return ServerProblem(
-        f"this MariaDB server does not know the {word} {', '.join(parts)}",
+        f"this {failure.title} server does not know the {word} {', '.join(parts)}",
         "correct or remove it in the variant's variables, config or arguments",
     )
 
@@ -74,7 +81,7 @@ def known_options(failure: Failure) -> frozenset[str]:
     """The normal names of all options of this server's program; empty when it does not say."""
     try:
         answer = subprocess.run(
-            [failure.binaries.server, "--no-defaults", "--verbose", "--help"],
+            [*failure.binaries.command(), "--no-defaults", "--verbose", "--help"],
             capture_output=True,
             text=True,
             timeout=30,
@@ -87,16 +94,16 @@ def known_options(failure: Failure) -> frozenset[str]:
     return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]", line))
 
 
-def _value(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
+def _value(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
     return ServerProblem(
-        f"this MariaDB server refuses the value {match['value']!r} for {normal(match['name'])!r}",
+        f"this {failure.title} server refuses the value {match['value']!r} for {normal(match['name'])!r}",
         "see its manual for the values it takes",
     )
 
 
-def _ambiguous(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
+def _ambiguous(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
     return ServerProblem(
-        f"{match['name']!r} begins several options of this MariaDB server: {match['candidates']}",
+        f"{match['name']!r} begins several options of this {failure.title} server: {match['candidates']}",
         "write the name in full",
     )
 
@@ -107,7 +114,7 @@ def _port(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
 
 def _full(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
     return ServerProblem(
-        f"no space left for the MariaDB server's files in {failure.place.directory}: "
+        f"no space left for the {failure.title} server's files in {failure.place.directory}: "
         + "; ".join(error_lines(failure.log)[:2]),
         "free some space or choose another results directory",
         exit_code=4,
@@ -116,7 +123,7 @@ def _full(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
 
 def _denied(_: re.Match[str], failure: Failure, user: ServerUser) -> ServerProblem:
     return ServerProblem(
-        f"the MariaDB server, which runs as {user.name}, may not read or write a file: "
+        f"the {failure.title} server, which runs as {user.name}, may not read or write a file: "
         + "; ".join(error_lines(failure.log)[:2]),
         "let that user read what the experiment names, or choose another results directory",
     )
@@ -157,6 +164,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Explanation], ...] = (
         _page_size,
     ),
     (re.compile(r"Cannot (?:map|allocate memory for) [^\n]*buffer.pool[^\n]*"), _memory),
+    (re.compile(r"Cannot allocate memory for the buffer pool|MY-012681[^\n]*"), _memory),
     (re.compile(r"my_print_defaults"), _print_defaults),
     (re.compile(r"Bind on TCP/IP port"), _port),
     (re.compile(r"Permission denied|Errcode: 13"), _denied),
