@@ -19,3 +19,134 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let code: Function = lua.load(CODE).set_name("sysbench.compat.lua").into_function()?;
     code.call(globals.get::<Table>("sysbench")?)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::printed;
+
+    /// A driver that prints what it is asked for, and fails where the text says so.
+    const DRIVER: &str = "
+        local function told(name, ...)
+           local words = {name}
+           for place = 1, select('#', ...) do words[#words + 1] = tostring((select(place, ...))) end
+           print(table.concat(words, ' '))
+        end
+        local function failing(text)
+           if text:find('restart') then error({errcode = sysbench.error.RESTART_EVENT}) end
+           if text:find('bad') then error('SQL error, errno = 1') end
+        end
+        local connection = {}
+        function connection:query(text)
+           told('query', text) failing(text)
+           if text:find('SELECT') then return {free = function() told('free') end} end
+        end
+        function connection:bulk_insert_init(text) told('init', text) failing(text) end
+        function connection:bulk_insert_next(text) told('next', text) failing(text) end
+        function connection:bulk_insert_done() told('done') end
+        function connection:disconnect() told('disconnect') end
+        function connection:prepare(text)
+           told('prepare', text) failing(text)
+           return {
+              bind_create = function(_, kind, length)
+                 told('create', kind, length)
+                 return {set = function(_, value) told('set', value) end}
+              end,
+              bind_param = function(_, ...) told('bind', select('#', ...)) end,
+              execute = function() told('execute') failing(text) return {free = function() told('free') end} end,
+              close = function() told('close') end
+           }
+        end
+        function sysbench.sql.driver()
+           return {connect = function() told('connect') return connection end, name = function() return 'mysql' end}
+        end
+    ";
+
+    fn run(text: &str) -> String {
+        printed(&format!("{DRIVER} {text}"))
+    }
+
+    #[test]
+    fn a_connection_is_opened_when_it_is_needed() {
+        let text = "print(db_driver) db_query('SELECT 1') print(db_driver) db_query('UPDATE') db_connect()
+            db_disconnect() db_disconnect() print(select('#', db_query('x')), sysbench.db.query == db_query)";
+        let expected = "nil\nconnect\nquery SELECT 1\nfree\nmysql\nquery UPDATE\ndisconnect\nconnect\nquery x\n0\ttrue\n";
+        assert_eq!(run(text), expected);
+    }
+
+    #[test]
+    fn errors_have_the_words_of_0_5_and_restarts_stay_restarts() {
+        let text = "db_connect()
+            print(pcall(function() db_query('bad') end))
+            print(select(2, pcall(db_query, 'restart')).errcode)
+            print(pcall(function() db_bulk_insert_next('bad') end))
+            print((select(2, pcall(db_query)):gsub('^.-bad', 'bad')))
+            print((select(2, pcall(db_prepare, 'bad')):gsub('^.-db_', 'db_')))";
+        let seen = run(text);
+        let lines: Vec<_> =
+            seen.lines().filter(|line| !line.starts_with("query") && !line.starts_with("next")).collect();
+        assert!(
+            lines[1].starts_with("false\ttest.lua:") && lines[1].ends_with(": db_query() failed"),
+            "{seen}"
+        );
+        assert_eq!(lines[2], "1");
+        assert!(
+            lines[3].starts_with("false\ttest.lua:") && lines[3].ends_with(": db_bulk_insert_next() failed"),
+            "{seen}"
+        );
+        assert_eq!(lines[4], "bad argument #1 to 'db_query' (string expected, got no value)");
+        assert_eq!(lines[6], "db_prepare() failed");
+    }
+
+    #[test]
+    fn rows_are_collected_by_the_driver() {
+        let text = "db_bulk_insert_init('INSERT') db_bulk_insert_next('(1)') db_bulk_insert_next('(2)') db_bulk_insert_done()";
+        assert_eq!(run(text), "connect\ninit INSERT\nnext (1)\nnext (2)\ndone\n");
+    }
+
+    #[test]
+    fn values_are_read_again_at_each_execution() {
+        // BIGINT is 4 and CHAR 11.
+        let text = "
+            local values = {1, 'abc'}
+            local statement = db_prepare('INSERT')
+            db_bind_param(statement, values)
+            values[1] = 10 values[2] = 'xyz' local rows = db_execute(statement)
+            db_store_results(rows) db_free_results(rows) db_free_results(rows)
+            values[2] = 'longer' db_execute(statement)
+            values[1] = '12' values[2] = nil db_execute(statement)
+            values[2] = 5 db_execute(statement)
+            db_bind_result(statement, {0}) db_close(statement) db_close(statement)";
+        let bound = |length: usize| format!("create 4 nil\ncreate 11 {length}\nbind 2\n");
+        let expected = format!(
+            "connect\nprepare INSERT\n{}set 10\nset xyz\nexecute\nfree\n{}set 10\nset longer\nexecute\n\
+             set 12\nset longer\nexecute\nset 12\nset 5\nexecute\nclose\n",
+            bound(3),
+            bound(6)
+        );
+        assert_eq!(run(text), expected);
+    }
+
+    #[test]
+    fn handles_are_userdata_of_their_kind() {
+        let text = "
+            local statement = db_prepare('SELECT') local rows = db_execute(statement)
+            print(type(statement), type(rows))
+            print(pcall(db_execute, rows)) print(pcall(db_store_results)) print(pcall(db_bind_param, statement, 5))
+            print(pcall(db_bind_param, statement, {{}}))
+            print(pcall(db_execute, newproxy()))
+            db_close(statement) print(pcall(db_execute, statement))";
+        let seen = run(text);
+        let lines: Vec<_> = seen.lines().skip(3).collect();
+        assert_eq!(lines[0], "userdata\tuserdata");
+        for (line, end) in lines[1..].iter().zip([
+            "(sysbench.stmt expected, got userdata)",
+            "(sysbench.rs expected, got no value)",
+            "table was expected",
+            "Unsupported variable type: table",
+            "(sysbench.stmt expected, got userdata)",
+        ]) {
+            assert!(line.starts_with("false\t") && line.ends_with(end), "{line}");
+        }
+        assert!(lines.last().unwrap().ends_with("the statement is closed"), "{seen}");
+    }
+}

@@ -79,12 +79,12 @@ function db.prepare(text)
    return new(statement, { kind = statement, statement = told("db_prepare", pcall(connection.prepare, connection, text)) })
 end
 
--- Numbers become integers and strings character strings. The values are read again from the same table at each
--- execution; a string that has grown, or a value of another type, is bound anew.
-local function bind(own)
-   local types, parameters, values = sysbench.sql.type, {}, own.values
+-- Numbers become integers and strings character strings, by what the values are when they are bound. Each execution
+-- reads them again from the same table; a string that has grown is bound anew, and nil leaves what was there.
+local function bind(own, values)
+   local types, parameters = sysbench.sql.type, {}
    own.lengths = {}
-   for place = 1, #values do
+   for place = 1, own.count do
       local value = values[place]
       local kind = type(value)
       if kind == "number" then
@@ -100,24 +100,41 @@ local function bind(own)
    if #parameters > 0 then own.statement:bind_param(unpack(parameters)) end
 end
 
-local function set(own)
-   local values, lengths = own.values, own.lengths
-   if not values then return end
+local function read(own)
+   local values, lengths, read = own.values, own.lengths, {}
    for place = 1, #own.parameters do
       local value = values[place]
-      if type(value) == "string" and #value > (lengths[place] or 0) or type(value) == "number" and lengths[place] then
-         bind(own)
-         return set(own)
+      if value == nil then
+         value = own.last and own.last[place]
+      elseif lengths[place] then
+         value = tostring(value)
+      else
+         value = tonumber(value) or 0
+      end
+      read[place] = value
+   end
+   return read
+end
+
+local function set(own)
+   if not own.values then return end
+   local values = read(own)
+   for place, length in pairs(own.lengths) do
+      if values[place] and #values[place] > length then
+         bind(own, values)
+         break
       end
    end
    for place, parameter in ipairs(own.parameters) do parameter:set(values[place]) end
+   own.last = values
 end
 
 function db.bind_param(handle, values)
    local own = held(handle, statement, "sysbench.stmt")
    if type(values) ~= "table" then error("table was expected", 2) end
-   own.values = values
-   bind(own)
+   if not own.statement then error("db_bind_param() failed: the statement is closed", 2) end
+   own.values, own.count = values, #values
+   bind(own, values)
 end
 
 -- Columns of prepared statements cannot be fetched, in sysbench either; their table is looked at alone.
@@ -128,6 +145,7 @@ end
 
 function db.execute(handle)
    local own = held(handle, statement, "sysbench.stmt")
+   if not own.statement then error("db_execute() failed: the statement is closed", 2) end
    set(own)
    local found = told("db_execute", pcall(own.statement.execute, own.statement))
    return new(result, { kind = result, result = found })
