@@ -9,6 +9,27 @@ use crate::program::Compat;
 
 const CODE: &str = include_str!("lua/legacy.lua");
 
+/// Puts the functions in place. Thousands of states that call none of them need not hold their code, so each of them
+/// has it compiled at the first call; tail calls keep the script's place in messages.
+const STUBS: &str = "
+local sysbench, compile, names = ...
+local db, functions = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
+for name, value in pairs(db) do _G[name] = value end
+for name in names:gmatch('%S+') do
+   db[name] = function(...)
+      functions = functions or compile(sysbench)
+      return functions[name](...)
+   end
+   _G['db_' .. name] = db[name]
+end
+sysbench.db = db
+mysql_table_engine = 'innodb'
+myisam_max_rows = 1000000
+";
+
+const NAMES: &str = "connect disconnect query bulk_insert_init bulk_insert_next bulk_insert_done prepare bind_param \
+                     bind_result execute store_results free_results close";
+
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     if context.program.compat != Compat::V10 {
         return Ok(());
@@ -16,8 +37,11 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let globals = lua.globals();
     globals.set("thread_id", context.tid)?;
     globals.set("test", context.front.script_path())?;
-    let code: Function = lua.load(CODE).set_name("sysbench.compat.lua").into_function()?;
-    code.call(globals.get::<Table>("sysbench")?)
+    let compile = lua.create_function(|lua, sysbench: Table| {
+        lua.load(CODE).set_name("sysbench.compat.lua").call::<Table>(sysbench)
+    })?;
+    let stubs: Function = lua.load(STUBS).set_name("sysbench.compat.lua").into_function()?;
+    stubs.call((globals.get::<Table>("sysbench")?, compile, NAMES))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
--- The database functions of 0.5: one connection per thread, opened when it is first needed.
+-- The database functions of 0.5: one connection per thread, opened when it is first needed. Compiled when a script calls
+-- the first of them.
 local sysbench = ...
 local pcall, type, error = pcall, type, error
 
-local db = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
+local db = {}
 local connection
 
 local function connect()
@@ -167,9 +168,4 @@ function db.close(handle)
    own.statement = nil
 end
 
-sysbench.db = db
-for name, value in pairs(db) do
-   _G[type(value) == "function" and "db_" .. name or name] = value
-end
-mysql_table_engine = "innodb"
-myisam_max_rows = 1000000
+return db
