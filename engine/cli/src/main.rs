@@ -8,6 +8,7 @@ mod exit;
 mod input;
 mod output;
 mod signals;
+mod sysbench;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,9 @@ use dbdyno_door::plan::Start;
 use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
 
 fn main() -> ExitCode {
+    if let Some(given) = sysbench::called(&std::env::args_os().collect::<Vec<_>>()) {
+        return sysbench::main(&given);
+    }
     match Arguments::parse().command {
         Command::Prepare => with_plan(dbdyno_drive::prepare),
         Command::Run => with_plan(dbdyno_drive::run),

@@ -1,0 +1,107 @@
+//! The drop-in for sysbench: its command line, its texts and exit codes over the engine.
+//!
+//! - [`native`]: the bundled database workloads, which the engine has itself.
+//! - [`output`]: a run's records as text.
+
+mod native;
+mod output;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use dbdyno_frontends::sysbench::commandline::{self, CommandLine, Files};
+use dbdyno_frontends::sysbench::log::{Level, Log};
+use dbdyno_frontends::sysbench::settings::{Refused, Settings};
+use dbdyno_frontends::sysbench::{header, help, oltp};
+
+use output::say;
+
+/// The name of the program it takes the place of.
+const NAME: &str = "sysbench";
+/// Anything that is wrong with what was asked for, and any failure of a run.
+const FAILED: u8 = 1;
+
+/// The arguments after the program's name, where this process was started as sysbench: under that name, or with it as
+/// the first argument.
+pub(crate) fn called(arguments: &[OsString]) -> Option<Vec<String>> {
+    let named = |argument: Option<&OsString>| {
+        argument.and_then(|text| Path::new(text).file_name()).is_some_and(|name| name == NAME)
+    };
+    let skip = match arguments {
+        [program, ..] if named(Some(program)) => 1,
+        [_, first, ..] if first == NAME => 2,
+        _ => return None,
+    };
+    Some(arguments[skip..].iter().map(|argument| argument.to_string_lossy().into_owned()).collect())
+}
+
+/// Files as the system has them.
+struct Disk;
+
+impl Files for Disk {
+    fn text(&self, path: &str) -> Result<String, String> {
+        let bytes = std::fs::read(path).map_err(|error| match error.raw_os_error() {
+            // As perror(3) words it, without the number that Rust adds.
+            Some(_) => error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
+            None => error.to_string(),
+        })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Does what `arguments` ask for.
+pub(crate) fn main(arguments: &[String]) -> ExitCode {
+    let line = match commandline::read(arguments, &Disk) {
+        Ok(line) => line,
+        Err(usage) => return refuse(&Refused::Usage(usage.0)),
+    };
+    line.notes.iter().for_each(|note| eprintln!("{note}"));
+    if line.registry.bool("help") {
+        return said(&help::general(line.compat));
+    }
+    if line.registry.bool("version") {
+        return said(&format!("{NAME} {}\n", line.compat.version()));
+    }
+    let settings = match Settings::read(&line.registry, line.compat) {
+        Ok(settings) => settings,
+        Err(refused) => return refuse(&refused),
+    };
+    let mut log = Log::new(settings.verbosity);
+    for warning in &settings.warnings {
+        say(&log.line(Level::Warning, warning));
+    }
+    say(&header(line.compat));
+    test(line, settings, log)
+}
+
+/// The test that the first word names.
+fn test(line: CommandLine, settings: Settings, mut log: Log) -> ExitCode {
+    let name = line.test.clone().unwrap_or_default();
+    let native = oltp::NATIVE.iter().find(|(native, _)| *native == name);
+    match native {
+        Some(&(_, workload)) if !line.registry.bool("lua") && !Path::new(&name).exists() => {
+            native::test(line, settings, log, workload)
+        }
+        _ => {
+            let text = format!("Cannot find benchmark '{name}': no such built-in test, file or module");
+            say(&log.line(Level::Fatal, &text));
+            FAILED.into()
+        }
+    }
+}
+
+fn said(text: &str) -> ExitCode {
+    say(text);
+    ExitCode::SUCCESS
+}
+
+fn refuse(refused: &Refused) -> ExitCode {
+    match refused {
+        Refused::Usage(text) => eprintln!("{text}"),
+        Refused::Fatal(text) => {
+            say(&Log::new(Level::Fatal).line(Level::Fatal, text));
+        }
+    }
+    FAILED.into()
+}

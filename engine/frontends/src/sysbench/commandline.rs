@@ -1,0 +1,221 @@
+//! The command line: `sysbench [options]... [testname] [command]`, in two passes.
+//!
+//! The first pass takes sysbench's own options and leaves the others to the test, which declares its own when it is
+//! known. A file of options is read where it is named: what follows it on the command line stands above it.
+
+use dbdyno_door::option::Declared;
+
+use super::registry::{Registry, Untaken, Usage};
+use super::{Compat, config_file};
+
+/// How the files that a command line names are read.
+pub trait Files {
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// What the system says, such as `No such file or directory`.
+    fn text(&self, path: &str) -> Result<String, String>;
+}
+
+/// An option that sysbench itself does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// Name, without the hyphens before it.
+    pub name: String,
+    /// What stands after the `=`.
+    pub value: Option<String>,
+    /// Whether it stands in a file.
+    pub from_file: bool,
+}
+
+/// What was given, after the first pass.
+#[derive(Clone, Debug)]
+pub struct CommandLine {
+    /// Which sysbench to be like.
+    pub compat: Compat,
+    /// sysbench's own options.
+    pub registry: Registry,
+    /// The first word: the test.
+    pub test: Option<String>,
+    /// The second word: the command.
+    pub command: Option<String>,
+    /// What the test may know.
+    pub leftovers: Vec<Leftover>,
+    /// Lines for standard error; none of them ends the program.
+    pub notes: Vec<String>,
+}
+
+/// The first pass over the arguments, without the program's name.
+///
+/// # Errors
+/// A third word, or no such `--compat`.
+pub fn read(arguments: &[String], files: &dyn Files) -> Result<CommandLine, Usage> {
+    let compat = compat(arguments)?;
+    let mut line = CommandLine {
+        compat,
+        registry: Registry::new(compat),
+        test: None,
+        command: None,
+        leftovers: Vec::new(),
+        notes: Vec::new(),
+    };
+    for argument in arguments {
+        match argument.strip_prefix("--") {
+            Some(option) => line.option(option, files),
+            None if line.test.is_none() => line.test = Some(argument.clone()),
+            None if line.command.is_none() => line.command = Some(argument.clone()),
+            None => return Err(Usage(format!("Unrecognized command line argument: {argument}"))),
+        }
+    }
+    line.move_test_option();
+    Ok(line)
+}
+
+fn compat(arguments: &[String]) -> Result<Compat, Usage> {
+    match arguments.iter().rev().find_map(|argument| argument.strip_prefix("--compat=")) {
+        None | Some("1.0" | "1.0.20") => Ok(Compat::V10),
+        Some("1.1" | "1.1.0") => Ok(Compat::V11),
+        Some(other) => {
+            Err(Usage(format!("Invalid value for the 'compat' option: '{other}'; it may be 1.0 or 1.1")))
+        }
+    }
+}
+
+impl CommandLine {
+    fn option(&mut self, option: &str, files: &dyn Files) {
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, None),
+        };
+        if name.replace('_', "-") == "config-file" {
+            return self.config_file(value.unwrap_or_default(), files);
+        }
+        if self.registry.set(name, value).is_err() {
+            self.leave(name, value, false);
+        }
+    }
+
+    fn config_file(&mut self, path: &str, files: &dyn Files) {
+        let text = match files.text(path) {
+            Ok(text) => text,
+            Err(fault) => return self.notes.push(format!("{path}: {fault}")),
+        };
+        let (lines, fault) = config_file::read(&text);
+        for line in lines {
+            let value = line.values.join(",");
+            if self.registry.set(&line.name, Some(&value)).is_err() {
+                self.leave(&line.name, Some(&value), true);
+            }
+        }
+        self.notes.extend(fault);
+    }
+
+    fn leave(&mut self, name: &str, value: Option<&str>, from_file: bool) {
+        self.leftovers.push(Leftover { name: name.into(), value: value.map(Into::into), from_file });
+    }
+
+    /// `--test=X`, from before 1.0: X is the test, and the first word the command.
+    fn move_test_option(&mut self) {
+        if self.compat == Compat::V11 {
+            return;
+        }
+        let Some(at) = self.leftovers.iter().position(|left| left.name == "test" && left.value.is_some())
+        else {
+            return;
+        };
+        self.notes.push(
+            "WARNING: the --test option is deprecated. You can pass a script name or path on the command line without \
+             any options."
+                .into(),
+        );
+        self.command = self.test.take().or(self.command.take());
+        self.test = self.leftovers.remove(at).value;
+    }
+
+    /// The second pass: what the test declares, and then what was left for it. A name in a file that nobody knows is a
+    /// note; on the command line it is an error.
+    ///
+    /// # Errors
+    /// An option that nobody knows, or a boolean that is neither on nor off.
+    pub fn declare(&mut self, declared: &[Declared]) -> Result<(), Usage> {
+        declared.iter().for_each(|option| self.registry.declare(option.clone()));
+        for left in std::mem::take(&mut self.leftovers) {
+            let Err(untaken) = self.registry.set(&left.name, left.value.as_deref()) else { continue };
+            if left.from_file && untaken == Untaken::Unknown {
+                self.notes.push(format!("WARNING: nobody knows the option '{}' of the file", left.name));
+                continue;
+            }
+            return Err(Usage(format!("invalid option: {}", left.written())));
+        }
+        Ok(())
+    }
+}
+
+impl Leftover {
+    fn written(&self) -> String {
+        match &self.value {
+            Some(value) => format!("--{}={value}", self.name),
+            None => format!("--{}", self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_door::option::Kind;
+
+    use super::*;
+
+    struct One(&'static str);
+
+    impl Files for One {
+        fn text(&self, path: &str) -> Result<String, String> {
+            if path == "there" { Ok(self.0.into()) } else { Err("No such file or directory".into()) }
+        }
+    }
+
+    fn given(line: &str, file: &'static str) -> Result<CommandLine, Usage> {
+        let arguments: Vec<_> = line.split_whitespace().map(Into::into).collect();
+        read(&arguments, &One(file))
+    }
+
+    #[test]
+    fn options_and_words_in_any_order() {
+        let line = given("--threads=2 cpu --time=3 run --threads=4", "").unwrap();
+        assert_eq!((line.test.as_deref(), line.command.as_deref()), (Some("cpu"), Some("run")));
+        assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(4), Ok(3)));
+        let third = given("cpu run extra", "").unwrap_err();
+        assert_eq!(third.0, "Unrecognized command line argument: extra");
+        assert_eq!(given("-x run", "").unwrap().test.as_deref(), Some("-x"));
+    }
+
+    #[test]
+    fn a_file_stands_below_what_follows_it() {
+        let file = "threads=7\ntime=7\nhistogram=off\ntable-size=70\nbogus=1\n";
+        let mut line = given("--time=1 --config-file=there --threads=2 oltp run", file).unwrap();
+        assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(2), Ok(7)));
+        assert!(!line.registry.bool("histogram"), "off is off, in a file too");
+        line.declare(&[Declared::new("table_size", Kind::Double, Some("10000"), "")]).unwrap();
+        assert_eq!(line.registry.double("table-size"), 70.0);
+        assert_eq!(line.notes, ["WARNING: nobody knows the option 'bogus' of the file"]);
+        let missing = given("--config-file=nowhere cpu run", file).unwrap();
+        assert_eq!(missing.notes, ["nowhere: No such file or directory"]);
+    }
+
+    #[test]
+    fn what_nobody_knows_is_told_as_it_was_written() {
+        for option in ["--bogus", "--bogus=1", "--validate=yes", "--"] {
+            let mut line = given(&format!("cpu run {option}"), "").unwrap();
+            assert_eq!(line.declare(&[]).unwrap_err().0, format!("invalid option: {option}"));
+        }
+    }
+
+    #[test]
+    fn the_old_test_option_moves_the_words() {
+        let line = given("--test=cpu run --threads=2", "").unwrap();
+        assert_eq!((line.test.as_deref(), line.command.as_deref()), (Some("cpu"), Some("run")));
+        assert_eq!(line.notes.len(), 1);
+        let mut newer = given("--compat=1.1 --test=cpu run", "").unwrap();
+        assert!(newer.declare(&[]).is_err());
+    }
+}

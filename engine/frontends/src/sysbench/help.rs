@@ -1,0 +1,111 @@
+//! The texts that list options.
+
+use std::fmt::Write;
+
+use dbdyno_door::option::{Declared, Kind};
+
+use super::options::{self, Row};
+use super::{Compat, registry};
+
+/// The built-in tests, in the order of `--help`.
+pub const BUILT_IN: [(&str, &str); 5] = [
+    ("fileio", "File I/O test"),
+    ("cpu", "CPU performance test"),
+    ("memory", "Memory functions speed test"),
+    ("threads", "Threads subsystem performance test"),
+    ("mutex", "Mutex performance test"),
+];
+
+/// What `--help` prints.
+pub fn general(compat: Compat) -> String {
+    let mut text = String::from(
+        "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup \
+         help\n\n",
+    );
+    let mut group = |title: &str, rows: &[Row], end: &str| {
+        text += title;
+        text += &listed(&rows.iter().map(registry::declared).collect::<Vec<_>>());
+        text += end;
+    };
+    group("General options:\n", &options::general(compat), "\n");
+    group("Pseudo-Random Numbers Generator options:\n", &options::random(compat), "\n");
+    group("Log options:\n", &options::VERBOSITY, "\n");
+    group("", &options::LATENCY, "\n");
+    group("General database options:\n\n", &options::DATABASE, "\n\n");
+    group(
+        "Compiled-in database drivers:\n  mysql - MySQL driver\n  pgsql - PostgreSQL driver\n\nmysql options:\n",
+        &options::mysql(compat),
+        "\n",
+    );
+    group("pgsql options:\n", &options::pgsql(compat), "\nCompiled-in tests:\n");
+    for (name, title) in BUILT_IN {
+        let _ = writeln!(text, "  {name} - {title}");
+    }
+    text + "\nSee 'sysbench <testname> help' for a list of options for each test.\n\n"
+}
+
+/// What `TEST help` prints after the header.
+pub fn of_test(name: &str, declared: &[Declared]) -> String {
+    format!("{name} options:\n{}\n", listed(declared))
+}
+
+/// A row for each option, padded to the longest of them.
+pub fn listed(declared: &[Declared]) -> String {
+    let heads: Vec<_> =
+        declared.iter().map(|option| format!("--{}{}", option.name, suffix(option.kind))).collect();
+    let width = heads.iter().map(String::len).max().unwrap_or_default();
+    let mut text = String::new();
+    for (head, option) in heads.iter().zip(declared) {
+        let _ = write!(text, "  {head:width$} {}", option.help.as_deref().unwrap_or_default());
+        if let Some(default) = &option.default {
+            let _ = write!(text, " [{default}]");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn suffix(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bool => "[=on|off]",
+        Kind::Int | Kind::Double => "=N",
+        Kind::Size => "=SIZE",
+        Kind::String => "=STRING",
+        Kind::List => "=[LIST,...]",
+        Kind::File => "=FILENAME",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_padded_and_end_with_their_default() {
+        let options = [
+            Declared::new("tables", Kind::Double, Some("1"), "Tables"),
+            Declared::new("skip_trx", Kind::Bool, Some("off"), "No BEGIN"),
+            Declared::new("variant", Kind::String, None, "Which"),
+            Declared::new("extra", Kind::List, Some(""), "More"),
+        ];
+        assert_eq!(
+            of_test("mine", &options),
+            "mine options:\n  --tables=N          Tables [1]\n  --skip_trx[=on|off] No BEGIN [off]\n  \
+             --variant=STRING    Which\n  --extra=[LIST,...]  More []\n\n"
+        );
+    }
+
+    #[test]
+    fn every_option_is_listed_once_and_ours_are_not() {
+        for compat in [Compat::V10, Compat::V11] {
+            let text = general(compat);
+            for row in options::all(compat) {
+                let head = format!("  --{}{}", row.name, suffix(row.kind));
+                let listed = text.lines().filter(|line| line.split(' ').nth(2) == Some(head.trim())).count();
+                let ours = options::OURS.iter().any(|ours| ours.name == row.name);
+                assert_eq!(listed, usize::from(!ours), "{}", row.name);
+            }
+        }
+        assert!(!general(Compat::V11).contains("--num-threads"));
+    }
+}

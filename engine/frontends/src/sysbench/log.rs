@@ -1,0 +1,98 @@
+//! The log: lines with a level, of which those beyond the verbosity are left out, and those that repeat are told once.
+
+/// How important a line is, in sysbench's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The run ends.
+    Fatal,
+    /// Something failed.
+    Alert,
+    /// Something looks wrong.
+    Warning,
+    /// What everybody sees.
+    Notice,
+    /// Details.
+    Info,
+    /// For those who look for errors.
+    Debug,
+}
+
+impl Level {
+    fn prefix(self) -> &'static str {
+        match self {
+            Level::Fatal => "FATAL: ",
+            Level::Alert => "ALERT: ",
+            Level::Warning => "WARNING: ",
+            Level::Notice | Level::Info => "",
+            Level::Debug => "DEBUG: ",
+        }
+    }
+}
+
+/// What was said last, and how much is to be said.
+#[derive(Clone, Debug)]
+pub struct Log {
+    verbosity: Level,
+    last: Option<String>,
+    repeated: u32,
+}
+
+impl Log {
+    /// A log of lines up to this level.
+    pub fn new(verbosity: Level) -> Self {
+        Self { verbosity, last: None, repeated: 0 }
+    }
+
+    /// What to print for a line, which may hold several; empty where it is left out.
+    pub fn line(&mut self, level: Level, text: &str) -> String {
+        if level > self.verbosity {
+            return String::new();
+        }
+        let written = format!("{}{text}\n", level.prefix());
+        if self.last.as_deref() == Some(&written) {
+            self.repeated += 1;
+            return String::new();
+        }
+        let said = self.flush() + &written;
+        self.last = Some(written);
+        said
+    }
+
+    /// What to print for a line that is told however often it comes, such as one that begins with a time.
+    pub fn timestamped(&mut self, level: Level, text: &str) -> String {
+        if level > self.verbosity { String::new() } else { format!("{}{text}\n", level.prefix()) }
+    }
+
+    /// How often the last line came again, before something else is printed.
+    pub fn flush(&mut self) -> String {
+        match std::mem::take(&mut self.repeated) {
+            0 => String::new(),
+            times => format!("(last message repeated {times} times)\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeats_are_told_once() {
+        let mut log = Log::new(Level::Info);
+        let said: String =
+            ["one", "one", "one", "two", "", "", "one"].map(|text| log.line(Level::Info, text)).concat();
+        assert_eq!(
+            said,
+            "one\n(last message repeated 2 times)\ntwo\n\n(last message repeated 1 times)\none\n"
+        );
+    }
+
+    #[test]
+    fn levels_have_prefixes_and_a_limit() {
+        let mut log = Log::new(Level::Warning);
+        assert_eq!(log.line(Level::Fatal, "x"), "FATAL: x\n");
+        assert_eq!(log.line(Level::Warning, "x"), "WARNING: x\n");
+        assert_eq!(log.line(Level::Notice, "x"), "");
+        assert_eq!(log.timestamped(Level::Debug, "x"), "");
+    }
+}

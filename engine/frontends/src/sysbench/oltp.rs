@@ -1,0 +1,116 @@
+//! The options of the bundled database workloads. The descriptions are ours.
+
+use dbdyno_door::option::{Declared, Kind};
+use dbdyno_door::plan::{OltpOptions, WorkloadName};
+
+use super::registry::Registry;
+
+/// Workloads that the engine has natively, by the names of sysbench's scripts.
+pub const NATIVE: [(&str, WorkloadName); 11] = [
+    ("bulk_insert", WorkloadName::BulkInsert),
+    ("oltp_delete", WorkloadName::OltpDelete),
+    ("oltp_insert", WorkloadName::OltpInsert),
+    ("oltp_point_select", WorkloadName::OltpPointSelect),
+    ("oltp_read_only", WorkloadName::OltpReadOnly),
+    ("oltp_read_write", WorkloadName::OltpReadWrite),
+    ("oltp_update_index", WorkloadName::OltpUpdateIndex),
+    ("oltp_update_non_index", WorkloadName::OltpUpdateNonIndex),
+    ("oltp_write_only", WorkloadName::OltpWriteOnly),
+    ("select_random_points", WorkloadName::SelectRandomPoints),
+    ("select_random_ranges", WorkloadName::SelectRandomRanges),
+];
+
+const BOOLEANS: [(&str, &str, &str); 5] = [
+    ("auto_inc", "on", "Let the server number the rows"),
+    ("create_secondary", "on", "Make an index on k after loading"),
+    ("range_selects", "on", "Run the four kinds of range SELECT at all"),
+    ("secondary", "off", "Index id by a secondary key in place of the primary one"),
+    ("skip_trx", "off", "Leave out BEGIN and COMMIT"),
+];
+const NUMBERS: [(&str, &str, &str); 11] = [
+    ("delete_inserts", "1", "Pairs of DELETE and INSERT in a transaction"),
+    ("distinct_ranges", "1", "SELECT DISTINCT over a range in a transaction"),
+    ("index_updates", "1", "UPDATE of the indexed column in a transaction"),
+    ("non_index_updates", "1", "UPDATE of a column without index in a transaction"),
+    ("order_ranges", "1", "SELECT ORDER BY over a range in a transaction"),
+    ("point_selects", "10", "SELECT by id in a transaction"),
+    ("range_size", "100", "Rows of a range"),
+    ("simple_ranges", "1", "Plain SELECT over a range in a transaction"),
+    ("sum_ranges", "1", "SELECT SUM() over a range in a transaction"),
+    ("table_size", "10000", "Rows of a table"),
+    ("tables", "1", "Tables"),
+];
+const STRINGS: [(&str, Option<&str>, &str); 2] = [
+    ("mysql_storage_engine", Some("innodb"), "Storage engine of MySQL's tables"),
+    ("pgsql_variant", None, "Accepted, and without effect as in the original"),
+];
+
+/// What a workload declares, by name, in the order of its `help`.
+pub fn declared(workload: WorkloadName) -> Vec<Declared> {
+    if workload == WorkloadName::BulkInsert {
+        return Vec::new();
+    }
+    let booleans = BOOLEANS.map(|(name, default, help)| Declared::new(name, Kind::Bool, Some(default), help));
+    let numbers = NUMBERS.map(|(name, default, help)| Declared::new(name, Kind::Double, Some(default), help));
+    let strings = STRINGS.map(|(name, default, help)| Declared::new(name, Kind::String, default, help));
+    let mut all: Vec<_> = booleans.into_iter().chain(numbers).chain(strings).collect();
+    let number = |name, default, help| Declared::new(name, Kind::Double, Some(default), help);
+    match workload {
+        WorkloadName::SelectRandomPoints => {
+            all.push(number("random_points", "10", "Values of k that a query asks for"));
+        }
+        WorkloadName::SelectRandomRanges => {
+            all.push(number("number_of_ranges", "10", "Ranges of k that a query counts"));
+            all.push(number("delta", "5", "Width of such a range"));
+        }
+        _ => {}
+    }
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
+}
+
+/// The values of a workload's options.
+pub fn options(registry: &Registry) -> OltpOptions {
+    let defaults = OltpOptions::default();
+    let count = |name: &str| registry.double(name).clamp(0.0, u32::MAX.into()) as u32;
+    let beside = |name: &str, default: u32| registry.kind(name).map_or(default, |_| count(name));
+    OltpOptions {
+        tables: count("tables"),
+        table_size: registry.double("table_size").max(0.0) as u64,
+        range_size: registry.double("range_size").max(0.0) as u64,
+        point_selects: count("point_selects"),
+        simple_ranges: count("simple_ranges"),
+        sum_ranges: count("sum_ranges"),
+        order_ranges: count("order_ranges"),
+        distinct_ranges: count("distinct_ranges"),
+        index_updates: count("index_updates"),
+        non_index_updates: count("non_index_updates"),
+        delete_inserts: count("delete_inserts"),
+        random_points: beside("random_points", defaults.random_points),
+        number_of_ranges: beside("number_of_ranges", defaults.number_of_ranges),
+        delta: beside("delta", defaults.delta),
+        range_selects: registry.bool("range_selects"),
+        auto_inc: registry.bool("auto_inc"),
+        skip_trx: registry.bool("skip_trx"),
+        secondary: registry.bool("secondary"),
+        create_secondary: registry.bool("create_secondary"),
+        mysql_storage_engine: registry.string("mysql_storage_engine").unwrap_or_default().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sysbench::Compat;
+
+    #[test]
+    fn the_defaults_are_the_plans() {
+        let mut registry = Registry::new(Compat::V10);
+        declared(WorkloadName::SelectRandomRanges).into_iter().for_each(|option| registry.declare(option));
+        assert_eq!(options(&registry), OltpOptions::default());
+        registry.set("table-size", Some("1M")).unwrap();
+        registry.set("skip_trx", None).unwrap();
+        let read = options(&registry);
+        assert_eq!((read.table_size, read.skip_trx), (1 << 20, true));
+    }
+}

@@ -1,0 +1,238 @@
+//! A workload that the engine has natively, as the engine's plan.
+
+use dbdyno_door::Plan;
+use dbdyno_door::plan::{
+    Client, Compression, Endpoint, LastEvents, Load, Loading, LoadingForm, NewRows, OnLost, Phases,
+    QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode,
+    Workload, WorkloadName,
+};
+
+use super::registry::Registry;
+use super::settings::{Refused, Settings};
+use super::{Compat, oltp};
+
+/// Where MySQL's own clients look for a server on this machine.
+const SOCKET: &str = "/run/mysqld/mysqld.sock";
+/// Events that may wait; with one more sysbench gives up.
+const QUEUE: u32 = 131_072;
+const DAY_US: u64 = 86_400_000_000;
+
+/// The plan of a native workload, for `run` as for its other commands. The password is not in it, nor where to find
+/// it: whoever runs the plan has it from the same command line.
+///
+/// # Errors
+/// A port or an error number that is none, or a mode that does not exist.
+pub fn plan(
+    workload: WorkloadName,
+    registry: &Registry,
+    settings: &Settings,
+    seed: u64,
+) -> Result<Plan, Refused> {
+    let target = target(registry, settings.compat)?;
+    let second = 1_000_000;
+    let time_us = u64::from(settings.time_s) * second;
+    Ok(Plan {
+        schema: 1,
+        client: Client { workers: 1, scheduling: scheduling(&target) },
+        target,
+        workload: Workload {
+            name: workload,
+            options: oltp::options(registry),
+            keys: settings.keys.clone(),
+            statements: statements(registry)?,
+            new_rows: NewRows::Sysbench,
+        },
+        load: Load {
+            connections: settings.threads,
+            shape: shape(settings.rate),
+            think_time: None,
+            queue_limit: (settings.rate > 0).then_some(QUEUE),
+            queue_overflow: if settings.rate > 0 { QueueOverflow::Abort } else { QueueOverflow::Drop },
+            reconnect_every: registry.double("reconnect").max(0.0) as u32,
+        },
+        phases: Phases {
+            warmup_us: u64::from(settings.warmup_s) * second,
+            measure_us: time_us,
+            events: (settings.events > 0).then_some(settings.events),
+            last_events: LastEvents::Counted,
+            drain_us: settings
+                .forced_shutdown_s
+                .map_or(u64::MAX, |at_s| (at_s * second).saturating_sub(time_us)),
+        },
+        seed,
+        segment: Default::default(),
+        start: Default::default(),
+        report: Report {
+            interval_us: u64::from(settings.report_interval_s) * second,
+            tick_us: 0,
+            marks_us: settings
+                .checkpoints_s
+                .iter()
+                .map(|&at_s| u64::from(at_s) * second)
+                .filter(|&at| at > 0)
+                .collect(),
+            sysbench_buckets: true,
+            users: true,
+            ..Report::default()
+        },
+        retry: retry(registry)?,
+        reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
+        loading: Loading { streams: settings.threads, form: LoadingForm::Sysbench, ..Loading::default() },
+        prewarm: Default::default(),
+    })
+}
+
+fn shape(rate: u32) -> Shape {
+    if rate == 0 { Shape::Closed } else { Shape::Poisson { rate_per_s: rate.into() } }
+}
+
+fn statements(registry: &Registry) -> Result<StatementMode, Refused> {
+    match registry.string("db-ps-mode").unwrap_or_default() {
+        "auto" => Ok(StatementMode::Prepared),
+        "disable" => Ok(StatementMode::Text),
+        other => Err(Refused::Fatal(format!("Invalid value for db-ps-mode: {other}"))),
+    }
+}
+
+fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
+    if registry.bool("mysql-dry-run") {
+        return Ok(Target::Null { answer_us: 0 });
+    }
+    Ok(Target::Mysql {
+        endpoints: endpoints(registry)?,
+        user: registry.string("mysql-user").unwrap_or_default().into(),
+        password: None,
+        database: registry.string("mysql-db").unwrap_or_default().into(),
+        connect_timeout_us: 30_000_000,
+        tls: tls(registry, compat)?,
+        compression: match registry.bool("mysql-compression") {
+            true => Compression::Zlib,
+            false => Compression::default(),
+        },
+        server_public_key: None,
+        // As MySQL's client library does over a socket of this machine; elsewhere TLS or a file is the way.
+        allow_public_key_retrieval: false,
+    })
+}
+
+/// Sockets in turn, or hosts and ports in turn, the ports changing fastest. The name localhost is the machine's socket,
+/// as MySQL's own clients have it.
+fn endpoints(registry: &Registry) -> Result<Vec<Endpoint>, Refused> {
+    let sockets = registry.list("mysql-socket");
+    if !sockets.is_empty() {
+        return Ok(sockets.iter().map(|path| Endpoint::Unix { path: path.clone() }).collect());
+    }
+    let read = |text: &String| {
+        let said = || Refused::Usage(format!("Invalid value for the 'mysql-port' option: '{text}'"));
+        text.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(said)
+    };
+    let ports = registry.list("mysql-port").iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let at = |host: &String, port: u16| match host.as_str() {
+        "localhost" => Endpoint::Unix { path: SOCKET.into() },
+        _ => Endpoint::Tcp { host: host.clone(), port },
+    };
+    Ok(registry
+        .list("mysql-host")
+        .iter()
+        .flat_map(|host| ports.iter().map(move |&port| at(host, port)))
+        .collect())
+}
+
+fn tls(registry: &Registry, compat: Compat) -> Result<Tls, Refused> {
+    if compat == Compat::V10 {
+        let mode = if registry.bool("mysql-ssl") { TlsMode::Required } else { TlsMode::Disabled };
+        return Ok(Tls { mode, ..Tls::default() });
+    }
+    let given = registry.string("mysql-ssl").unwrap_or_default();
+    let mode = match given.to_ascii_lowercase().as_str() {
+        "disabled" => TlsMode::Disabled,
+        "preferred" => TlsMode::Preferred,
+        "required" => TlsMode::Required,
+        "verify_ca" => TlsMode::VerifyCa,
+        "verify_identity" => TlsMode::VerifyIdentity,
+        _ => return Err(Refused::Fatal(format!("Invalid value for --mysql-ssl: '{given}'"))),
+    };
+    let file = |name: &str| registry.string(name).map(Into::into);
+    Ok(Tls {
+        mode,
+        ca: file("mysql-ssl-ca"),
+        certificate: file("mysql-ssl-cert"),
+        key: file("mysql-ssl-key"),
+    })
+}
+
+fn retry(registry: &Registry) -> Result<Retry, Refused> {
+    let given = registry.list("mysql-ignore-errors");
+    let all = given.iter().any(|code| code == "all");
+    let numbers = given.iter().filter(|code| *code != "all");
+    let read = |text: &String| {
+        text.parse().map_err(|_| Refused::Fatal(format!("Invalid value for --mysql-ignore-errors: '{text}'")))
+    };
+    Ok(Retry { codes: numbers.map(read).collect::<Result<_, _>>()?, all, rollback: false })
+}
+
+/// Under SCHED_BATCH where the server runs on the same CPUs.
+fn scheduling(target: &Target) -> Scheduling {
+    let Target::Mysql { endpoints, .. } = target else { return Scheduling::Normal };
+    let here = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Unix { .. } => true,
+        Endpoint::Tcp { host, .. } => host.starts_with("127.") || host == "::1",
+    };
+    if endpoints.iter().all(here) { Scheduling::Batch } else { Scheduling::Normal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(options: &[(&str, &str)]) -> Result<Plan, Refused> {
+        let mut registry = Registry::new(Compat::V10);
+        oltp::declared(WorkloadName::OltpReadWrite).into_iter().for_each(|option| registry.declare(option));
+        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
+        let settings = Settings::read(&registry, Compat::V10)?;
+        plan(WorkloadName::OltpReadWrite, &registry, &settings, 1)
+    }
+
+    fn where_to(options: &[(&str, &str)]) -> Vec<Endpoint> {
+        let Target::Mysql { endpoints, .. } = made(options).unwrap().target else { unreachable!() };
+        endpoints
+    }
+
+    #[test]
+    fn the_defaults_make_a_sound_plan() {
+        let plan = made(&[]).unwrap();
+        assert_eq!(plan.faults(), Vec::<String>::new());
+        assert_eq!(plan.client.scheduling, Scheduling::Batch);
+        assert_eq!(plan.phases.drain_us, u64::MAX);
+        assert_eq!(plan.retry.codes, [1213, 1020, 1205]);
+    }
+
+    #[test]
+    fn hosts_and_ports_in_turn_the_ports_fastest() {
+        let tcp = |host: &str, port| Endpoint::Tcp { host: host.into(), port };
+        let both = where_to(&[("mysql-host", "a,b"), ("mysql-port", "1,2")]);
+        assert_eq!(both, [tcp("a", 1), tcp("a", 2), tcp("b", 1), tcp("b", 2)]);
+        assert_eq!(where_to(&[]), [Endpoint::Unix { path: SOCKET.into() }]);
+        let sockets = where_to(&[("mysql-host", "a"), ("mysql-socket", "/x,/y")]);
+        assert_eq!(sockets, ["/x", "/y"].map(|path| Endpoint::Unix { path: path.into() }));
+    }
+
+    #[test]
+    fn limits_and_rates() {
+        let plan =
+            made(&[("time", "0"), ("events", "5"), ("rate", "7"), ("report-checkpoints", "0,2")]).unwrap();
+        assert_eq!((plan.phases.measure_us, plan.phases.events), (0, Some(5)));
+        assert_eq!(plan.load.queue_overflow, QueueOverflow::Abort);
+        assert_eq!(plan.report.marks_us, [2_000_000]);
+        assert_eq!(made(&[("forced-shutdown", "3")]).unwrap().phases.drain_us, 3_000_000);
+    }
+
+    #[test]
+    fn what_is_no_number_is_told() {
+        let port = made(&[("mysql-port", "x")]).unwrap_err();
+        assert_eq!(port, Refused::Usage("Invalid value for the 'mysql-port' option: 'x'".into()));
+        assert!(made(&[("mysql-ignore-errors", "x")]).is_err());
+        assert!(made(&[("db-ps-mode", "x")]).is_err());
+        assert!(made(&[("mysql-ignore-errors", "all")]).unwrap().retry.all);
+    }
+}

@@ -1,0 +1,249 @@
+//! The full report: at a checkpoint, and at the end.
+
+use std::fmt::Write;
+
+use dbdyno_door::log_buckets::LogScale;
+use dbdyno_door::record::UserTotals;
+
+use super::super::Compat;
+use super::super::settings::Settings;
+use super::tally::Tally;
+
+/// What a full report tells beside the figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// What was asked for.
+    pub settings: &'a Settings,
+    /// Whether a database was used.
+    pub database: bool,
+    /// Since the start, in seconds.
+    pub total_s: f64,
+    /// Events that a forced shutdown left.
+    pub unfinished: u64,
+}
+
+/// The report, to its closing blank line.
+pub fn report(frame: &Frame<'_>, tally: &Tally) -> String {
+    let mut text = String::new();
+    if frame.database {
+        text += &statistics(tally);
+    }
+    if frame.unfinished > 0 {
+        let _ =
+            writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {}", frame.unfinished);
+    }
+    text += &general(frame, tally);
+    text += &latency(frame.settings, tally);
+    text += &fairness(&tally.users);
+    if frame.settings.debug {
+        text += &threads(&tally.users);
+    }
+    text
+}
+
+fn statistics(tally: &Tally) -> String {
+    let mut text = String::from("SQL statistics:\n    queries performed:\n");
+    let kinds =
+        [("read", tally.reads), ("write", tally.writes), ("other", tally.other), ("total", tally.queries())];
+    for (kind, count) in kinds {
+        let _ = writeln!(text, "        {:<33}{count}", format!("{kind}:"));
+    }
+    for (name, count) in [
+        ("transactions", tally.events),
+        ("queries", tally.queries()),
+        ("ignored errors", tally.errors),
+        ("reconnects", tally.reconnects),
+    ] {
+        let _ =
+            writeln!(text, "    {:<37}{count:<6} ({:.2} per sec.)", format!("{name}:"), tally.rate(count));
+    }
+    text
+}
+
+fn general(frame: &Frame<'_>, tally: &Tally) -> String {
+    let events = tally.events;
+    match frame.settings.compat {
+        Compat::V10 => format!(
+            "\nGeneral statistics:\n    total time:                          {:.4}s\n    total number of events:              \
+             {events}\n",
+            frame.total_s
+        ),
+        Compat::V11 => format!(
+            "\nThroughput:\n    events/s (eps):                      {:.4}\n    time elapsed:                        \
+             {:.4}s\n    total number of events:              {events}\n",
+            tally.rate(events),
+            frame.total_s
+        ),
+    }
+}
+
+fn latency(settings: &Settings, tally: &Tally) -> String {
+    let mean_us = if tally.events == 0 { 0.0 } else { tally.latency_sum_us / tally.events as f64 };
+    let mut text = String::from("\nLatency (ms):\n");
+    let mut row = |name: &str, ms: f64| {
+        let _ = writeln!(text, "{name:>12}: {ms:>39.2}");
+    };
+    row("min", tally.latency_min_us.unwrap_or(0.0) / 1000.0);
+    row("avg", mean_us / 1000.0);
+    row("max", tally.latency_max_us.unwrap_or(0.0) / 1000.0);
+    if settings.percentiles.is_empty() {
+        text += "         percentile stats:               disabled\n";
+    }
+    for &percent in &settings.percentiles {
+        let _ = writeln!(text, "        {percent:>3}th percentile: {:>27.2}", tally.percentile_ms(percent));
+    }
+    let _ = writeln!(text, "{:>12}: {:>39.2}", "sum", tally.latency_sum_us / 1000.0);
+    text
+}
+
+fn fairness(users: &[UserTotals]) -> String {
+    let (events, events_spread) = spread(users.iter().map(|user| user.events as f64));
+    let (busy, busy_spread) = spread(users.iter().map(|user| user.busy_us / 1e6));
+    format!(
+        "\nThreads fairness:\n    events (avg/stddev):           {events:.4}/{events_spread:3.2}\n    execution time \
+         (avg/stddev):   {busy:.4}/{busy_spread:3.2}\n\n"
+    )
+}
+
+/// Mean and standard deviation of the population.
+fn spread(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = values.clone().count().max(1) as f64;
+    // The sum of nothing is -0.
+    let mean = values.clone().sum::<f64>().abs() / count;
+    let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>().abs() / count;
+    (mean, variance.sqrt())
+}
+
+fn threads(users: &[UserTotals]) -> String {
+    let mut text = String::from("DEBUG: Verbose per-thread statistics:\n\n");
+    for (number, user) in users.iter().enumerate() {
+        let mean = if user.events == 0 { 0.0 } else { user.busy_us / user.events as f64 };
+        let [min, mean, max, busy] =
+            [user.min_us.unwrap_or(0.0), mean, user.max_us.unwrap_or(0.0), user.busy_us].map(|us| us / 1e6);
+        let _ = writeln!(
+            text,
+            "DEBUG:     thread #{number:3}: min: {min:.4}s  avg: {mean:.4}s  max: {max:.4}s  events: {}\nDEBUG:                  \
+             total time taken by event execution: {busy:.4}s",
+            user.events
+        );
+    }
+    text + "\n"
+}
+
+/// The histogram, to the line with one blank that ends it.
+pub fn histogram(tally: &Tally) -> String {
+    let scale = LogScale::sysbench();
+    let largest = tally.buckets.iter().map(|&(_, count)| count).max().unwrap_or(1);
+    let mut text = String::from(
+        "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n",
+    );
+    for &(bucket, count) in &tally.buckets {
+        let stars = "*".repeat((40.0 * count as f64 / largest as f64 + 0.5) as usize);
+        let _ = writeln!(text, "{:>12.3} |{stars:<40} {count}", scale.value(bucket.into()));
+    }
+    text + " \n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sysbench::registry::Registry;
+
+    fn settings(options: &[(&str, &str)], compat: Compat) -> Settings {
+        let mut registry = Registry::new(compat);
+        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
+        Settings::read(&registry, compat).unwrap()
+    }
+
+    fn tally() -> Tally {
+        let user =
+            |events, busy_us| UserTotals { events, busy_us, min_us: Some(21_360.0), max_us: Some(95_100.0) };
+        Tally {
+            end_us: 4_023_400,
+            events: 100,
+            reads: 1400,
+            writes: 400,
+            other: 200,
+            latency_sum_us: 4_013_320.0,
+            latency_min_us: Some(21_360.0),
+            latency_max_us: Some(95_100.0),
+            buckets: vec![(LogScale::sysbench().bucket(61.08) as u16, 100)],
+            users: vec![user(60, 2_500_000.0), user(40, 1_513_320.0)],
+            ..Tally::default()
+        }
+    }
+
+    fn frame(settings: &Settings) -> Frame<'_> {
+        Frame { settings, database: true, total_s: 4.0234, unfinished: 0 }
+    }
+
+    /// Every column where sysbench 1.0.20 prints it.
+    #[test]
+    fn the_report_of_1_0() {
+        let settings = settings(&[], Compat::V10);
+        let expected = "\
+SQL statistics:
+    queries performed:
+        read:                            1400
+        write:                           400
+        other:                           200
+        total:                           2000
+    transactions:                        100    (24.85 per sec.)
+    queries:                             2000   (497.09 per sec.)
+    ignored errors:                      0      (0.00 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          4.0234s
+    total number of events:              100
+
+Latency (ms):
+         min:                                   21.36
+         avg:                                   40.13
+         max:                                   95.10
+         95th percentile:                       61.08
+         sum:                                 4013.32
+
+Threads fairness:
+    events (avg/stddev):           50.0000/10.00
+    execution time (avg/stddev):   2.0067/0.49
+
+";
+        assert_eq!(report(&frame(&settings), &tally()), expected);
+    }
+
+    #[test]
+    fn what_1_1_tells_otherwise() {
+        let settings = settings(&[], Compat::V11);
+        let text = report(&frame(&settings), &tally());
+        assert!(text.contains(
+            "\nThroughput:\n    events/s (eps):                      24.8546\n    time elapsed:                        \
+             4.0234s\n    total number of events:              100\n\nLatency"
+        ));
+    }
+
+    #[test]
+    fn percentiles_as_many_as_asked_for() {
+        let text = report(&frame(&settings(&[("percentile", "50,99.9")], Compat::V10)), &tally());
+        assert!(
+            text.contains(
+                "         50th percentile:                       61.08\n        99.9th percentile: "
+            )
+        );
+        let text = report(&frame(&settings(&[("percentile", "0")], Compat::V10)), &tally());
+        assert!(text.contains("         percentile stats:               disabled\n         sum:"));
+    }
+
+    #[test]
+    fn stars_are_shares_of_the_largest_bucket() {
+        let scale = LogScale::sysbench();
+        let buckets = vec![(scale.bucket(99.327) as u16, 3), (scale.bucket(101.132) as u16, 1)];
+        let expected = "\
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+      99.327 |**************************************** 3
+     101.132 |*************                            1
+ \n";
+        assert_eq!(histogram(&Tally { buckets, ..Tally::default() }), expected);
+    }
+}

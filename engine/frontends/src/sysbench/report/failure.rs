@@ -1,0 +1,126 @@
+//! How a failure reads: the lines that sysbench, its driver and its script would say one after the other.
+
+use dbdyno_door::plan::Endpoint;
+use dbdyno_door::record::{FailedAction, Failure, ServerFailure};
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// `run`.
+    Run,
+    /// Another command of the bundled workloads.
+    Command(Command),
+}
+
+/// A command that works on tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `prepare`.
+    Prepare,
+    /// `prewarm`.
+    Prewarm,
+    /// `cleanup`.
+    Cleanup,
+}
+
+/// FATAL lines, without that word.
+pub fn lines(failure: &Failure, doing: Doing) -> Vec<String> {
+    match &failure.server {
+        Some(server) => of_server(server, doing),
+        None => std::iter::once(failure.text.clone()).chain(failure.hint.clone()).collect(),
+    }
+}
+
+fn of_server(server: &ServerFailure, doing: Doing) -> Vec<String> {
+    let ServerFailure { code, sqlstate, message, statement, .. } = server;
+    let mut lines = match server.action {
+        FailedAction::Connect => {
+            vec![
+                format!("unable to connect to MySQL server on {}, aborting...", place(server)),
+                format!("error {code}: {message}"),
+            ]
+        }
+        FailedAction::Prepare => {
+            vec!["mysql_stmt_prepare() failed".into(), format!("MySQL error: {code} \"{message}\"")]
+        }
+        FailedAction::Execute => {
+            vec![format!("mysql_stmt_execute() returned error {code} ({message}) for query '{statement}'")]
+        }
+        FailedAction::Query => {
+            vec![format!("mysql_drv_query() returned error {code} ({message}) for query '{statement}'")]
+        }
+    };
+    let told = match server.action {
+        FailedAction::Connect => "connection creation failed".to_owned(),
+        FailedAction::Prepare => "SQL API error".to_owned(),
+        _ => format!("SQL error, errno = {code}, state = '{sqlstate}': {message}"),
+    };
+    let place = script_place(server.action, doing);
+    match (doing, server.action) {
+        (Doing::Run, FailedAction::Connect | FailedAction::Prepare) => {
+            lines.push(format!("`thread_init' function failed: {place}: {told}"));
+            lines.push("Thread initialization failed!".into());
+        }
+        (Doing::Run, _) => lines.push(format!("`thread_run' function failed: {place}: {told}")),
+        (Doing::Command(_), _) => {
+            lines.push(format!("`sysbench.cmdline.call_command' function failed: {place}: {told}"));
+        }
+    }
+    lines
+}
+
+/// Where in the bundled script the original would fail, so that whoever looks for the place finds one.
+fn script_place(action: FailedAction, doing: Doing) -> &'static str {
+    match (action, doing) {
+        (FailedAction::Connect, Doing::Run) => "/usr/share/sysbench/oltp_common.lua:349",
+        (FailedAction::Prepare, Doing::Run) => "/usr/share/sysbench/oltp_common.lua:284",
+        (_, Doing::Run) => "/usr/share/sysbench/oltp_common.lua:419",
+        (FailedAction::Connect, Doing::Command(Command::Cleanup)) => {
+            "/usr/share/sysbench/oltp_common.lua:388"
+        }
+        (FailedAction::Connect, Doing::Command(_)) => "/usr/share/sysbench/oltp_common.lua:83",
+        (_, Doing::Command(_)) => "/usr/share/sysbench/oltp_common.lua:197",
+    }
+}
+
+fn place(server: &ServerFailure) -> String {
+    match &server.endpoint {
+        Some(Endpoint::Unix { path }) => format!("socket '{path}'"),
+        Some(Endpoint::Tcp { host, port }) => format!("host '{host}', port {port}"),
+        None => "host 'localhost', port 3306".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(action: FailedAction) -> Failure {
+        let server = ServerFailure {
+            action,
+            code: 1146,
+            sqlstate: "42S02".into(),
+            message: "Table 'sbtest.sbtest1' doesn't exist".into(),
+            statement: "SELECT 1".into(),
+            endpoint: Some(Endpoint::Tcp { host: "127.0.0.1".into(), port: 1 }),
+        };
+        Failure { server: Some(Box::new(server)), ..Failure::default() }
+    }
+
+    #[test]
+    fn each_layer_has_its_line() {
+        let said = lines(&failure(FailedAction::Connect), Doing::Run);
+        assert_eq!(said[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
+        assert_eq!(said.len(), 4);
+        assert_eq!(said[3], "Thread initialization failed!");
+        let said = lines(&failure(FailedAction::Prepare), Doing::Run);
+        assert_eq!(said[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
+        let said = lines(&failure(FailedAction::Execute), Doing::Run);
+        assert!(
+            said[1]
+                .ends_with("SQL error, errno = 1146, state = '42S02': Table 'sbtest.sbtest1' doesn't exist")
+        );
+        let said = lines(&failure(FailedAction::Query), Doing::Command(Command::Prepare));
+        assert!(said[1].starts_with("`sysbench.cmdline.call_command' function failed: "));
+    }
+}

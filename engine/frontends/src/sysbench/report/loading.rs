@@ -1,0 +1,40 @@
+//! What `prepare`, `prewarm` and `cleanup` print: a line as each step begins. No verbosity holds it back.
+
+use dbdyno_door::record::{Loading, LoadingStep};
+
+use super::super::Compat;
+
+/// The line of a step; none for a step that sysbench does not tell.
+pub fn line(loading: &Loading, rows_each: u64, compat: Compat) -> Option<String> {
+    let table = &loading.table;
+    match loading.step {
+        LoadingStep::Creating => Some(format!("Creating table '{table}'...\n")),
+        LoadingStep::Filling if rows_each > 0 => {
+            Some(format!("Inserting {rows_each} records into '{table}'\n"))
+        }
+        LoadingStep::Indexing => Some(format!("Creating a secondary index on '{table}'...\n")),
+        LoadingStep::Dropping => Some(format!("Dropping table '{table}'...\n")),
+        LoadingStep::Prewarming => Some(match compat {
+            Compat::V10 => format!("Prewarming table {table}\n"),
+            Compat::V11 => format!("Preloading table {table}\n"),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_begin_have_lines() {
+        let said = |step, rows| {
+            let loading = Loading { step, table: "sbtest1".into(), rows: 0, rows_planned: rows, at_us: 0 };
+            line(&loading, rows, Compat::V10)
+        };
+        assert_eq!(said(LoadingStep::Creating, 5).as_deref(), Some("Creating table 'sbtest1'...\n"));
+        assert_eq!(said(LoadingStep::Filling, 5).as_deref(), Some("Inserting 5 records into 'sbtest1'\n"));
+        assert_eq!(said(LoadingStep::Filling, 0), None);
+        assert_eq!(said(LoadingStep::Rows, 5), None);
+    }
+}

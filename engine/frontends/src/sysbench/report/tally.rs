@@ -1,0 +1,108 @@
+//! Figures of a stretch of a run: of an interval, or of all since the last full report.
+
+use dbdyno_door::log_buckets::{self, LogScale};
+use dbdyno_door::record::{Interval, UserTotals};
+
+/// Codes of MySQL's clients for a connection that is lost: sysbench opens it again and counts no error.
+const LOST: [&str; 4] = ["2006", "2011", "2013", "2055"];
+
+/// Figures of a stretch of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// First microsecond.
+    pub start_us: u64,
+    /// First microsecond after it.
+    pub end_us: u64,
+    /// Events that ended.
+    pub events: u64,
+    /// Statements that returned rows.
+    pub reads: u64,
+    /// Statements that changed rows.
+    pub writes: u64,
+    /// Other statements.
+    pub other: u64,
+    /// Errors after which an event started anew.
+    pub errors: u64,
+    /// Connections opened again.
+    pub reconnects: u64,
+    /// Sum of the latencies, in microseconds.
+    pub latency_sum_us: f64,
+    /// Smallest latency, in microseconds.
+    pub latency_min_us: Option<f64>,
+    /// Largest latency, in microseconds.
+    pub latency_max_us: Option<f64>,
+    /// sysbench's buckets, ascending.
+    pub buckets: Vec<(u16, u64)>,
+    /// By user.
+    pub users: Vec<UserTotals>,
+    /// Users that have not ended.
+    pub active: u32,
+    /// Events that wait at the end of it.
+    pub backlog: u64,
+    /// Events under way at the end of it.
+    pub in_flight: u64,
+}
+
+impl Tally {
+    /// Nothing yet, from here on.
+    pub fn from(start_us: u64) -> Self {
+        Self { start_us, end_us: start_us, ..Self::default() }
+    }
+
+    /// Adds an interval that follows.
+    pub fn add(&mut self, interval: &Interval) {
+        let counts = &interval.counts;
+        self.end_us = interval.end_us;
+        self.events += counts.events;
+        self.reads += counts.reads;
+        self.writes += counts.writes;
+        self.other += counts.other;
+        self.errors += ignored(interval);
+        self.reconnects += counts.reconnects;
+        self.latency_sum_us += interval.latency_sum_us;
+        self.latency_min_us = fold(self.latency_min_us, interval.latency_min_us, f64::min);
+        self.latency_max_us = fold(self.latency_max_us, interval.latency_max_us, f64::max);
+        log_buckets::merge(&mut self.buckets, &interval.sysbench_buckets);
+        self.active = interval.users_active;
+        self.backlog = interval.backlog;
+        self.in_flight = interval.in_flight;
+    }
+
+    /// Length in seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.end_us - self.start_us) as f64 / 1e6
+    }
+
+    /// Statements of all kinds.
+    pub fn queries(&self) -> u64 {
+        self.reads + self.writes + self.other
+    }
+
+    /// So many a second; 0 where no time has passed.
+    pub fn rate(&self, count: u64) -> f64 {
+        let seconds = self.seconds();
+        if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+    }
+
+    /// A percentile in ms, as sysbench has it.
+    pub fn percentile_ms(&self, percent: f64) -> f64 {
+        LogScale::sysbench().percentile(&self.buckets, percent)
+    }
+}
+
+fn ignored(interval: &Interval) -> u64 {
+    interval
+        .counts
+        .errors
+        .iter()
+        .filter(|(code, _)| !LOST.contains(&code.as_str()))
+        .map(|(_, count)| count)
+        .sum()
+}
+
+fn fold(one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(pick(one, other)),
+        (one, other) => one.or(other),
+    }
+}

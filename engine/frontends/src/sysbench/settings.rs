@@ -1,0 +1,337 @@
+//! What the general options mean together, and what is refused.
+
+use dbdyno_door::plan::Distribution;
+
+use super::Compat;
+use super::log::Level;
+use super::registry::{Registry, Usage};
+
+/// Why a command line cannot be used: the exit code is 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A line for standard error.
+    Usage(String),
+    /// A FATAL line of the log.
+    Fatal(String),
+}
+
+impl From<Usage> for Refused {
+    fn from(usage: Usage) -> Self {
+        Refused::Usage(usage.0)
+    }
+}
+
+/// In which form a run is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// sysbench's text.
+    Text,
+    /// An object a line.
+    Json,
+    /// A line of values each, under a line of names.
+    Csv,
+}
+
+/// The general options of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Which sysbench to be like.
+    pub compat: Compat,
+    /// Users.
+    pub threads: u32,
+    /// Events after which the run ends; 0 for no limit.
+    pub events: u64,
+    /// Seconds after which it ends; 0 for no limit.
+    pub time_s: u32,
+    /// Seconds of load before anything is counted.
+    pub warmup_s: u32,
+    /// Seconds after the start at which the run ends by force.
+    pub forced_shutdown_s: Option<u64>,
+    /// Events per second; 0 for as many as the users can do.
+    pub rate: u32,
+    /// As given, for the text of the header.
+    pub rate_given: i32,
+    /// Seconds between two interval lines; 0 for none.
+    pub report_interval_s: u32,
+    /// Seconds after the start, ascending.
+    pub checkpoints_s: Vec<u32>,
+    /// Whether more is told.
+    pub debug: bool,
+    /// Whether results are checked.
+    pub validate: bool,
+    /// How much is told.
+    pub verbosity: Level,
+    /// Percentiles to print; none where they are switched off. sysbench has one.
+    pub percentiles: Vec<f64>,
+    /// Whether a histogram is printed.
+    pub histogram: bool,
+    /// The seed as given; 0 for the time of day.
+    pub seed: i32,
+    /// How rows are drawn.
+    pub keys: Distribution,
+    /// In which form the run is told.
+    pub format: Format,
+    /// WARNING lines for the log.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Reads them, in the order in which sysbench finds fault.
+    ///
+    /// # Errors
+    /// The first value that cannot be used.
+    pub fn read(registry: &Registry, compat: Compat) -> Result<Self, Refused> {
+        let mut warnings = Vec::new();
+        let debug = registry.bool("debug");
+        let verbosity = verbosity(registry, debug)?;
+        let threads = renamed(registry, &mut warnings, "threads", "num-threads", 1)?;
+        if threads <= 0 {
+            return Err(Refused::Fatal(format!("Invalid value for --threads: {threads}.\n")));
+        }
+        let events = renamed(registry, &mut warnings, "events", "max-requests", 0)?.max(0) as u64;
+        let time = renamed(registry, &mut warnings, "time", "max-time", 0)?;
+        let rate_given = renamed(registry, &mut warnings, "rate", "tx-rate", 0)?;
+        let time_s = time.max(0) as u32;
+        if events == 0 && time_s == 0 {
+            warnings.push("Both event and time limits are disabled, running an endless test".into());
+        }
+        let warmup = registry.int("warmup-time")?;
+        if warmup < 0 {
+            return Err(Refused::Fatal(format!("Invalid value for --warmup-time: {warmup}.\n")));
+        }
+        let histogram = registry.bool("histogram");
+        let percentiles = percentiles(registry)?;
+        if histogram && percentiles.is_empty() {
+            return Err(Refused::Fatal("--histogram cannot be used with --percentile=0".into()));
+        }
+        Ok(Self {
+            compat,
+            threads: threads as u32,
+            events,
+            time_s,
+            warmup_s: warmup as u32,
+            forced_shutdown_s: forced_shutdown(registry, time_s)?,
+            rate: rate_given.max(0) as u32,
+            rate_given,
+            report_interval_s: registry.int("report-interval")?.max(0) as u32,
+            checkpoints_s: checkpoints(registry)?,
+            debug,
+            validate: registry.bool("validate"),
+            verbosity,
+            percentiles,
+            histogram,
+            seed: registry.int("rand-seed")?,
+            keys: keys(registry, compat)?,
+            format: format(registry)?,
+            warnings,
+        })
+    }
+
+    /// The lines before a run, from `Running the test` on.
+    pub fn announcement(&self) -> Vec<String> {
+        let mut lines = vec![
+            "Running the test with following options:".into(),
+            format!("Number of threads: {}", self.threads),
+        ];
+        if self.warmup_s > 0 {
+            lines.push(format!("Warmup time: {}s", self.warmup_s));
+        }
+        if self.rate_given != 0 {
+            lines.push(format!("Target transaction rate: {}/sec", self.rate_given));
+        }
+        if self.report_interval_s > 0 {
+            lines.push(format!("Report intermediate results every {} second(s)", self.report_interval_s));
+        }
+        if !self.checkpoints_s.is_empty() {
+            let at: Vec<_> = self.checkpoints_s.iter().map(u32::to_string).collect();
+            lines.push(format!("Report checkpoint(s) at {} seconds", at.join(", ")));
+        }
+        if self.debug {
+            lines.push("Debug mode enabled.\n".into());
+        }
+        if self.validate {
+            lines.push("Validation checks: on.\n".into());
+        }
+        lines.push(match self.seed {
+            0 => "Initializing random number generator from current time\n".into(),
+            seed => format!("Initializing random number generator from seed ({seed}).\n"),
+        });
+        if let Some(seconds) = self.forced_shutdown_s {
+            lines.push(format!("Forcing shutdown in {seconds} seconds"));
+        }
+        lines.push(String::new());
+        lines
+    }
+}
+
+fn verbosity(registry: &Registry, debug: bool) -> Result<Level, Refused> {
+    let given = registry.int("verbosity")?;
+    if debug || registry.bool("mysql-debug") {
+        return Ok(Level::Debug);
+    }
+    let levels = [Level::Fatal, Level::Alert, Level::Warning, Level::Notice, Level::Info, Level::Debug];
+    let level = usize::try_from(given).ok().and_then(|at| levels.get(at));
+    level.copied().ok_or_else(|| Refused::Usage(format!("Invalid value for verbosity: {given}")))
+}
+
+/// An option, or its old name where that was used.
+fn renamed(
+    registry: &Registry,
+    warnings: &mut Vec<String>,
+    name: &str,
+    old: &str,
+    unused: i32,
+) -> Result<i32, Usage> {
+    let given = registry.int(old)?;
+    if given <= unused {
+        return registry.int(name);
+    }
+    warnings.push(format!("--{old} is deprecated, use --{name} instead"));
+    Ok(given)
+}
+
+fn forced_shutdown(registry: &Registry, time_s: u32) -> Result<Option<u64>, Refused> {
+    let text = registry.string("forced-shutdown").unwrap_or_default();
+    let limit = u64::from(time_s);
+    if text == "off" {
+        return Ok(None);
+    }
+    if text.is_empty() {
+        return Ok(Some(limit + limit * 5 / 100));
+    }
+    let (digits, percent) = text.strip_suffix('%').map_or((text, false), |digits| (digits, true));
+    let grace: u64 = digits
+        .parse()
+        .map_err(|_| Refused::Fatal(format!("Invalid value for --forced-shutdown: '{text}'")))?;
+    Ok(Some(limit + if percent { limit * grace / 100 } else { grace }))
+}
+
+fn checkpoints(registry: &Registry) -> Result<Vec<u32>, Refused> {
+    let read = |text: &String| {
+        let number = text.parse::<i32>().ok().and_then(|number| u32::try_from(number).ok());
+        number.ok_or_else(|| Refused::Fatal(format!("Invalid value for --report-checkpoints: '{text}'")))
+    };
+    let mut seconds = registry.list("report-checkpoints").iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    seconds.sort_unstable();
+    Ok(seconds)
+}
+
+/// A list of percentiles in place of the one number that sysbench takes.
+fn percentiles(registry: &Registry) -> Result<Vec<f64>, Refused> {
+    let given = registry.list("percentile");
+    if given == ["0"] || given.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = |text: &String| match text.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) && percent > 0.0 => Ok(percent),
+        Ok(_) => Err(Refused::Fatal(format!("Invalid value for --percentile: {text}"))),
+        Err(_) => Err(Refused::Usage(format!("Invalid value for the 'percentile' option: '{text}'"))),
+    };
+    given.iter().map(read).collect()
+}
+
+fn keys(registry: &Registry, compat: Compat) -> Result<Distribution, Refused> {
+    let whole = |name: &str| registry.int(name).map(|number| number.max(0) as u32);
+    let name = registry.string("rand-type").unwrap_or_default();
+    Ok(match (name, compat) {
+        ("uniform", _) => Distribution::Uniform,
+        ("gaussian", Compat::V10) => Distribution::Gaussian { iterations: whole("rand-spec-iter")? },
+        ("gaussian", Compat::V11) => Distribution::Gaussian { iterations: 12 },
+        ("special", Compat::V10) => Distribution::Special {
+            iterations: whole("rand-spec-iter")?,
+            percent: whole("rand-spec-pct")?,
+            hot_percent: whole("rand-spec-res")?,
+        },
+        ("pareto", _) => Distribution::Pareto { h: registry.double("rand-pareto-h") },
+        ("zipfian", Compat::V11) => match registry.double("rand-zipfian-exp") {
+            exponent if exponent >= 0.0 => Distribution::Zipfian { exponent },
+            exponent => {
+                return Err(Refused::Fatal(format!("Invalid value for --rand-zipfian-exp: {exponent}.")));
+            }
+        },
+        _ => return Err(Refused::Fatal(format!("Invalid random numbers distribution: {name}."))),
+    })
+}
+
+fn format(registry: &Registry) -> Result<Format, Refused> {
+    match registry.string("report-format").unwrap_or_default() {
+        "text" => Ok(Format::Text),
+        "json" => Ok(Format::Json),
+        "csv" => Ok(Format::Csv),
+        other => Err(Refused::Usage(format!(
+            "Invalid value for the 'report-format' option: '{other}'; it may be text, json or csv"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(options: &[(&str, &str)]) -> Result<Settings, Refused> {
+        let mut registry = Registry::new(Compat::V10);
+        for (name, value) in options {
+            registry.set(name, Some(value)).unwrap();
+        }
+        Settings::read(&registry, Compat::V10)
+    }
+
+    #[test]
+    fn the_defaults() {
+        let settings = read(&[]).unwrap();
+        assert_eq!((settings.threads, settings.time_s, settings.events), (1, 10, 0));
+        assert_eq!(settings.percentiles, [95.0]);
+        assert_eq!(
+            settings.keys,
+            Distribution::Special { iterations: 12, percent: 1, hot_percent: 75 },
+            "1.0's default"
+        );
+        assert!(settings.warnings.is_empty());
+    }
+
+    #[test]
+    fn values_that_cannot_be_used() {
+        for (name, value, said) in [
+            ("threads", "0", "Invalid value for --threads: 0.\n"),
+            ("percentile", "101", "Invalid value for --percentile: 101"),
+            ("rand-type", "x", "Invalid random numbers distribution: x."),
+            ("forced-shutdown", "x", "Invalid value for --forced-shutdown: 'x'"),
+            ("report-checkpoints", "1,a", "Invalid value for --report-checkpoints: 'a'"),
+        ] {
+            assert_eq!(read(&[(name, value)]), Err(Refused::Fatal(said.into())));
+        }
+        let verbosity = read(&[("verbosity", "9")]);
+        assert_eq!(verbosity, Err(Refused::Usage("Invalid value for verbosity: 9".into())));
+        let both = read(&[("percentile", "0"), ("histogram", "on")]);
+        assert_eq!(both, Err(Refused::Fatal("--histogram cannot be used with --percentile=0".into())));
+    }
+
+    #[test]
+    fn old_names_are_taken_with_a_warning() {
+        let settings =
+            read(&[("num-threads", "4"), ("max-requests", "9"), ("max-time", "2"), ("tx-rate", "5")]);
+        let settings = settings.unwrap();
+        let taken = (settings.threads, settings.events, settings.time_s, settings.rate);
+        assert_eq!((taken, settings.warnings.len()), ((4, 9, 2, 5), 4));
+        assert_eq!(settings.warnings[0], "--num-threads is deprecated, use --threads instead");
+    }
+
+    #[test]
+    fn forced_shutdown_in_seconds_and_percent() {
+        for (given, at) in [("off", None), ("3", Some(13)), ("50%", Some(15)), ("", Some(10))] {
+            assert_eq!(read(&[("forced-shutdown", given)]).unwrap().forced_shutdown_s, at, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_announced() {
+        let settings =
+            read(&[("rate", "50"), ("report-checkpoints", "3,1"), ("rand-seed", "7"), ("debug", "on")]);
+        assert_eq!(
+            settings.unwrap().announcement().join("\n"),
+            "Running the test with following options:\nNumber of threads: 1\nTarget transaction rate: 50/sec\nReport \
+             checkpoint(s) at 1, 3 seconds\nDebug mode enabled.\n\nInitializing random number generator from seed \
+             (7).\n\n"
+        );
+    }
+}
