@@ -8,10 +8,12 @@
 //! - [`key`]: which row a statement asks for.
 //! - [`text`]: the strings of the OLTP family.
 //! - [`row`]: the content of one row.
+//! - [`unique`]: numbers that come once.
 
 pub mod key;
 pub mod row;
 pub mod text;
+pub mod unique;
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

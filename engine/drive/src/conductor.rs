@@ -1,13 +1,12 @@
 //! The conductor: starts the workers, adds up what they measured, and writes the records.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::plan::{Plan, Start, Target};
-use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Session};
+use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Session, StatementKind};
 use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
@@ -19,12 +18,13 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock, unix_us};
 use crate::control::{Inbox, Message};
+use crate::finish::Finish;
 use crate::machine;
 use crate::merge::{Complete, Merge};
 use crate::prewarm::prewarm;
 use crate::refusal::Held;
 use crate::secrets::{Secrets, mysql_connector};
-use crate::worker::{Signal, Worker};
+use crate::worker::{Links, Signal, Worker, share};
 use crate::{Ended, Sink};
 
 /// How far ahead a stop is set, so that no worker has closed a span after it.
@@ -53,58 +53,74 @@ pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) ->
     }
 }
 
-pub(crate) fn hello(plan: &Plan, oltp: &Oltp) -> Record {
+pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
     Record::Hello(Box::new(Hello {
         schema: SCHEMA_VERSION,
         engine: env!("CARGO_PKG_VERSION").into(),
         pid: std::process::id(),
         unix_us: unix_us(),
         plan: plan.clone(),
-        statements: oltp.describe(),
+        statements,
     }))
 }
 
 fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
     let oltp = Oltp::new(&plan.workload, plan.seed);
-    let (signal, listener) = watch::channel(Signal::Wait);
-    let stop_at = Arc::new(AtomicU64::new(Nanos::MAX));
     let shared = Arc::new(plan.clone());
     let held = Arc::new(Held::default());
-    let spawn = |number| {
+    let spawn = |number, links: Links| {
         let worker = Worker {
             plan: Arc::clone(&shared),
             oltp: oltp.clone(),
             connector: connector.clone(),
             index: plan.segment.index * plan.client.workers + number,
             count: plan.segment.count * plan.client.workers,
-            signal: listener.clone(),
-            stop_at: Arc::clone(&stop_at),
             held: Arc::clone(&held),
-            messages: inbox.sender.clone(),
+            links,
         };
         std::thread::spawn(move || worker.run())
     };
+    let before = |write: &mut dyn FnMut(Record)| prewarm(plan, &connector, &inbox, write);
+    play_with(plan, oltp.describe(), before, spawn, &inbox, sink)
+}
+
+/// Plays a run whose workers `spawn` starts, each by its number within this engine: the records, the signals and the
+/// sums are the same whatever the workers do. `before` is done between the first record and the first worker.
+pub(crate) fn play_with(
+    plan: &Plan,
+    statements: Vec<StatementKind>,
+    before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), Ended>,
+    spawn: impl Fn(u32, Links) -> JoinHandle<()>,
+    inbox: &Inbox,
+    sink: &mut dyn Sink,
+) -> Ended {
+    let (signal, listener) = watch::channel(Signal::Wait);
+    let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
+    let finish = Arc::new(Finish::new(&plan.phases, users));
+    let kinds = statements.iter().map(|statement| statement.kind.clone()).collect();
     let mut conductor = Conductor {
         plan,
         timeline: Timeline::new(&plan.phases, &plan.report),
-        merge: Merge::new(plan.client.workers, &oltp, plan.report.tick_us > 0),
-        inbox: &inbox,
+        merge: Merge::new(plan.client.workers, kinds, plan.report.tick_us > 0),
+        inbox,
         sink,
         signal,
-        stop_at: Arc::clone(&stop_at),
+        finish: Arc::clone(&finish),
         clock: None,
         ended: None,
         working: plan.client.workers,
         listening: true,
     };
-    conductor.write(hello(plan, &oltp));
-    let warmed = prewarm(plan, &connector, &inbox, |record| conductor.write(record));
-    if let Err(ended) = warmed {
+    conductor.write(hello(plan, statements));
+    if let Err(ended) = before(&mut |record| conductor.write(record)) {
         conductor.ended = Some(ended);
         return conductor.write_end(machine::process_cpu());
     }
-    let began = Instant::now(); // What was read before is not the connections' time.
-    let threads: Vec<JoinHandle<()>> = (0..plan.client.workers).map(spawn).collect();
+    let began = Instant::now(); // What was done before is not the connections' time.
+    let links =
+        |_| Links { signal: listener.clone(), finish: Arc::clone(&finish), messages: inbox.sender.clone() };
+    let threads: Vec<JoinHandle<()>> =
+        (0..plan.client.workers).map(|number| spawn(number, links(number))).collect();
     let cpu_before = match conductor.wait_until_ready(began) {
         Some(start) => conductor.play(start),
         None => conductor.quit(),
@@ -122,7 +138,7 @@ struct Conductor<'a> {
     inbox: &'a Inbox,
     sink: &'a mut dyn Sink,
     signal: watch::Sender<Signal>,
-    stop_at: Arc<AtomicU64>,
+    finish: Arc<Finish>,
     /// Present once the start is known.
     clock: Option<Clock>,
     /// Why the run ends early; the first reason stands.
@@ -199,7 +215,7 @@ impl Conductor<'_> {
     fn play(&mut self, start: Instant) -> Duration {
         let clock = Clock::starting_at(start);
         self.clock = Some(clock);
-        self.signal.send_replace(Signal::Go(start));
+        self.signal.send_replace(Signal::Go { start, looks: 0 });
         let start_unix_us = unix_us() + start.saturating_duration_since(Instant::now()).as_micros() as u64;
         let cpu_before = machine::process_cpu();
         self.write_phase(0, start_unix_us);
@@ -238,7 +254,9 @@ impl Conductor<'_> {
             Message::Stop(reason) => self.end_early(Ended { reason, failure: None }),
             Message::Failed(reason, failure) => self.end_early(Ended { reason, failure: Some(failure) }),
             Message::Warning(warning) => self.write(Record::Warning(warning)),
-            Message::Drained(drained) => self.merge.drained(&drained),
+            Message::Full => self.all_begun(),
+            Message::AllLeft => self.call(),
+            Message::Drained(drained, users) => self.merge.drained(&drained, users),
             Message::Finished => self.working -= 1,
             Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
         }
@@ -252,12 +270,31 @@ impl Conductor<'_> {
         if let Some(clock) = self.clock {
             let at = (clock.now() + STOP_AHEAD.as_nanos() as Nanos).min(self.timeline.end());
             self.timeline.truncate(at);
-            self.stop_at.store(at, Ordering::Release);
+            self.finish.stop(at);
+            self.call();
         }
     }
 
+    /// No event begins any more.
+    fn all_begun(&mut self) {
+        if self.finish.counts_last_events() {
+            self.call();
+        } else {
+            self.end_early(Ended { reason: EndReason::EventLimit, failure: None });
+        }
+    }
+
+    /// Lets every worker look for what has been agreed on, instead of at its next bound.
+    fn call(&self) {
+        self.signal.send_modify(|signal| {
+            if let Signal::Go { looks, .. } = signal {
+                *looks += 1;
+            }
+        });
+    }
+
     fn write_phase(&mut self, at: Nanos, start_unix_us: u64) {
-        if let Some(phase) = self.timeline.phase_at(at) {
+        if let Some(phase) = self.timeline.phase_at(at).filter(|phase| phase.start == at) {
             let at_us = at / 1000;
             self.write(Record::Phase(Phase { name: phase.name, at_us, at_unix_us: start_unix_us + at_us }));
         }
@@ -274,12 +311,14 @@ impl Conductor<'_> {
         for warning in self.merge.warnings() {
             self.write(Record::Warning(warning));
         }
-        let ended = self.ended.clone().unwrap_or(Ended { reason: EndReason::TimeLimit, failure: None });
+        let by_itself = || Ended { reason: self.finish.reason(), failure: None };
+        let ended = self.ended.clone().unwrap_or_else(by_itself);
+        let users = self.merge.users();
         self.write(Record::End(Box::new(End {
             reason: ended.reason,
             failure: ended.failure.clone(),
             phases: self.merge.totals(),
-            users: Vec::new(),
+            users,
             memory_peak_bytes: machine::memory_peak_bytes(),
             cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
         })));

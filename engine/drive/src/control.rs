@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-use dbdyno_door::record::{EndReason, Failure, Session, Warning};
+use dbdyno_door::record::{EndReason, Failure, Session, UserTotals, Warning};
 use dbdyno_gauge::Closed;
 use dbdyno_gauge::closed::Drained;
 use dbdyno_pace::Nanos;
@@ -20,8 +20,12 @@ pub(crate) enum Message {
     Ready(WorkerReady),
     /// A worker has closed a span.
     Closed { bound: Nanos, closed: Box<Closed>, fared: Option<Fared> },
-    /// A worker waits no longer for the events that were under way at the end.
-    Drained(Box<Drained>),
+    /// All events of the plan have begun.
+    Full,
+    /// The last user of all workers has left: when the run ends is known.
+    AllLeft,
+    /// A worker waits no longer for the events that were under way at the end; and what its users did, by number.
+    Drained(Box<Drained>, Vec<(u64, UserTotals)>),
     /// Something makes the measurement worth less.
     Warning(Warning),
     /// A worker cannot go on.

@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::task::Poll;
 
+use dbdyno_door::plan::QueueOverflow;
 use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_gauge::{Event, Gauge, Statement};
 use dbdyno_pace::Nanos;
@@ -20,12 +20,10 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::control::Message;
+use crate::failure;
+use crate::finish::Finish;
 use crate::sleepers::Sleepers;
 use crate::watch::Watch;
-
-/// The instant at which every worker stops; `u64::MAX` while none is known. Set at least a little ahead, so that
-/// no worker has passed it.
-pub(crate) type StopAt = AtomicU64;
 
 /// When events are due on one worker.
 pub(crate) enum Schedule {
@@ -34,7 +32,7 @@ pub(crate) enum Schedule {
     /// Some time after that.
     Paced(Pauses),
     /// By themselves; at most `queue_limit` wait where there is one.
-    Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64> },
+    Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
 }
 
 /// A user's place.
@@ -55,7 +53,9 @@ pub(crate) struct Desk {
     over: Notify,
     /// There is something to settle sooner than the timekeeper was told.
     sooner: Notify,
-    stop_at: Arc<StopAt>,
+    finish: Arc<Finish>,
+    /// First instant of the measurement.
+    measured_from: Nanos,
     messages: Sender<Message>,
 }
 
@@ -70,6 +70,8 @@ struct State {
     watch: Watch,
     /// Before this instant nothing needs to be settled.
     settle_at: Nanos,
+    /// No event begins any more.
+    closing: bool,
 }
 
 impl Desk {
@@ -77,7 +79,7 @@ impl Desk {
         clock: Clock,
         gauge: Gauge,
         mut schedule: Schedule,
-        stop_at: Arc<StopAt>,
+        (finish, measured_from): (Arc<Finish>, Nanos),
         messages: Sender<Message>,
     ) -> Self {
         let next_due = match &mut schedule {
@@ -92,9 +94,10 @@ impl Desk {
             sleepers: Sleepers::default(),
             watch: Watch::new(),
             settle_at: 0,
+            closing: false,
         };
         let (news, over, sooner) = (Notify::new(), Notify::new(), Notify::new());
-        Self { clock, state: RefCell::new(state), news, over, sooner, stop_at, messages }
+        Self { clock, state: RefCell::new(state), news, over, sooner, finish, measured_from, messages }
     }
 
     #[inline]
@@ -102,25 +105,20 @@ impl Desk {
         self.clock.now()
     }
 
-    /// When the next event of a user is due that is free since `now`, or has not begun at all; `None` when the run is
-    /// over.
+    /// When the next event of a user is due that is free since `now`, or has not begun at all; `None` when no event
+    /// begins any more: the user is to leave then.
     pub(crate) async fn next_due(&self, seat: Seat, free_since: Option<Nanos>) -> Option<Nanos> {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_ends = {
             let mut state = self.settled(now);
-            let State { gauge, schedule, .. } = &mut *state;
-            if gauge.is_over() {
+            let State { gauge, schedule, closing, .. } = &mut *state;
+            if gauge.is_over() || *closing {
                 return None;
             }
             match schedule {
-                Schedule::Closed => {
-                    gauge.begin(seat.here, now);
-                    return Some(now);
-                }
-                Schedule::Open { .. } => match gauge.take(seat.here) {
-                    Some(due) => return Some(due),
-                    None => None,
-                },
+                Schedule::Closed => return self.begin(&mut state, seat, now),
+                Schedule::Open { .. } if gauge.waiting() > 0 => return self.take(&mut state, seat, now),
+                Schedule::Open { .. } => None,
                 Schedule::Paced(pauses) => Some(match free_since {
                     Some(now) => pauses.next(seat.overall, now),
                     None => pauses.first(seat.overall),
@@ -141,13 +139,14 @@ impl Desk {
             let now = self.now();
             let mut state = self.settled(now);
             state.idle -= 1;
-            if state.gauge.is_over() {
+            if state.gauge.is_over() || state.closing {
                 return None;
             }
             // Another user may have come free in between and taken it.
-            if let Some(due) = state.gauge.take(seat.here) {
-                state.watch.late_by(now - due);
-                return Some(due);
+            if state.gauge.waiting() > 0 {
+                let due = self.take(&mut state, seat, now);
+                due.into_iter().for_each(|due| state.watch.late_by(now - due));
+                return due;
             }
         }
     }
@@ -157,12 +156,11 @@ impl Desk {
         poll_fn(|context| {
             let now = self.now();
             let mut state = self.settled(now);
-            if state.gauge.is_over() {
+            if state.gauge.is_over() || state.closing {
                 return Poll::Ready(None);
             }
             if now >= at {
-                state.gauge.begin(seat.here, now);
-                return Poll::Ready(Some(now));
+                return Poll::Ready(self.begin(&mut state, seat, now));
             }
             state.sleepers.add(at, seat.here, context.waker().clone());
             if at < state.settle_at {
@@ -172,6 +170,65 @@ impl Desk {
             Poll::Pending
         })
         .await
+    }
+
+    /// An event begins at once on `seat`, if one still may. Returns when it was due.
+    #[inline]
+    fn begin(&self, state: &mut State, seat: Seat, now: Nanos) -> Option<Nanos> {
+        if !self.admits(state, now) {
+            return None;
+        }
+        state.gauge.begin(seat.here, now);
+        Some(now)
+    }
+
+    /// The event that has waited longest begins on `seat`, if one still may. Returns when it was due.
+    #[inline]
+    fn take(&self, state: &mut State, seat: Seat, now: Nanos) -> Option<Nanos> {
+        if !self.admits(state, now) {
+            return None;
+        }
+        state.gauge.take(seat.here)
+    }
+
+    /// Whether one more event may begin; in the warm-up always.
+    #[inline]
+    fn admits(&self, state: &mut State, now: Nanos) -> bool {
+        if !self.finish.counts_events() || now < self.measured_from || self.finish.admit() {
+            return true;
+        }
+        self.close_doors(state);
+        if self.finish.set_full() {
+            // Without a conductor the run is over anyway.
+            let _ = self.messages.send(Message::Full);
+        }
+        false
+    }
+
+    /// Lets no event begin any more, and wakes whoever waits for one.
+    #[cold]
+    fn close_doors(&self, state: &mut State) {
+        if !state.closing {
+            state.closing = true;
+            state.next_due = Nanos::MAX;
+            state.sleepers.wake(Nanos::MAX);
+            self.news.notify_waiters();
+        }
+    }
+
+    /// The user that `next_due` gave nothing has no more to do, since `at`.
+    pub(crate) fn leave(&self, at: Nanos) {
+        self.settled(at).gauge.leave(at);
+        if self.finish.leave(at) {
+            self.look();
+            let _ = self.messages.send(Message::AllLeft);
+        }
+    }
+
+    /// Looks for what the other workers have agreed on.
+    pub(crate) fn look(&self) {
+        self.state.borrow_mut().settle_at = 0;
+        self.sooner.notify_one();
     }
 
     pub(crate) fn event(&self, seat: Seat, event: Event) {
@@ -248,11 +305,14 @@ impl Desk {
         }
     }
 
-    /// Tells the conductor what became of the events that were under way at the end, after the last moment for them.
-    pub(crate) fn report_drained(&self) {
-        let drained = self.state.borrow_mut().gauge.drained();
+    /// Tells the conductor what became of the events that were under way at the end, after the last moment for them,
+    /// and what each user did: `numbers` are the users' over the whole fleet, by seat.
+    pub(crate) fn report_drained(&self, numbers: &[u64]) {
+        let mut state = self.state.borrow_mut();
+        let users = state.gauge.user_totals(numbers.len());
+        let users = numbers.iter().copied().zip(users).collect();
         // Without a conductor the run is over anyway.
-        let _ = self.messages.send(Message::Drained(Box::new(drained)));
+        let _ = self.messages.send(Message::Drained(Box::new(state.gauge.drained()), users));
     }
 
     /// The state with everything that happened up to `now` in it.
@@ -267,12 +327,13 @@ impl Desk {
 
     #[cold]
     fn settle(&self, state: &mut State, now: Nanos) {
-        let stop_at = self.stop_at.load(Ordering::Acquire);
-        if stop_at != Nanos::MAX {
-            state.gauge.stop_at(stop_at);
-        }
-        while state.next_due <= now && !state.gauge.is_over() {
+        self.agree_on_end(state, now);
+        let limit = self.finish.limit();
+        while state.next_due <= now && state.next_due < limit && !state.gauge.is_over() {
             self.arrive(state);
+        }
+        if now >= limit || self.finish.is_full() {
+            self.close_doors(state);
         }
         state.sleepers.wake(now);
         state.gauge.advance(now);
@@ -282,18 +343,36 @@ impl Desk {
             let _ = self.messages.send(Message::Closed { bound, closed: Box::new(closed), fared });
         }
         let bound = state.gauge.next_bound().unwrap_or(Nanos::MAX);
-        state.settle_at = state.next_due.min(bound).min(state.sleepers.first());
+        let limit = if state.closing { Nanos::MAX } else { limit };
+        state.settle_at = state.next_due.min(bound).min(limit).min(state.sleepers.first());
+    }
+
+    /// Lets the gauge close no span after the end of the run, which other workers may have found meanwhile.
+    fn agree_on_end(&self, state: &mut State, now: Nanos) {
+        let closes = state.gauge.next_bound().is_some_and(|bound| bound <= now);
+        let stop_at = if closes && self.finish.counts_last_events() {
+            self.finish.closing(now)
+        } else {
+            self.finish.stop_at()
+        };
+        if stop_at != Nanos::MAX {
+            state.gauge.stop_at(stop_at);
+        }
     }
 
     /// The next arrival joins the line, or finds it full.
     fn arrive(&self, state: &mut State) {
-        let Schedule::Open { arrivals, queue_limit } = &mut state.schedule else {
+        let Schedule::Open { arrivals, queue_limit, overflow } = &mut state.schedule else {
             return;
         };
         // Who stands in line for a user that has been called already does not count.
         let full = queue_limit.is_some_and(|limit| state.gauge.waiting() >= state.idle + limit);
         if full {
             state.gauge.drop_arrival(state.next_due);
+            if *overflow == QueueOverflow::Abort {
+                self.fail(failure::queue_full(state.gauge.waiting()));
+                return self.close_doors(state);
+            }
         } else {
             state.gauge.arrive(state.next_due);
             self.news.notify_one();

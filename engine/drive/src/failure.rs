@@ -1,11 +1,23 @@
 //! Errors with a way out.
 
-use dbdyno_door::record::{EndReason, Failure};
+use dbdyno_door::plan::Target;
+use dbdyno_door::record::{EndReason, FailedAction, Failure};
 use dbdyno_wire::WireError;
 
-/// The failure to open, log in or prepare on a connection.
-pub(crate) fn connecting(error: &WireError) -> (EndReason, Failure) {
-    (EndReason::ConnectFailed, failure(error, hint(error)))
+use crate::client_words::{self, endpoint};
+
+/// The failure to open connection `number` of the run to `target`, or to log in.
+pub(crate) fn connecting(error: &WireError, target: &Target, number: u64) -> (EndReason, Failure) {
+    let mut failure = failure(error, hint(error));
+    failure.server = Some(Box::new(client_words::connecting(error, endpoint(target, number))));
+    (EndReason::ConnectFailed, failure)
+}
+
+/// The failure to prepare a statement on a connection that stands.
+pub(crate) fn preparing(error: &WireError, statement: &str) -> (EndReason, Failure) {
+    let mut failure = failure(error, hint(error));
+    failure.server = Some(Box::new(client_words::working(FailedAction::Prepare, error, statement)));
+    (EndReason::ConnectFailed, failure)
 }
 
 /// Errors with which a server, or a proxy before it, ends a connection: shut down (1053, 1077, 1079), closed by force
@@ -41,7 +53,21 @@ pub(crate) fn gone_at_the_end(error: &WireError) -> (EndReason, Failure) {
     (EndReason::ConnectionLost, failure)
 }
 
-/// A failure in the middle of a run or of loading.
+/// A prepared statement failed in the middle of a run.
+pub(crate) fn executing(error: &WireError, statement: &str) -> (EndReason, Failure) {
+    let (reason, mut failure) = working(error, statement);
+    failure.server = Some(Box::new(client_words::working(FailedAction::Execute, error, statement)));
+    (reason, failure)
+}
+
+/// A statement that is called `statement`, and was `sent` as text, failed in the middle of a run.
+pub(crate) fn sending(error: &WireError, statement: &str, sent: &str) -> (EndReason, Failure) {
+    let (reason, mut failure) = working(error, statement);
+    failure.server = Some(Box::new(client_words::working(FailedAction::Query, error, sent)));
+    (reason, failure)
+}
+
+/// A statement failed in the middle of a run or of loading.
 pub(crate) fn working(error: &WireError, statement: &str) -> (EndReason, Failure) {
     let reason = match error {
         error if is_lost(error) => EndReason::ConnectionLost,
@@ -52,7 +78,17 @@ pub(crate) fn working(error: &WireError, statement: &str) -> (EndReason, Failure
     if !statement.is_empty() {
         failure.text = format!("{}, on: {statement}", failure.text);
     }
+    failure.server = Some(Box::new(client_words::working(FailedAction::Query, error, statement)));
     (reason, failure)
+}
+
+/// An event was due and found `waiting` others in line, which is as many as may wait.
+pub(crate) fn queue_full(waiting: u64) -> (EndReason, Failure) {
+    let text = format!(
+        "{waiting} events wait for a connection, and no more may: the server cannot keep up with the rate"
+    );
+    let hint = "lower the rate, use more connections, or raise load.queue_limit".to_owned();
+    (EndReason::QueueFull, Failure { text, hint: Some(hint), ..Failure::default() })
 }
 
 /// The server refuses LOAD DATA LOCAL, and the plan demands it.

@@ -13,21 +13,24 @@
 //!
 //! # Layout
 //! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
+//! - `finish`: how all workers come to the same end.
 //! - `worker`, `desk`, `sleepers`, `user`, `session`, `backoff`, `watch`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
 //! - `secrets`: passwords and certificates, as the caller has read them.
-//! - `failure`, `refusal`: errors with a way out.
+//! - `failure`, `refusal`: errors with a way out; `client_words`: as MySQL's own clients tell them.
 
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
 mod backoff;
+mod client_words;
 mod clock;
 mod conductor;
 mod control;
 mod desk;
 mod failure;
+mod finish;
 mod health;
 mod loader;
 mod machine;

@@ -6,13 +6,12 @@ use dbdyno_door::Record;
 use dbdyno_door::histogram::Buckets;
 use dbdyno_door::record::{
     Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, StatementStats, Statements, Tick,
-    Warning,
+    UserTotals, Warning,
 };
 use dbdyno_gauge::closed::{Closed, Drained, PhaseClosed, Span, Totals, Window};
 use dbdyno_gauge::histogram::merge;
 use dbdyno_gauge::percentiles;
 use dbdyno_pace::Nanos;
-use dbdyno_workload::Oltp;
 
 use crate::health::Health;
 use crate::watch::Fared;
@@ -20,7 +19,8 @@ use crate::watch::Fared;
 /// Spans of all workers, until each is complete.
 pub(crate) struct Merge {
     workers: usize,
-    kinds: Vec<&'static str>,
+    /// Names of the statement kinds.
+    kinds: Vec<String>,
     ticks: bool,
     open: BTreeMap<Nanos, Partial>,
     seq: u64,
@@ -28,6 +28,7 @@ pub(crate) struct Merge {
     phases: BTreeMap<PhaseName, PhaseClosed>,
     /// What became of the events under way at the end; they belong to the last phase.
     drained: Drained,
+    users: Vec<(u64, UserTotals)>,
     health: Health,
 }
 
@@ -47,16 +48,17 @@ pub(crate) struct Complete {
 }
 
 impl Merge {
-    pub(crate) fn new(workers: u32, oltp: &Oltp, ticks: bool) -> Self {
+    pub(crate) fn new(workers: u32, kinds: Vec<String>, ticks: bool) -> Self {
         Self {
             workers: workers as usize,
-            kinds: oltp.shares().iter().map(|share| share.kind.name()).collect(),
+            kinds,
             ticks,
             open: BTreeMap::new(),
             seq: 0,
             totals: BTreeMap::new(),
             phases: BTreeMap::new(),
             drained: Drained::default(),
+            users: Vec::new(),
             health: Health::new(),
         }
     }
@@ -116,8 +118,8 @@ impl Merge {
             ),
             backlog: span.backlog,
             in_flight: span.in_flight,
-            users_active: 0,
-            sysbench_buckets: Vec::new(),
+            users_active: span.users_active,
+            sysbench_buckets: span.sysbench_buckets,
             latency_us: span.latency.buckets,
             service_us: span.service.buckets,
             generator,
@@ -136,7 +138,7 @@ impl Merge {
                     off_contract: taken.off_contract,
                     latency_us: taken.latency.buckets,
                 };
-                ((*kind).to_owned(), stats)
+                (kind.clone(), stats)
             })
             .collect();
         let (phase, start_us, end_us) = (window.phase, window.start / 1000, window.end / 1000);
@@ -144,9 +146,16 @@ impl Merge {
         (!statements.kinds.is_empty()).then_some(Record::Statements(statements))
     }
 
-    /// Adds what became of one worker's events that were under way at the end.
-    pub(crate) fn drained(&mut self, drained: &Drained) {
+    /// Adds what became of one worker's events that were under way at the end, and what its users did.
+    pub(crate) fn drained(&mut self, drained: &Drained, users: Vec<(u64, UserTotals)>) {
         self.drained.merge(drained);
+        self.users.extend(users);
+    }
+
+    /// What each user did, by number.
+    pub(crate) fn users(&mut self) -> Vec<UserTotals> {
+        self.users.sort_unstable_by_key(|(number, _)| *number);
+        std::mem::take(&mut self.users).into_iter().map(|(_, totals)| totals).collect()
     }
 
     /// What makes the measurement worth less.
@@ -204,7 +213,7 @@ fn phase_totals(
         latency_min_us: totals.latency.min_us,
         latency_max_us: totals.latency.max_us,
         percentiles_us: percentiles(&known.buckets, (known.min_us, known.max_us), &censored_us),
-        sysbench_buckets: Vec::new(),
+        sysbench_buckets: totals.sysbench_buckets.clone(),
         drained_us: drained.latency.buckets,
         censored_us,
     }

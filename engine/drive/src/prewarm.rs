@@ -41,7 +41,8 @@ async fn scan<C: Connector>(plan: &Plan, connector: &C, mut write: impl FnMut(Re
     let ended = |(reason, failure)| Ended { reason, failure: Some(failure) };
     let began = Instant::now();
     let schema = Schema::of(plan);
-    let mut connection = connector.connect(0).await.map_err(|error| ended(failure::connecting(&error)))?;
+    let mut connection =
+        connector.connect(0).await.map_err(|error| ended(failure::connecting(&error, &plan.target, 0)))?;
     for table in 1..=schema.tables() {
         for sql in schema.scans(table) {
             let read = connection.query(sql.as_bytes()).await;

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_wire::{Connection, WireError};
 
-use crate::failure;
-
 /// What a run asks of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -83,15 +81,15 @@ pub(crate) fn is_limit(error: &WireError) -> bool {
     Limit::of(error).is_some()
 }
 
-/// The failure of a run that a limit of the server has stopped. `asked` is a session that may read the limit, and
+/// `failure` with what can be said of it where a limit of the server has stopped a run. `asked` is a session that may read the limit, and
 /// `held` what the run holds while nothing is being opened.
 pub(crate) async fn explained<C: Connection>(
+    (reason, mut failure): (EndReason, Failure),
     error: &WireError,
     asked: Option<&mut C>,
     wanted: Wanted,
     held: &Held,
 ) -> (EndReason, Failure) {
-    let (reason, mut failure) = failure::connecting(error);
     let Some(limit) = Limit::of(error) else {
         return (reason, failure);
     };

@@ -5,10 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use dbdyno_door::plan::Target;
+use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_wire::{Connection, Connector, WireError};
+use dbdyno_workload::Oltp;
 use dbdyno_workload::oltp::Statement;
 use tokio::sync::Semaphore;
 
+use crate::failure;
 use crate::refusal::Held;
 
 /// Connections a worker opens at the same time. More would overrun the server's listen queue.
@@ -38,8 +42,22 @@ pub(crate) struct Session<C> {
 /// Why a session could not be opened.
 pub(crate) struct Refusal<C> {
     pub(crate) error: WireError,
+    /// Which of all connections of the run.
+    pub(crate) number: u64,
+    /// The statement that was refused, on a connection that stands.
+    pub(crate) statement: Option<String>,
     /// The connection, where the server let it in and then refused a statement.
     pub(crate) connection: Option<C>,
+}
+
+impl<C> Refusal<C> {
+    /// What it means for the run.
+    pub(crate) fn failure(&self, target: &Target) -> (EndReason, Failure) {
+        match &self.statement {
+            Some(sql) => failure::preparing(&self.error, sql),
+            None => failure::connecting(&self.error, target, self.number),
+        }
+    }
 }
 
 /// What opening a session comes to.
@@ -50,6 +68,8 @@ pub(crate) struct Opener<C> {
     connector: C,
     held: Arc<Held>,
     statements: Vec<Statement>,
+    /// Numbers of the statements in the order in which they are prepared.
+    order: Vec<usize>,
     /// Of the session opened last.
     ways: RefCell<Rc<[Way]>>,
     turns: Semaphore,
@@ -60,9 +80,19 @@ pub(crate) struct Opener<C> {
 }
 
 impl<C: Connector> Opener<C> {
-    pub(crate) fn new(connector: C, statements: Vec<Statement>, held: Arc<Held>) -> Self {
+    pub(crate) fn new(connector: C, oltp: &Oltp, held: Arc<Held>) -> Self {
+        let (statements, order) = (oltp.statements().collect(), oltp.in_order());
         let (ways, turns) = (RefCell::new(Rc::new([]) as Rc<[Way]>), Semaphore::new(OPENING_MAX));
-        Self { connector, held, statements, ways, turns, lost: Cell::new(0), refusal: RefCell::new(None) }
+        Self {
+            connector,
+            held,
+            statements,
+            order,
+            ways,
+            turns,
+            lost: Cell::new(0),
+            refusal: RefCell::new(None),
+        }
     }
 
     /// As [`Opener::open`], as soon as it is its turn: for many at a time, which would overrun the server's listen
@@ -70,7 +100,7 @@ impl<C: Connector> Opener<C> {
     pub(crate) async fn open_in_turn(&self, number: u64) -> Opened<C::Connection> {
         let Ok(_turn) = self.turns.acquire().await else {
             let error = WireError::Lost("no more connections are opened".into());
-            return Err(Refusal { error, connection: None });
+            return Err(Refusal { error, number, statement: None, connection: None });
         };
         // Boxed here, so that the thousands that wait for their turn are small.
         Box::pin(self.open(number)).await
@@ -80,12 +110,14 @@ impl<C: Connector> Opener<C> {
     pub(crate) async fn open(&self, number: u64) -> Opened<C::Connection> {
         let mut connection = match self.connector.connect(number).await {
             Ok(connection) => connection,
-            Err(error) => return Err(Refusal { error, connection: None }),
+            Err(error) => return Err(Refusal { error, number, statement: None, connection: None }),
         };
         self.held.connections.fetch_add(1, Ordering::AcqRel);
         match self.prepare_all(&mut connection).await {
             Ok(ways) => Ok(Session { number, connection, ways: self.shared(ways) }),
-            Err(error) => Err(Refusal { error, connection: Some(connection) }),
+            Err((error, statement)) => {
+                Err(Refusal { error, number, statement: Some(statement), connection: Some(connection) })
+            }
         }
     }
 
@@ -94,17 +126,21 @@ impl<C: Connector> Opener<C> {
         self.turns.close();
     }
 
-    async fn prepare_all(&self, connection: &mut C::Connection) -> Result<Vec<Way>, WireError> {
-        let mut ways = Vec::with_capacity(self.statements.len());
+    async fn prepare_all(&self, connection: &mut C::Connection) -> Result<Vec<Way>, (WireError, String)> {
+        let mut ways = vec![Way::Prepared(0); self.statements.len()];
         let mut prepared = 0;
-        for Statement { sql, prepared: wanted } in &self.statements {
-            let way =
-                if *wanted { prepare(connection, sql, prepared).await? } else { Way::Text(sql.clone()) };
+        for &number in &self.order {
+            let Statement { sql, prepared: wanted } = &self.statements[number];
+            let way = if *wanted {
+                prepare(connection, sql, prepared).await.map_err(|error| (error, sql.clone()))?
+            } else {
+                Way::Text(sql.clone())
+            };
             if let Way::Prepared(_) = way {
                 prepared += 1;
                 self.held.statements.fetch_add(1, Ordering::AcqRel);
             }
-            ways.push(way);
+            ways[number] = way;
         }
         Ok(ways)
     }

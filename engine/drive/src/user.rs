@@ -8,6 +8,7 @@
 //! ```
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_door::plan::{OnLost, Plan};
@@ -15,6 +16,7 @@ use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_draw::Rng;
 use dbdyno_gauge::{Event, Statement};
 use dbdyno_pace::Nanos;
+use dbdyno_wire::mysql::message;
 use dbdyno_wire::{Connection, Connector, Outcome, WireError};
 use dbdyno_workload::{Call, Oltp};
 
@@ -26,7 +28,7 @@ use crate::session::{Opener, Session, Way};
 /// What all users of a run share.
 pub(crate) struct Script {
     pub(crate) oltp: Oltp,
-    pub(crate) plan: std::sync::Arc<Plan>,
+    pub(crate) plan: Arc<Plan>,
 }
 
 /// Plays the script on a session of its own until the run is over.
@@ -81,7 +83,8 @@ impl<C: Connector> User<C> {
                 }
             }
         }
-        Box::pin(self.send_rest()).await;
+        let Some(left) = Box::pin(self.send_rest(free_since)).await else { return };
+        self.desk.leave(left);
         Box::pin(self.session.connection.close()).await;
     }
 
@@ -95,11 +98,21 @@ impl<C: Connector> User<C> {
         Ok(())
     }
 
-    /// Sends the rows that are collected and not sent; the run is over, so they are not counted.
-    async fn send_rest(&mut self) {
-        let Some(call) = self.event.rest() else { return };
-        if let Err(error) = send(&mut self.session, call).await {
-            self.desk.fail(failure::working(&error, &self.last_sql()));
+    /// Sends the rows that are collected and not sent. That statement counts where the run is not over. Returns when
+    /// this user has no more to do, or `None` where it failed.
+    async fn send_rest(&mut self, free_since: Option<Nanos>) -> Option<Nanos> {
+        let sent = free_since.unwrap_or_else(|| self.desk.now());
+        let Some(call) = self.event.rest() else { return Some(sent) };
+        match send(&mut self.session, call).await {
+            Ok(outcome) => {
+                let end = self.desk.now();
+                self.desk.statement(statement(call, outcome, sent, end));
+                Some(end)
+            }
+            Err(error) => {
+                self.desk.fail(self.failure(&error));
+                None
+            }
         }
     }
 
@@ -127,15 +140,7 @@ impl<C: Connector> User<C> {
         while let Some(call) = self.event.next(&self.script.oltp) {
             let outcome = send(&mut self.session, call).await?;
             let end = self.desk.now();
-            self.desk.statement(Statement {
-                kind: call.kind,
-                start: sent,
-                end,
-                returns_rows: outcome.returns_rows,
-                rows: outcome.rows,
-                rows_expected: call.rows_expected,
-                bytes: outcome.bytes,
-            });
+            self.desk.statement(statement(call, outcome, sent, end));
             sent = end;
         }
         Ok(sent)
@@ -144,29 +149,36 @@ impl<C: Connector> User<C> {
     /// Makes the event that met an error ready to start anew. Returns when it is.
     #[cold]
     async fn recover(&mut self, mut error: WireError) -> Result<Nanos, Halt> {
-        let mut statement = self.last_sql();
+        let (mut ending, plan) = (self.failure(&error), Arc::clone(&self.script.plan));
         self.desk.error(self.desk.now(), &failure::code(&error).to_string());
-        if error.code().is_some_and(|code| self.script.plan.retry.codes.contains(&code)) {
-            // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
-            match self.session.connection.query(b"ROLLBACK").await {
-                Ok(_) => {
-                    let now = self.desk.now();
-                    self.desk.retry(now);
-                    self.desk.other_statement(now);
-                    return Ok(now);
-                }
-                Err(refused) => (error, statement) = (refused, "ROLLBACK".into()),
-            }
+        let is_lost = failure::is_lost(&error);
+        if !is_lost && error.code().is_some_and(|code| plan.retry.covers(code)) {
+            let Err(refused) = self.begin_anew(plan.retry.rollback).await else {
+                return Ok(self.desk.now());
+            };
+            (error, ending) = (refused.clone(), failure::working(&refused, "ROLLBACK"));
             self.desk.error(self.desk.now(), &failure::code(&error).to_string());
         }
         let now = self.desk.now();
-        if failure::is_lost(&error) && self.script.plan.reconnect.on_lost == OnLost::Reconnect {
+        let may_return =
+            plan.reconnect.on_lost == OnLost::Reconnect || plan.retry.covers(failure::code(&error));
+        if failure::is_lost(&error) && may_return {
             self.desk.retry(now);
             return self.reconnect(&error).await;
         }
         self.desk.failed(self.seat, now);
-        let (reason, failure) = failure::working(&error, &statement);
-        Err(Halt::Failed(reason, failure))
+        Err(Halt::Failed(ending.0, ending.1))
+    }
+
+    /// Makes the session ready for the same event once more.
+    async fn begin_anew(&mut self, rollback: bool) -> Result<(), WireError> {
+        if rollback {
+            // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
+            self.session.connection.query(b"ROLLBACK").await?;
+            self.desk.other_statement(self.desk.now());
+        }
+        self.desk.retry(self.desk.now());
+        Ok(())
     }
 
     /// Closes the session, which is sound, and opens another one for the event that is due.
@@ -187,7 +199,11 @@ impl<C: Connector> User<C> {
             return self.reconnect(&error).await;
         }
         self.desk.failed(self.seat, now);
-        Err(Halt::Failed(EndReason::ConnectionLost, failure::connecting(&error).1))
+        let number = self.session.number;
+        Err(Halt::Failed(
+            EndReason::ConnectionLost,
+            failure::connecting(&error, &self.script.plan.target, number).1,
+        ))
     }
 
     /// Opens a session again and again until one stands, the run is over, or it has taken too long.
@@ -214,7 +230,9 @@ impl<C: Connector> User<C> {
             attempts += 1;
             self.opener.refused(&error, attempts);
             let now = self.desk.now();
-            self.desk.error(now, &failure::opening_code(&error).to_string());
+            if settings.on_lost == OnLost::Reconnect {
+                self.desk.error(now, &failure::opening_code(&error).to_string());
+            }
             if now >= give_up {
                 self.desk.failed(self.seat, now);
                 let (reason, failure) = failure::gone(lost, &error, settings.give_up_us);
@@ -232,9 +250,29 @@ impl<C: Connector> User<C> {
         now
     }
 
-    fn last_sql(&self) -> String {
-        let statement = self.event.last().statement;
-        self.script.oltp.statements().nth(statement).map(|statement| statement.sql).unwrap_or_default()
+    /// What it means that the statement sent last met `error`.
+    fn failure(&self, error: &WireError) -> (EndReason, Failure) {
+        let call = self.event.last();
+        let sql = self.script.oltp.statements().nth(call.statement).map(|statement| statement.sql);
+        let sql = sql.unwrap_or_default();
+        match self.session.ways.get(call.statement) {
+            Some(Way::Text(template)) => {
+                failure::sending(error, &sql, &message::as_text(template, &call.values))
+            }
+            _ => failure::executing(error, &sql),
+        }
+    }
+}
+
+fn statement(call: &Call, outcome: Outcome, start: Nanos, end: Nanos) -> Statement {
+    Statement {
+        kind: call.kind,
+        start,
+        end,
+        returns_rows: outcome.returns_rows,
+        rows: outcome.rows,
+        rows_expected: call.rows_expected,
+        bytes: outcome.bytes,
     }
 }
 

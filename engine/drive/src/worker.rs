@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dbdyno_door::plan::{Plan, Scheduling, Target};
 use dbdyno_door::record::{EndReason, Failure, Warning};
@@ -22,8 +22,9 @@ use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::control::{Message, WorkerReady};
-use crate::desk::{Desk, Schedule, Seat, StopAt};
+use crate::desk::{Desk, Schedule, Seat};
 use crate::failure;
+use crate::finish::Finish;
 use crate::machine;
 use crate::refusal::{self, Held, Wanted};
 use crate::session::{Opener, Refusal, Session, Way};
@@ -42,10 +43,26 @@ type Ending = (EndReason, Failure);
 pub(crate) enum Signal {
     /// Connect and wait.
     Wait,
-    /// The clock starts at that instant.
-    Go(Instant),
+    /// The clock starts at that instant; there is something to look at whenever `looks` changes.
+    Go { start: Instant, looks: u32 },
     /// Give up before the start.
     Quit,
+}
+
+/// How a worker hears from the others and is heard.
+pub(crate) struct Links {
+    pub(crate) signal: watch::Receiver<Signal>,
+    pub(crate) finish: Arc<Finish>,
+    pub(crate) messages: Sender<Message>,
+}
+
+/// Tells the conductor that a worker has ended, even where it panics: nobody is to wait for it.
+pub(crate) struct LastWord(pub(crate) Sender<Message>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        let _ = self.0.send(Message::Finished);
+    }
 }
 
 /// One worker's part of a run.
@@ -56,17 +73,16 @@ pub(crate) struct Worker<C> {
     /// Number of this worker and how many there are, over the whole fleet.
     pub(crate) index: u32,
     pub(crate) count: u32,
-    pub(crate) signal: watch::Receiver<Signal>,
-    pub(crate) stop_at: Arc<StopAt>,
     /// What all workers of this engine hold on the server.
     pub(crate) held: Arc<Held>,
-    pub(crate) messages: Sender<Message>,
+    pub(crate) links: Links,
 }
 
 impl<C: Connector> Worker<C> {
     /// Runs the worker on the calling thread, to its end.
     pub(crate) fn run(self) {
-        let messages = self.messages.clone();
+        let messages = self.links.messages.clone();
+        let _last = LastWord(messages.clone());
         // A LocalSet inside a runtime wakes its own thread through the kernel after every 61 tasks.
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -77,22 +93,20 @@ impl<C: Connector> Worker<C> {
             let text = format!("a worker could not start: {error}");
             let hint = "raise the limit on open files (ulimit -n)".to_owned();
             let failure = Failure { text, hint: Some(hint), ..Failure::default() };
-            // Without a conductor nobody waits for either message.
+            // Without a conductor nobody waits for it.
             let _ = messages.send(Message::Failed(EndReason::ConnectFailed, failure));
         }
-        let _ = messages.send(Message::Finished);
     }
 
     async fn work(self) -> io::Result<()> {
         machine::exact_timers();
         self.set_scheduling();
-        let mut signal = self.signal.clone();
+        let mut signal = self.links.signal.clone();
         if let Err(failure) = self.make_room() {
-            let _ = self.messages.send(Message::Failed(EndReason::ConnectFailed, failure));
+            let _ = self.links.messages.send(Message::Failed(EndReason::ConnectFailed, failure));
             return Ok(());
         }
-        let statements = self.oltp.statements().collect();
-        let opener = Rc::new(Opener::new(self.connector.clone(), statements, Arc::clone(&self.held)));
+        let opener = Rc::new(Opener::new(self.connector.clone(), &self.oltp, Arc::clone(&self.held)));
         let opened = tokio::select! {
             opened = self.open_all(&opener) => opened,
             _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
@@ -100,13 +114,13 @@ impl<C: Connector> Worker<C> {
         let sessions = match opened {
             Ok(opened) => opened,
             Err((reason, failure)) => {
-                let _ = self.messages.send(Message::Failed(reason, failure));
+                let _ = self.links.messages.send(Message::Failed(reason, failure));
                 return Ok(());
             }
         };
         self.report_ready(&sessions);
         match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
-            Ok(Signal::Go(start)) => self.play(opener, sessions, start).await,
+            Ok(Signal::Go { start, .. }) => self.play(opener, sessions, start).await,
             _ => Ok(()),
         }
     }
@@ -116,7 +130,7 @@ impl<C: Connector> Worker<C> {
             return;
         }
         if let Err(error) = machine::schedule_batch() {
-            let _ = self.messages.send(Message::Warning(Warning {
+            let _ = self.links.messages.send(Message::Warning(Warning {
                 code: "batch-refused".into(),
                 text: format!("the system refuses SCHED_BATCH: {error}"),
                 hint: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
@@ -130,7 +144,7 @@ impl<C: Connector> Worker<C> {
         };
         let first = sessions.first();
         let is_first = self.index == self.plan.segment.index * self.plan.client.workers;
-        let _ = self.messages.send(Message::Ready(WorkerReady {
+        let _ = self.links.messages.send(Message::Ready(WorkerReady {
             connections: sessions.len() as u32,
             // The conductor wants that of the engine's first connection, which the first worker has.
             session: first.filter(|_| is_first).map(|first| first.connection.session().clone()),
@@ -181,7 +195,7 @@ impl<C: Connector> Worker<C> {
                     opener.stop();
                     refusals.push(refusal);
                 }
-                Err(refusal) => return Err(failure::connecting(&refusal.error)),
+                Err(refusal) => return Err(refusal.failure(&self.plan.target)),
             }
         }
         if !refusals.is_empty() {
@@ -201,12 +215,12 @@ impl<C: Connector> Worker<C> {
     ) -> Ending {
         let wanted =
             Wanted { connections: self.plan.load.connections.into(), statements: opener.statements_each() };
-        let error = refusals[0].error.clone();
+        let (error, failure) = (refusals[0].error.clone(), refusals[0].failure(&self.plan.target));
         let asked = match sessions.first_mut() {
             Some(session) => Some(&mut session.connection),
             None => refusals.iter_mut().find_map(|refusal| refusal.connection.as_mut()),
         };
-        refusal::explained(&error, asked, wanted, &self.held).await
+        refusal::explained(failure, &error, asked, wanted, &self.held).await
     }
 
     /// Number within the run of this worker's connection `position`, and of the user that has it.
@@ -226,10 +240,13 @@ impl<C: Connector> Worker<C> {
         let clock = Clock::starting_at(start);
         let schedule = self.schedule();
         let open = matches!(schedule, Schedule::Open { .. });
-        let gauge = Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), open);
-        // Local tasks must be 'static, and the conductor keeps its own handle of the same counter.
-        let desk =
-            Rc::new(Desk::new(clock, gauge, schedule, Arc::clone(&self.stop_at), self.messages.clone()));
+        let gauge = Gauge::new(Timeline::new(&plan.phases, &plan.report), self.oltp.shares().len(), open)
+            .reporting(&plan.report, sessions.len() as u32);
+        let Links { mut signal, finish, messages } = self.links;
+        let measured_from: Nanos = plan.phases.warmup_us * 1000;
+        // Local tasks must be 'static, and the conductor keeps its own handle of the finish.
+        let desk = Rc::new(Desk::new(clock, gauge, schedule, (Arc::clone(&finish), measured_from), messages));
+        let numbers: Vec<u64> = sessions.iter().map(|session| session.number).collect();
         let script = Rc::new(Script { oltp: self.oltp, plan: Arc::clone(&self.plan) });
 
         let mut users = JoinSet::new();
@@ -247,6 +264,14 @@ impl<C: Connector> Worker<C> {
             planned = tokio::select! {
                 on_time = timer.until(clock.instant(next)) => on_time.map(|()| Some(next))?,
                 () = desk.sooner() => None,
+                changed = signal.changed() => {
+                    // Without a conductor nobody waits for the end, which then comes by the clock.
+                    if changed.is_err() {
+                        break;
+                    }
+                    desk.look();
+                    None
+                }
             };
         }
         if let Some(error) = opener.all_lost(users.len()) {
@@ -254,9 +279,9 @@ impl<C: Connector> Worker<C> {
             desk.fail(failure::gone_at_the_end(&error));
         }
         desk.dismiss();
-        let drain = Duration::from_micros(plan.phases.drain_us);
+        let drain = finish.drain(plan.phases.drain_us);
         let _ = tokio::time::timeout(drain, async { while users.join_next().await.is_some() {} }).await;
-        desk.report_drained();
+        desk.report_drained(&numbers);
         Ok(())
     }
 
@@ -267,7 +292,7 @@ impl<C: Connector> Worker<C> {
         let (index, count) = (u64::from(self.index), u64::from(self.count));
         if let Some(arrivals) = arrivals(&plan.load.shape, begin, index, count, plan.seed) {
             let queue_limit = plan.load.queue_limit.map(|limit| self.share(limit).into());
-            return Schedule::Open { arrivals, queue_limit };
+            return Schedule::Open { arrivals, queue_limit, overflow: plan.load.queue_overflow };
         }
         match Pauses::new(&plan.load, begin, index, count, plan.seed) {
             Some(pauses) => Schedule::Paced(pauses),
@@ -284,7 +309,7 @@ impl<C: Connector> Worker<C> {
 }
 
 /// The part of `total` for number `index` of `count`; the parts add up to the total.
-fn share(total: u32, index: u32, count: u32) -> u32 {
+pub(crate) fn share(total: u32, index: u32, count: u32) -> u32 {
     total / count + u32::from(index < total % count)
 }
 

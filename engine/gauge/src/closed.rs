@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_door::log_buckets;
 use dbdyno_door::record::{Accounting, Counts, PhaseName};
 use dbdyno_pace::Nanos;
 
@@ -68,6 +69,10 @@ pub struct Span {
     pub backlog: u64,
     /// Events that had started and not ended.
     pub in_flight: u64,
+    /// Users that had not left.
+    pub users_active: u32,
+    /// From due to end, in sysbench's buckets, where the plan asks for them.
+    pub sysbench_buckets: Vec<(u16, u64)>,
 }
 
 /// Statement statistics over a window.
@@ -126,6 +131,8 @@ impl Span {
         self.service.merge(&other.service);
         self.backlog += other.backlog;
         self.in_flight += other.in_flight;
+        self.users_active += other.users_active;
+        log_buckets::merge(&mut self.sysbench_buckets, &other.sysbench_buckets);
     }
 }
 
@@ -195,6 +202,8 @@ pub struct Totals {
     pub counts: Counts,
     /// From due to end.
     pub latency: Taken,
+    /// The same in sysbench's buckets, where the plan asks for them.
+    pub sysbench_buckets: Vec<(u16, u64)>,
 }
 
 impl Totals {
@@ -202,5 +211,6 @@ impl Totals {
     pub fn add(&mut self, span: &Span) {
         add_counts(&mut self.counts, &span.counts);
         self.latency.merge(&span.latency);
+        log_buckets::merge(&mut self.sysbench_buckets, &span.sysbench_buckets);
     }
 }

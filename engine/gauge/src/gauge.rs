@@ -1,14 +1,18 @@
 //! What a worker counts into.
 
 use dbdyno_door::histogram::Buckets;
-use dbdyno_door::record::{Accounting, Counts};
+use dbdyno_door::plan::Report;
+use dbdyno_door::record::{Accounting, Counts, UserTotals};
 use dbdyno_pace::timeline::{Bound, Timeline};
 use dbdyno_pace::{LATE, Nanos};
 
-use crate::closed::{Closed, Drained, KindTaken, PhaseClosed, Span, Window};
+use crate::closed::{Closed, Drained};
 use crate::ended::{Event, Statement};
+use crate::extras::Extras;
 use crate::histogram::Histogram;
 use crate::outstanding::Outstanding;
+
+mod closing;
 
 #[derive(Clone, Debug, Default)]
 struct KindGauge {
@@ -41,6 +45,9 @@ pub struct Gauge {
     dropped: Vec<Nanos>,
     /// Latency of events that ended after the run, in an open loop.
     drained: Histogram,
+    extras: Option<Box<Extras>>,
+    /// Users that have not left.
+    users: u32,
     closed: Vec<(Nanos, Closed)>,
 }
 
@@ -62,8 +69,17 @@ impl Gauge {
             outstanding: Outstanding::default(),
             dropped: Vec::new(),
             drained: Histogram::default(),
+            extras: None,
+            users: 0,
             closed: Vec::new(),
         }
+    }
+
+    /// Also counts what the plan's report asks for, of `users` that play.
+    pub fn reporting(mut self, report: &Report, users: u32) -> Self {
+        self.extras = Extras::new(report);
+        self.users = users;
+        self
     }
 
     /// Whether the run is over at the time of the last call.
@@ -134,6 +150,9 @@ impl Gauge {
         self.tick_events += 1;
         self.accounting.done += 1;
         self.latency.record_ns(event.end - event.due);
+        if let Some(extras) = &mut self.extras {
+            extras.event(seat, event.end - event.due);
+        }
         if let Some(service) = &mut self.service {
             service.record_ns(event.end - event.start);
         }
@@ -202,6 +221,12 @@ impl Gauge {
         }
     }
 
+    /// A user begins no event any more.
+    pub fn leave(&mut self, now: Nanos) {
+        self.advance(now);
+        self.users = self.users.saturating_sub(1);
+    }
+
     /// The event on `seat` was given up.
     pub fn failed(&mut self, seat: usize, now: Nanos) {
         self.advance(now);
@@ -232,69 +257,9 @@ impl Gauge {
         std::mem::take(&mut self.closed)
     }
 
-    fn close(&mut self, bound: Bound) {
-        let closed = Closed {
-            tick_events: std::mem::take(&mut self.tick_events),
-            interval: bound.interval.then(|| self.close_interval(bound)),
-            window: bound.window.then(|| self.close_window(bound)),
-            phase: bound.phase_end.then(|| self.close_phase(bound.at)),
-        };
-        self.tick_start = bound.at;
-        self.closed.push((bound.at, closed));
-    }
-
-    fn close_interval(&mut self, bound: Bound) -> Span {
-        Span {
-            phase: bound.phase,
-            start: std::mem::replace(&mut self.span_start, bound.at),
-            end: bound.at,
-            counts: std::mem::take(&mut self.counts),
-            latency: self.latency.take(),
-            service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
-            backlog: self.outstanding.waiting(),
-            in_flight: self.outstanding.in_flight(),
-        }
-    }
-
-    fn close_window(&mut self, bound: Bound) -> Window {
-        let take = |kind: &mut KindGauge| KindTaken {
-            rows: std::mem::take(&mut kind.rows),
-            rows_expected: std::mem::take(&mut kind.rows_expected),
-            off_contract: std::mem::take(&mut kind.off_contract),
-            latency: kind.latency.take(),
-        };
-        Window {
-            phase: bound.phase,
-            start: std::mem::replace(&mut self.window_start, bound.at),
-            end: bound.at,
-            kinds: self.kinds.iter_mut().map(take).collect(),
-        }
-    }
-
-    /// What is neither done nor given up is unfinished, and due again in the next phase.
-    fn close_phase(&mut self, at: Nanos) -> PhaseClosed {
-        let mut accounting = std::mem::take(&mut self.accounting);
-        accounting.unfinished = self.outstanding.waiting() + self.outstanding.in_flight();
-        let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
-        assert_eq!(due, done + failed + dropped + unfinished, "an event was lost: {accounting:?}");
-        let since = self.outstanding.waiting_since().chain(self.outstanding.running_since());
-        let waited: u128 = since.map(|due| u128::from(at - due)).sum();
-        accounting.unfinished_us = (waited / 1000) as u64;
-        self.accounting.due = unfinished;
-        PhaseClosed { accounting, censored: self.close_censored(at) }
-    }
-
-    /// How long every event had been due at the end of a phase that will not end any more, as far as is known: at the
-    /// end of the run what is under way may still end (see [`Gauge::drained`]).
-    fn close_censored(&mut self, at: Nanos) -> Buckets {
-        let dropped = std::mem::take(&mut self.dropped);
-        if self.service.is_none() {
-            return Buckets::default();
-        }
-        let last = self.timeline.bound_after(at).is_none();
-        let running = self.outstanding.running_since().filter(|_| !last);
-        let never = self.outstanding.waiting_since().chain(running).chain(dropped);
-        buckets_of(never.map(|due| at - due))
+    /// What the users on the first `seats` seats did; empty where the plan does not ask for it.
+    pub fn user_totals(&self, seats: usize) -> Vec<UserTotals> {
+        self.extras.as_ref().map(|extras| extras.users(seats)).unwrap_or_default()
     }
 
     /// What became of the events that were under way at the end of an open loop's run, once nobody waits for them any
@@ -304,7 +269,7 @@ impl Gauge {
         if self.service.is_none() {
             return Drained::default();
         }
-        let censored = buckets_of(self.outstanding.running_since().map(|due| end - due));
+        let censored = buckets_of(self.outstanding.running_since().map(|due| end.saturating_sub(due)));
         Drained { latency: self.drained.take(), censored }
     }
 }
@@ -318,7 +283,7 @@ fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{LastEvents, Phases, Report};
+    use dbdyno_door::plan::{LastEvents, Phases};
     use dbdyno_door::record::PhaseName;
 
     use super::*;

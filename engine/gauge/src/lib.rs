@@ -7,6 +7,7 @@
 //! # Layout
 //! - [`Gauge`]: what a worker counts into.
 //! - [`closed`]: the spans it hands over, and how those of several workers are added up.
+//! - `extras`: what is counted only where the plan asks for it.
 //! - [`Outstanding`]: events that are due and have not ended.
 //! - [`histogram`]: recording, taking, merging; [`mod@percentiles`]: what can be said of values that are cut off.
 
@@ -15,6 +16,7 @@ pub mod histogram;
 pub mod percentiles;
 
 mod ended;
+mod extras;
 mod gauge;
 mod outstanding;
 

@@ -104,7 +104,7 @@ impl Kind {
                 let ranges = repeated("k BETWEEN ? AND ?", " OR ", options.number_of_ranges);
                 format!("SELECT count(k) FROM sbtest{table} WHERE {ranges}")
             }
-            Kind::BulkInsert => "INSERT INTO ? (id, k) VALUES ?".into(),
+            Kind::BulkInsert => "INSERT INTO ? VALUES?".into(),
             Kind::Commit => "COMMIT".into(),
         }
     }

@@ -7,11 +7,12 @@
 //! - [`kind`]: the statement kinds and their SQL.
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
 //! - [`shares`]: how often each kind stands in a transaction.
-//! - `bulk`: the rows that bulk_insert collects.
+//! - `bulk`: the rows that bulk_insert collects; `new_ids`: the numbers of those that oltp_insert adds.
 //! - [`schema`]: the tables; [`rows`]: their content as text.
 
 mod bulk;
 pub mod kind;
+mod new_ids;
 pub mod oltp;
 pub mod rows;
 pub mod schema;

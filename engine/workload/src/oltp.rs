@@ -12,6 +12,7 @@ use dbdyno_wire::Value;
 
 use crate::bulk::Bulk;
 use crate::kind::{Kind, Tables};
+use crate::new_ids::NewIds;
 use crate::shares::{Share, shares};
 
 /// A workload of the OLTP family.
@@ -66,9 +67,8 @@ pub struct Event {
     deleted: u64,
     /// Which ids are asked for.
     keys: Keys,
-    /// Distance of the next new row's id below 0, less one, where the table numbers no rows by itself.
-    new_row: u64,
-    seat: Seat,
+    /// Of rows that are added, where the table numbers none by itself.
+    new_ids: NewIds,
     rng: Rng,
     call: Call,
     /// Rows that wait to be sent, where the workload collects them.
@@ -118,6 +118,24 @@ impl Oltp {
         })
     }
 
+    /// Numbers of the statements in the order in which sysbench's scripts prepare them.
+    pub fn in_order(&self) -> Vec<usize> {
+        let verbs_wait = self.workload.name == WorkloadName::OltpReadOnly;
+        let place = |kind: Kind| match kind {
+            Kind::Point if verbs_wait => 0,
+            Kind::Begin => 1,
+            Kind::Commit => 2,
+            _ => 3,
+        };
+        let mut numbers: Vec<(u8, usize)> = Vec::new();
+        for (share, first) in self.shares.iter().zip(&self.first_statement) {
+            let copies = self.copies(share.kind) as usize;
+            numbers.extend((*first..first + copies).map(|number| (place(share.kind), number)));
+        }
+        numbers.sort_by_key(|&(place, _)| place);
+        numbers.into_iter().map(|(_, number)| number).collect()
+    }
+
     /// The kinds as the records describe them.
     pub fn describe(&self) -> Vec<StatementKind> {
         let describe = |share: &Share| StatementKind {
@@ -136,26 +154,23 @@ impl Oltp {
         let (low, high) = match self.workload.name {
             // sysbench gives every thread a part of the rows of its own.
             WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
-                let part = (rows / seat.count).max(1);
-                let low = (seat.index * part).min(rows);
-                (low, low + part)
+                // The parts of neighbours share an edge, as they do there.
+                let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(seat.count)) as u64;
+                (edge(seat.index), edge(seat.index + 1))
             }
             _ => (1, rows),
         };
-        // New rows get ids below 0, where no loaded row is. Each seed begins elsewhere, so that a second run
-        // does not meet the rows of the first.
-        let mut first = Rng::new(self.seed, &[u64::from_be_bytes(*b"new rows")]);
+        let new_rows = self.workload.new_rows;
         Event {
             step: 0,
             table: 1,
             deleted: 0,
             keys: Keys::new(&self.workload.keys, low, high),
-            new_row: first.below(NEW_ROWS) + seat.index,
-            seat,
+            new_ids: NewIds::new(new_rows, self.seed, seat),
             rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), seat.index]),
             call: Call::default(),
             bulk: (self.workload.name == WorkloadName::BulkInsert)
-                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1))),
+                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1), new_rows)),
         }
     }
 
@@ -175,9 +190,6 @@ impl Oltp {
         self.first_statement[kind] + offset
     }
 }
-
-/// Ids below 0 in a signed 32-bit column.
-const NEW_ROWS: u64 = 1 << 31;
 
 impl Event {
     /// Forgets what was sent, so that the next call is the first of a new transaction.
@@ -209,16 +221,16 @@ impl Event {
 
     /// The end of a transaction; where rows are collected, the statement that the event's row made due.
     fn end_or_bulk(&mut self) -> Option<&Call> {
-        let step = std::mem::take(&mut self.step);
+        let stored = std::mem::take(&mut self.step) > 0;
         let bulk = self.bulk.as_mut()?;
         let values = &mut self.call.values;
-        if step > 0 || values.is_empty() {
-            bulk.begin(values); // All were stored.
+        if stored || values.is_empty() {
+            bulk.begin(values);
         }
-        if step > 0 || !bulk.add(values) {
+        if bulk.add(values) {
             return None;
         }
-        self.step = 1;
+        self.step = 1; // The event's row has to wait until the others are stored.
         self.rest()
     }
 
@@ -237,7 +249,7 @@ impl Event {
 
     /// Asks which row of the user's own table is the last, where new ones are to follow it.
     pub fn last_row_sql(&self) -> Option<String> {
-        self.bulk.as_ref().map(Bulk::last_row_sql)
+        self.bulk.as_ref().and_then(Bulk::last_row_sql)
     }
 
     /// Lets new rows follow row number `last`.
@@ -276,7 +288,7 @@ impl Event {
                 self.push_row();
             }
             Kind::NewRow => {
-                let id = if options.auto_inc { 0 } else { self.new_id() };
+                let id = if options.auto_inc { 0 } else { self.new_ids.next() };
                 self.call.values.push(Value::Int(id));
                 self.push_row();
             }
@@ -293,12 +305,6 @@ impl Event {
             }
         }
         Some(1)
-    }
-
-    fn new_id(&mut self) -> i64 {
-        let id = -1 - (self.new_row % NEW_ROWS) as i64;
-        self.new_row += self.seat.count;
-        id
     }
 
     #[inline]

@@ -62,6 +62,7 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 
 struct Job<'a> {
     schema: Rc<Schema>,
+    target: Target,
     connector: MysqlConnector,
     streams: u32,
     method: LoadingMethod,
@@ -80,13 +81,14 @@ fn with_runtime(
     work: for<'j> fn(&'j Job<'_>) -> Step<'j>,
 ) -> Ended {
     let oltp = Oltp::new(&plan.workload, plan.seed);
-    sink.record(&hello(plan, &oltp));
+    sink.record(&hello(plan, oltp.describe()));
     let cpu_before = machine::process_cpu();
     let outcome = match &plan.target {
         Target::Null { .. } => Ok(()), // Nobody's tables are always ready.
         target => {
             let job = Job {
                 schema: Rc::new(Schema::of(plan)),
+                target: target.clone(),
                 connector: mysql_connector(target, secrets),
                 streams: plan.loading.streams,
                 method: plan.loading.method,
@@ -215,7 +217,7 @@ impl Job<'_> {
     }
 
     async fn connect(&self, connector: &MysqlConnector) -> Result<MysqlConnection, (EndReason, Failure)> {
-        connector.connect(0).await.map_err(|error| failure::connecting(&error))
+        connector.connect(0).await.map_err(|error| failure::connecting(&error, &self.target, 0))
     }
 
     /// Waits for an order to stop, also while a server takes hours over an answer or never gives one.

@@ -52,14 +52,25 @@ pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
 pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     packet(out, 0, |out| {
         out.push(COM_QUERY);
-        let mut pieces = template.split('?');
-        out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
-        let mut values = values.iter();
-        for piece in pieces {
-            literal(out, values.next().expect("a value for each placeholder"));
-            out.extend_from_slice(piece.as_bytes());
-        }
+        put_in(out, template, values);
     });
+}
+
+fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
+    let mut pieces = template.split('?');
+    out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
+    let mut values = values.iter();
+    for piece in pieces {
+        literal(out, values.next().expect("a value for each placeholder"));
+        out.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// The statement that [`query_with`] sends.
+pub fn as_text(template: &str, values: &[Value]) -> String {
+    let mut sql = Vec::new();
+    put_in(&mut sql, template, values);
+    String::from_utf8_lossy(&sql).into_owned()
 }
 
 fn literal(out: &mut Vec<u8>, value: &Value) {

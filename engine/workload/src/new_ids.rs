@@ -1,0 +1,76 @@
+//! Ids of the rows that oltp_insert adds to tables that number none by themselves.
+
+use dbdyno_door::plan::NewRows;
+use dbdyno_draw::Rng;
+use dbdyno_draw::unique::Unique;
+
+use crate::Seat;
+
+/// Numbers of a signed column of 32 bits, below 0 or from it on.
+const HALF: u64 = 1 << 31;
+
+/// The ids of one user; no other user of the run gets any of them.
+#[derive(Debug)]
+pub(crate) struct NewIds {
+    rule: Rule,
+    /// Number of the next row over the whole fleet; users take turns.
+    next: u64,
+    step: u64,
+}
+
+#[derive(Debug)]
+enum Rule {
+    /// Downwards from -1, where no loaded row is.
+    Below,
+    /// All over the range of the column.
+    Unique(Unique),
+}
+
+impl NewIds {
+    pub(crate) fn new(rows: NewRows, seed: u64, seat: Seat) -> Self {
+        let (rule, first) = match rows {
+            // Each seed begins elsewhere, so that a second run does not meet the rows of the first.
+            NewRows::Apart => (Rule::Below, Rng::new(seed, &[u64::from_be_bytes(*b"new rows")]).below(HALF)),
+            NewRows::Sysbench => (Rule::Unique(Unique::new(seed)), 0),
+        };
+        Self { rule, next: first + seat.index, step: seat.count }
+    }
+
+    pub(crate) fn next(&mut self) -> i64 {
+        let number = self.next;
+        self.next += self.step;
+        match self.rule {
+            Rule::Below => -1 - (number % HALF) as i64,
+            Rule::Unique(unique) => i64::from(unique.at(number as u32)) - HALF as i64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn ids(rows: NewRows) -> Vec<i64> {
+        let users = (0..4).map(|index| NewIds::new(rows, 1, Seat { index, count: 4 }));
+        users.flat_map(|mut ids| (0..1000).map(move |_| ids.next())).collect()
+    }
+
+    #[test]
+    fn ids_of_all_users_differ() {
+        for rows in [NewRows::Apart, NewRows::Sysbench] {
+            let ids = ids(rows);
+            assert!(ids.iter().all(|id| i32::try_from(*id).is_ok()), "{rows:?}");
+            assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4000, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn ids_lie_apart_or_all_over() {
+        assert!(ids(NewRows::Apart).iter().all(|&id| id < 0));
+        let above = ids(NewRows::Sysbench).iter().filter(|&&id| id >= 0).count();
+        // Half of 4,000; four standard deviations are 126.
+        assert!(above.abs_diff(2000) < 126, "{above}");
+    }
+}
