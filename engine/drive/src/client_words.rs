@@ -46,6 +46,12 @@ pub(crate) fn working(action: FailedAction, error: &WireError, statement: &str) 
     ServerFailure { action, code, sqlstate: state(error), message, statement, endpoint: None }
 }
 
+/// Number, state and words of an error of a statement.
+pub(crate) fn told(error: &WireError) -> (u16, String, String) {
+    let (code, message) = words(error);
+    (code, state(error), message)
+}
+
 fn state(error: &WireError) -> String {
     match error {
         WireError::Server { state, .. } => state.clone(),

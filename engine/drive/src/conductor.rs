@@ -21,10 +21,11 @@ use crate::control::{Inbox, Message};
 use crate::finish::Finish;
 use crate::machine;
 use crate::merge::{Complete, Merge};
+use crate::post::{Links, Post, Signal, share};
 use crate::prewarm::prewarm;
 use crate::refusal::Held;
 use crate::secrets::{Secrets, mysql_connector};
-use crate::worker::{Links, Signal, Worker, share};
+use crate::worker::Worker;
 use crate::{Ended, Sink};
 
 /// How far ahead a stop is set, so that no worker has closed a span after it.
@@ -70,13 +71,10 @@ fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn
     let held = Arc::new(Held::default());
     let spawn = |number, links: Links| {
         let worker = Worker {
-            plan: Arc::clone(&shared),
+            post: Post::new(&shared, number, links),
             oltp: oltp.clone(),
             connector: connector.clone(),
-            index: plan.segment.index * plan.client.workers + number,
-            count: plan.segment.count * plan.client.workers,
             held: Arc::clone(&held),
-            links,
         };
         std::thread::spawn(move || worker.run())
     };

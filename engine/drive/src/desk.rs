@@ -260,6 +260,11 @@ impl Desk {
         self.settled(now).gauge.failed(seat.here, now);
     }
 
+    /// Whether the run is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.settled(self.now()).gauge.is_over()
+    }
+
     /// Tells the conductor that this run cannot go on.
     pub(crate) fn fail(&self, (reason, failure): (EndReason, Failure)) {
         // Without a conductor the run is over anyway.

@@ -16,6 +16,9 @@ pub trait World {
     /// Has `request` done before it returns, while everybody else on this thread waits.
     fn at_once(&self, context: &Context, request: Request) -> Answer;
 
+    /// The script uses a database driver: reports count statements from here on.
+    fn database_is_used(&self);
+
     /// An event is to start anew after an error.
     fn restarted(&self);
 

@@ -49,6 +49,8 @@ pub enum Source {
         /// Chunk name.
         chunk: String,
     },
+    /// A file, which Lua loads.
+    File(String),
     /// A module found by `require`.
     Module(String),
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use mlua::{Function, Lua, LuaOptions, StdLib, Table};
 
 use crate::api;
+use crate::api::cmdline::Refused;
 use crate::context::{Context, World};
-use crate::front::Front;
+use crate::front::{Front, Stat};
 use crate::life;
 use crate::program::{Program, Source};
 use crate::task::{ScriptError, Task, message};
@@ -62,6 +63,7 @@ impl State {
             Source::Text { text, chunk } => {
                 self.lua.load(without_first_line(text)).set_name(chunk.as_str()).into_function()
             }
+            Source::File(path) => self.load_file(path),
             Source::Module(name) => self.requiring(name),
         };
         loaded.and_then(|chunk| self.task(chunk)).map_err(|error| ScriptError::Message(message(&error)))
@@ -115,8 +117,24 @@ impl State {
         Task::new(&self.lua, &self.context, function)
     }
 
+    fn load_file(&self, path: &str) -> mlua::Result<Function> {
+        let loadfile: Function = self.lua.globals().get("loadfile")?;
+        match loadfile.call::<(Option<Function>, Option<String>)>(path)? {
+            (Some(chunk), _) => Ok(chunk),
+            (None, words) => Err(mlua::Error::RuntimeError(words.unwrap_or_default())),
+        }
+    }
+
     fn requiring(&self, name: &str) -> mlua::Result<Function> {
         self.lua.load("local name = ... return function() require(name) end").call(name)
+    }
+
+    /// Gives back the memory that making the state has left behind, before thousands of them are at work.
+    ///
+    /// # Errors
+    /// A finalizer of the script has failed.
+    pub fn collect(&self) -> Result<(), ScriptError> {
+        self.lua.gc_collect().map_err(told)
     }
 
     /// What the functions of this state share.
@@ -129,10 +147,59 @@ impl State {
         &self.lua
     }
 
+    /// Reads the options that the script declares and those that were given. For the main state, once.
+    ///
+    /// # Errors
+    /// What was given does not fit, or the script's own declarations are wrong.
+    pub fn read_options(&self) -> Result<(), Refused> {
+        api::cmdline::read(&self.lua, &self.context)
+    }
+
+    /// Fills `sysbench.opt` with every option that was read.
+    ///
+    /// # Errors
+    /// Lua has no memory.
+    pub fn fill_options(&self) -> Result<(), ScriptError> {
+        let options = self.context.front.options();
+        api::opt::fill(&self.lua, self.context.program.compat, &options).map_err(told)
+    }
+
+    /// Whether `sysbench.hooks` has a function of that name.
+    pub fn has_hook(&self, name: &str) -> bool {
+        self.hook(name).is_ok_and(|hook| hook.is_some())
+    }
+
+    fn hook(&self, name: &str) -> mlua::Result<Option<Function>> {
+        let hooks = self.lua.globals().get::<Table>("sysbench")?.get::<Table>("hooks")?;
+        Ok(match hooks.get(name)? {
+            mlua::Value::Function(function) => Some(function),
+            _ => None,
+        })
+    }
+
+    /// The report hook `name` with what it is told.
+    ///
+    /// # Errors
+    /// Lua has no memory.
+    pub fn report(&self, name: &str, stat: &Stat) -> Result<Option<Task>, ScriptError> {
+        let made = || {
+            let Some(hook) = self.hook(name)? else { return Ok(None) };
+            let told = api::reports::stat(&self.lua, stat)?;
+            let bound = self.lua.load("local hook, stat = ... return function() return hook(stat) end");
+            self.task(bound.call((hook, told))?).map(Some)
+        };
+        made().map_err(told)
+    }
+
     /// Whether there is a global function of that name.
     pub fn has_function(&self, name: &str) -> bool {
         matches!(self.lua.globals().raw_get(name), Ok(mlua::Value::Function(_)))
     }
+}
+
+/// An error of ours, as the script's.
+fn told(error: mlua::Error) -> ScriptError {
+    ScriptError::Message(message(&error))
 }
 
 /// The chunk without a first line that begins with `#`; the line's end stays, so that lines keep their numbers.

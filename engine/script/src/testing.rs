@@ -76,6 +76,8 @@ impl World for Nowhere {
         Answer::Flag(false)
     }
 
+    fn database_is_used(&self) {}
+
     fn restarted(&self) {}
 
     fn event_start(&self) {}

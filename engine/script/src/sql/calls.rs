@@ -6,24 +6,20 @@
 use std::ffi::c_int;
 use std::rc::Rc;
 
-use dbdyno_wire::scripted::Type;
 use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNUMBER, LUA_TSTRING};
 use mlua::{Lua, Table};
 
-use super::book::{ERROR_NONE, Stored};
+use super::book::ERROR_NONE;
 use super::bulk::Bulk;
-use super::{Answer, ConnectionId, Request, StatementId, fill};
+use super::parameters::{Bind, NewParameter, Set, SetRandom};
+use super::results::{FetchRow, Free, ResultNumbers};
+use super::{Answer, ConnectionId, Request, StatementId};
+use crate::Context;
 use crate::front::Level;
 use crate::raw::{self, Call, NOTHING, ONE, Pushed, Raw, Returns};
-use crate::{Context, Counter};
 
 /// LuaJIT's type of `ffi` values.
-const LUA_TCDATA: c_int = 10;
-
-/// Types of `sysbench.sql.type` that can be bound: the integers, the floating-point numbers, the strings.
-const INTEGERS: std::ops::RangeInclusive<i64> = 1..=4;
-const DOUBLES: std::ops::RangeInclusive<i64> = 5..=6;
-const STRINGS: std::ops::RangeInclusive<i64> = 11..=12;
+pub(super) const LUA_TCDATA: c_int = 10;
 
 /// Leaves the coroutine with `request`; where it cannot be left, has it done at once.
 #[inline]
@@ -43,7 +39,7 @@ pub(crate) fn want(call: &Call, request: Request) -> Returns {
 }
 
 /// False, with `alert` in the log, for a call that cannot be made.
-fn refuse(call: &Call, alert: &str) -> Returns {
+pub(super) fn refuse(call: &Call, alert: &str) -> Returns {
     call.context().front.log(Level::Alert, alert);
     call.push_bool(false);
     ONE
@@ -53,7 +49,7 @@ const CLOSED: &str = "attempt to use an already closed connection";
 
 /// The connection that is argument 1, and whether it is open.
 #[inline]
-fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
+pub(super) fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
     let book = call.context().sql.book.borrow();
     let found = book.connection_of(call.field(1, 1)).ok_or("not a connection")?;
     Ok((found, book.connection(found).open))
@@ -61,7 +57,7 @@ fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
 
 /// The statement that is argument 1.
 #[inline]
-fn statement(call: &Call) -> Result<StatementId, String> {
+pub(super) fn statement(call: &Call) -> Result<StatementId, String> {
     let found = call.context().sql.book.borrow().statement_of(call.field(1, 1));
     found.ok_or_else(|| "attempt to use a closed statement".to_owned())
 }
@@ -220,124 +216,6 @@ impl Raw for Remove {
     }
 }
 
-/// Statement, type, length. Returns the parameter's number; nothing for a type that cannot be bound.
-struct NewParameter;
-
-impl Raw for NewParameter {
-    fn call(call: &Call) -> Returns {
-        let (found, number) = (statement(call)?, call.integer(2));
-        let (kind, length_max) = match number {
-            number if INTEGERS.contains(&number) => (Type::Int, 0),
-            number if DOUBLES.contains(&number) => (Type::Double, 0),
-            number if STRINGS.contains(&number) => {
-                if !call.is_number(3) {
-                    return Err("bad argument #2 to 'new' (cannot convert 'nil' to 'int')".into());
-                }
-                (Type::Text, call.integer(3).max(0) as usize)
-            }
-            _ => return NOTHING,
-        };
-        let added = call.context().sql.book.borrow_mut().add_parameter(found, kind, length_max);
-        call.push(added as f64);
-        ONE
-    }
-}
-
-/// Statement and parameters.
-struct Bind;
-
-impl Raw for Bind {
-    fn call(call: &Call) -> Returns {
-        let (found, count) = (statement(call)?, call.count());
-        let mut book = call.context().sql.book.borrow_mut();
-        let mut bound = Vec::with_capacity(count as usize - 1);
-        for index in 2..=count {
-            bound.push(book.place_of(call.field(index, 1)).ok_or("not a parameter of an open statement")?);
-        }
-        let statement = book.statement_mut(found);
-        (statement.bound, statement.types_sent) = (bound, false);
-        NOTHING
-    }
-}
-
-/// Parameter and value.
-struct Set;
-
-impl Raw for Set {
-    #[inline]
-    fn call(call: &Call) -> Returns {
-        let kind = call.kind(2);
-        if kind == LUA_TNUMBER && with_parameter(call, |stored| stored.set_number(call.number(2)))? {
-            return NOTHING;
-        }
-        // What Lua may have to make is made before anything is borrowed: its collector may call the script.
-        let (bytes, wide) = match kind {
-            LUA_TNUMBER | LUA_TSTRING => (call.bytes(2), None),
-            LUA_TCDATA => (None, call.wide_integer(2)),
-            LUA_TBOOLEAN => (None, Some(call.truth(2).into())),
-            _ => (None, None),
-        };
-        let misfit = with_parameter(call, |stored| match (stored.kind(), bytes, wide) {
-            _ if matches!(kind, LUA_TNIL | -1) => {
-                stored.set_null();
-                None
-            }
-            (Type::Text, Some(value), _) => {
-                stored.set_text(|text| text.extend_from_slice(value));
-                None
-            }
-            (_, _, Some(number)) if stored.set_integer(number) => None,
-            (expected, ..) => Some(expected),
-        })?;
-        misfit.map_or(NOTHING, |expected| Err(misfit_words(expected, kind)))
-    }
-}
-
-/// Does `with` to the parameter that is argument 1.
-#[inline]
-fn with_parameter<T>(call: &Call, with: impl FnOnce(&mut Stored) -> T) -> Result<T, String> {
-    let number = call.field(1, 1);
-    match call.context().sql.book.borrow_mut().parameter_mut(number) {
-        Some(stored) => Ok(with(stored)),
-        None => Err("attempt to set a parameter of a closed statement".into()),
-    }
-}
-
-#[cold]
-fn misfit_words(expected: Type, kind: c_int) -> String {
-    let word = match kind {
-        LUA_TSTRING => "string",
-        LUA_TBOOLEAN => "boolean",
-        LUA_TCDATA => "cdata",
-        _ => "table",
-    };
-    let wanted = match expected {
-        Type::Int => "int64_t",
-        Type::Double => "double",
-        Type::Text => "const char *",
-    };
-    format!("cannot convert '{word}' to '{wanted}'")
-}
-
-/// Parameter and template.
-struct SetRandom;
-
-impl Raw for SetRandom {
-    #[inline]
-    fn call(call: &Call) -> Returns {
-        let template = call.bytes(2);
-        with_parameter(call, |stored| match (stored.kind(), template) {
-            (Type::Text, Some(template)) => {
-                stored.set_text(|text| fill(&mut call.context().rng.borrow_mut(), template, text));
-                NOTHING
-            }
-            (Type::Text, None) => Err("a template is a string".into()),
-            (Type::Int, _) => Err("Unsupported argument type: 4".into()),
-            (Type::Double, _) => Err("Unsupported argument type: 6".into()),
-        })?
-    }
-}
-
 /// Of a connection's last error: class, number, state, words.
 struct LastError;
 
@@ -354,83 +232,6 @@ impl Raw for LastError {
         call.push_bytes(error.state.as_bytes());
         call.push_bytes(error.message.as_bytes());
         Ok(Pushed::Values(4))
-    }
-}
-
-/// Of a connection's last result: rows, columns, the counter it was counted under.
-struct ResultNumbers;
-
-impl Raw for ResultNumbers {
-    fn call(call: &Call) -> Returns {
-        let (connection, _) = connection(call)?;
-        let book = call.context().sql.book.borrow();
-        let found = book.connection(connection);
-        call.push(found.row_count as f64);
-        call.push(found.rows.columns.into());
-        call.push(Counter::Read as usize as f64);
-        Ok(Pushed::Values(3))
-    }
-}
-
-/// The next row of a connection's last result as a table; nothing at its end.
-struct FetchRow;
-
-impl Raw for FetchRow {
-    fn call(call: &Call) -> Returns {
-        let (connection, _) = connection(call)?;
-        let sql = &call.context().sql;
-        // The rows are taken out while strings are made of them: Lua's collector may call the script.
-        let (live, rows, position) = {
-            let mut book = sql.book.borrow_mut();
-            let found = book.connection_mut(connection);
-            found.next_row += 1;
-            (found.result_is_live, std::mem::take(&mut found.rows), found.next_row - 1)
-        };
-        let refusal = match rows.row(position) {
-            _ if !live => Some("attempt to fetch row from an invalid result set"),
-            None if rows.ends.is_empty() => Some("attempt to fetch row from an empty result set"),
-            None => None,
-            Some(row) => {
-                push_row(call, row, rows.columns);
-                sql.book.borrow_mut().connection_mut(connection).rows = rows;
-                return ONE;
-            }
-        };
-        sql.book.borrow_mut().connection_mut(connection).rows = rows;
-        if let Some(refusal) = refusal {
-            call.context().front.log(Level::Alert, refusal);
-        }
-        NOTHING
-    }
-}
-
-/// Pushes a table of strings, with nothing where a column is NULL.
-fn push_row(call: &Call, row: &[u8], columns: u32) {
-    call.push_table(columns as c_int);
-    for (position, column) in dbdyno_wire::scripted::columns(row).take(columns as usize).enumerate() {
-        if let Some(bytes) = column {
-            call.push_bytes(bytes);
-            call.set_field(position as c_int + 1);
-        }
-    }
-}
-
-/// Frees a connection's last result; false where there is none.
-struct Free;
-
-impl Raw for Free {
-    fn call(call: &Call) -> Returns {
-        let (connection, _) = connection(call)?;
-        let was_live = {
-            let mut book = call.context().sql.book.borrow_mut();
-            let found = book.connection_mut(connection);
-            found.rows.clear();
-            std::mem::replace(&mut found.result_is_live, false)
-        };
-        if !was_live {
-            return refuse(call, "attempt to free an invalid result set");
-        }
-        NOTHING
     }
 }
 
@@ -493,6 +294,16 @@ impl Raw for BulkDone {
     }
 }
 
+/// The script uses a driver.
+struct Used;
+
+impl Raw for Used {
+    fn call(call: &Call) -> Returns {
+        call.context().world.database_is_used();
+        NOTHING
+    }
+}
+
 /// Logs a fatal line.
 struct Fatal;
 
@@ -517,7 +328,7 @@ pub(super) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
         "execute" => Execute, "forget" => Forget, "remove" => Remove, "new_parameter" => NewParameter,
         "bind" => Bind, "set" => Set, "set_random" => SetRandom, "last_error" => LastError,
         "result_numbers" => ResultNumbers, "fetch_row" => FetchRow, "free" => Free, "bulk_init" => BulkInit,
-        "bulk_next" => BulkNext, "bulk_done" => BulkDone, "fatal" => Fatal,
+        "bulk_next" => BulkNext, "bulk_done" => BulkDone, "fatal" => Fatal, "used" => Used,
     }
     raw.raw_set("driver", context.program.database.driver.as_str())?;
     let chunk = lua.load(include_str!("interface.lua")).set_name("sysbench.sql.lua");

@@ -80,6 +80,7 @@ function sql.driver(name)
       error("failed to initialize the DB driver", 2)
    end
    if not drivers[name] then
+      raw.used()
       drivers[name] = setmetatable({ driver_name = name }, driver_meta)
    end
    return drivers[name]
@@ -240,7 +241,7 @@ function result:free()
    if raw.free(self) == false then
       error("db_free_results() failed", 2)
    end
-   return true
+   return true, "db_free_results() failed"
 end
 
 return sql

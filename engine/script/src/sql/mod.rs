@@ -13,12 +13,14 @@
 //! - this file: what the driver sees.
 //! - `book`: connections, statements and parameters by number.
 //! - `bulk`: rows collected for one INSERT.
-//! - `calls`: what Lua calls.
+//! - `calls`, `parameters`, `results`: what Lua calls.
 //! - `interface.lua`: methods, errors and their words.
 
 mod book;
 mod bulk;
 mod calls;
+mod parameters;
+mod results;
 mod template;
 
 use std::cell::{Cell, RefCell};
@@ -178,6 +180,23 @@ impl Sql {
     /// A statement on `connection` has failed.
     pub fn failed(&self, connection: ConnectionId, error: SqlError) -> Answer {
         self.book.borrow_mut().connection_mut(connection).failed(error)
+    }
+
+    /// A statement could not be prepared: an error of the interface, which has no number of its own.
+    pub fn refused(&self, connection: ConnectionId, error: SqlError) -> Answer {
+        let mut book = self.book.borrow_mut();
+        let found = book.connection_mut(connection);
+        let ignorable = error.ignorable;
+        let answer = found.failed(error);
+        if !ignorable {
+            found.class = book::ERROR_NONE;
+        }
+        answer
+    }
+
+    /// Whether a statement has placeholders and something is bound to them.
+    pub fn has_parameters(&self, statement: StatementId) -> bool {
+        !self.book.borrow().statement(statement).bound.is_empty()
     }
 
     /// A connection is open, or not.

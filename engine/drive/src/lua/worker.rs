@@ -1,0 +1,106 @@
+//! One thread's users of a run.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dbdyno_door::record::{EndReason, Failure, Session};
+use dbdyno_script::Level;
+use dbdyno_wire::scripted::ScriptedConnector;
+use tokio::task::JoinSet;
+
+use super::LuaFailure;
+use super::blocking::Watch;
+use super::broker::{Common, KINDS, Shared};
+use super::player::{Making, Player};
+use crate::control::{Message, WorkerReady};
+use crate::desk::{Desk, Seat};
+use crate::post::{self, Post, Signal};
+
+/// One thread of a run.
+pub(super) struct LuaWorker<C> {
+    pub(super) post: Post,
+    pub(super) connector: C,
+    pub(super) making: Making,
+    /// What all threads share.
+    pub(super) common: Arc<Common>,
+}
+
+impl<C: ScriptedConnector> LuaWorker<C> {
+    pub(super) fn run(self) {
+        let links = self.post.links.clone();
+        post::run_on_this_thread(links, work(self.post, self.connector, self.making, self.common));
+    }
+}
+
+async fn work<C: ScriptedConnector>(
+    post: Post,
+    connector: C,
+    making: Making,
+    common: Arc<Common>,
+) -> io::Result<()> {
+    let mut signal = post.links.signal.clone();
+    if !post.prepare() {
+        return Ok(());
+    }
+    let messages = post.links.messages.clone();
+    let wanted = post.share(post.plan.load.connections);
+    let watch = Rc::new(Watch::new(Some(messages.clone()), wanted as usize));
+    let plan = Arc::clone(&post.plan);
+    let shared = Shared::new(connector, plan, Arc::clone(&making.front), common);
+    let making_all = make_all(&post, wanted, &making, &shared, &watch);
+    let made = tokio::select! {
+        made = making_all => made,
+        _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
+    };
+    let players = match made {
+        Ok(players) => players,
+        Err(failure) => {
+            making.front.log(Level::Fatal, &failure.to_string());
+            let failure = Failure { text: failure.to_string(), ..Failure::default() };
+            let _ = messages.send(Message::Failed(EndReason::ScriptError, failure));
+            return Ok(());
+        }
+    };
+    let session = post.is_first().then(Session::default);
+    let ready = WorkerReady { connections: wanted, session, prepared_statements: 0 };
+    let _ = messages.send(Message::Ready(ready));
+    let start = match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
+        Ok(Signal::Go { start, .. }) => start,
+        _ => return Ok(()),
+    };
+    let numbers: Vec<u64> = players.iter().map(|player| player.number).collect();
+    let spawn = |desk: &Rc<Desk>, users: &mut JoinSet<()>| {
+        for (here, player) in players.into_iter().enumerate() {
+            let seat = Seat { here, overall: player.number };
+            users.spawn_local(player.play(Rc::clone(desk), seat));
+        }
+    };
+    post.play(start, KINDS.len(), &numbers, spawn, |_, _| {}).await
+}
+
+/// Makes the states of this thread's users and has every one's `thread_init` done, all at the same time.
+async fn make_all<C: ScriptedConnector>(
+    post: &Post,
+    wanted: u32,
+    making: &Making,
+    shared: &Rc<Shared<C>>,
+    watch: &Rc<Watch>,
+) -> Result<Vec<Player<C>>, LuaFailure> {
+    let mut making_each = JoinSet::new();
+    for position in 0..u64::from(wanted) {
+        let (making, shared, watch) = (making.clone(), Rc::clone(shared), Rc::clone(watch));
+        let number = post.number(position);
+        making_each.spawn_local(async move {
+            let mut player = Player::new(&making, &shared, &watch, number).await?;
+            player.init().await?;
+            Ok(player)
+        });
+    }
+    let mut players = Vec::with_capacity(wanted as usize);
+    while let Some(joined) = making_each.join_next().await {
+        players.push(joined.expect("making a state does not panic")?);
+    }
+    players.sort_unstable_by_key(|player| player.number);
+    Ok(players)
+}

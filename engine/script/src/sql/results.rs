@@ -1,0 +1,86 @@
+//! What Lua calls to read results.
+
+use std::ffi::c_int;
+
+use super::calls::{connection, refuse};
+use crate::Counter;
+use crate::front::Level;
+use crate::raw::{Call, NOTHING, ONE, Pushed, Raw, Returns};
+
+/// Of a connection's last result: rows, columns, the counter it was counted under.
+pub(super) struct ResultNumbers;
+
+impl Raw for ResultNumbers {
+    fn call(call: &Call) -> Returns {
+        let (connection, _) = connection(call)?;
+        let book = call.context().sql.book.borrow();
+        let found = book.connection(connection);
+        call.push(found.row_count as f64);
+        call.push(found.rows.columns.into());
+        call.push(Counter::Read as usize as f64);
+        Ok(Pushed::Values(3))
+    }
+}
+
+/// The next row of a connection's last result as a table; nil at its end.
+pub(super) struct FetchRow;
+
+impl Raw for FetchRow {
+    fn call(call: &Call) -> Returns {
+        let (connection, _) = connection(call)?;
+        let sql = &call.context().sql;
+        // The rows are taken out while strings are made of them: Lua's collector may call the script.
+        let (live, rows, position) = {
+            let mut book = sql.book.borrow_mut();
+            let found = book.connection_mut(connection);
+            found.next_row += 1;
+            (found.result_is_live, std::mem::take(&mut found.rows), found.next_row - 1)
+        };
+        let refusal = match rows.row(position) {
+            _ if !live => Some("attempt to fetch row from an invalid result set"),
+            None if rows.ends.is_empty() => Some("attempt to fetch row from an empty result set"),
+            None => None,
+            Some(row) => {
+                push_row(call, row, rows.columns);
+                sql.book.borrow_mut().connection_mut(connection).rows = rows;
+                return ONE;
+            }
+        };
+        sql.book.borrow_mut().connection_mut(connection).rows = rows;
+        if let Some(refusal) = refusal {
+            call.context().front.log(Level::Alert, refusal);
+        }
+        call.push_nil();
+        ONE
+    }
+}
+
+/// Pushes a table of strings, with nothing where a column is NULL.
+fn push_row(call: &Call, row: &[u8], columns: u32) {
+    call.push_table(columns as c_int);
+    for (position, column) in dbdyno_wire::scripted::columns(row).take(columns as usize).enumerate() {
+        if let Some(bytes) = column {
+            call.push_bytes(bytes);
+            call.set_field(position as c_int + 1);
+        }
+    }
+}
+
+/// Frees a connection's last result; false where there is none.
+pub(super) struct Free;
+
+impl Raw for Free {
+    fn call(call: &Call) -> Returns {
+        let (connection, _) = connection(call)?;
+        let was_live = {
+            let mut book = call.context().sql.book.borrow_mut();
+            let found = book.connection_mut(connection);
+            found.rows.clear();
+            std::mem::replace(&mut found.result_is_live, false)
+        };
+        if !was_live {
+            return refuse(call, "attempt to free an invalid result set");
+        }
+        NOTHING
+    }
+}
