@@ -80,10 +80,11 @@ def meanwhile(
         return running.result()
 
 
-def kill_sessions(server: LocalServer, killed: list[int]) -> None:
-    """Kills every connection of the load, each once, and notes them."""
+def kill_sessions(server: LocalServer, killed: list[int], most: int = CONNECTIONS) -> None:
+    """Kills every connection of the load, or the first of them, each once, and notes them."""
     user = server.address().user
-    for (number,) in server.query(f"SELECT id FROM information_schema.processlist WHERE user = '{user}'"):
+    found = server.query(f"SELECT id FROM information_schema.processlist WHERE user = '{user}'")
+    for (number,) in found[:most]:
         server.query(f"KILL CONNECTION {number}")
         killed.append(number)
 
@@ -106,9 +107,28 @@ def test_killed_connections_come_back(server: LocalServer) -> None:
     assert totals["accounting"]["failed"] == 0
 
 
+def test_a_loss_that_is_to_be_retried_is_made_good(server: LocalServer) -> None:
+    """sysbench's way: these errors start the event anew, and a lost connection is opened for it."""
+    killed: list[int] = []
+    result, _ = meanwhile(
+        lambda: kill_sessions(server, killed),
+        server,
+        phases={"measure_us": 2 * SECOND_US, "last_events": "counted"},
+        retry={"codes": [1213, 1020, 1205, 1927, 2013], "rollback": False},
+        reconnect={"on_lost": "stop", "first_us": 1000, "max_us": 1000},
+    )
+    assert result.done, result.failure()
+    totals = measured(result)
+    assert totals["reconnects"] == len(killed) == CONNECTIONS
+    lost = sum(totals["errors"].get(code, 0) for code in ("1927", "2013"))
+    assert lost == CONNECTIONS, totals["errors"]
+    assert totals["accounting"]["unfinished"] == totals["off_contract"] == 0
+
+
 def test_a_run_may_end_at_the_first_loss(server: LocalServer) -> None:
     result, _ = meanwhile(
-        lambda: kill_sessions(server, []),
+        # One alone: when the others would be killed, the run that ends may have closed them.
+        lambda: kill_sessions(server, [], most=1),
         server,
         phases={"measure_us": 5 * SECOND_US},
         reconnect={"on_lost": "stop"},

@@ -19,6 +19,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Makes and fills the plan's tables.
     Prepare,
+    /// Reads the plan's tables.
+    Prewarm,
     /// Puts the server under the plan's load and measures.
     Run,
     /// Drops the plan's tables, as far as dbdyno made them.

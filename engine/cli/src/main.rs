@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     }
     match Arguments::parse().command {
         Command::Prepare => with_plan(dbdyno_drive::prepare),
+        Command::Prewarm => with_plan(dbdyno_drive::prewarm),
         Command::Run => with_plan(dbdyno_drive::run),
         Command::Cleanup => with_plan(dbdyno_drive::cleanup),
         Command::Schema { name } => {

@@ -50,7 +50,7 @@ mod worker;
 pub use clock::unix_us;
 pub use conductor::run;
 pub use control::{Control, Inbox, channel};
-pub use loader::{cleanup, prepare};
+pub use loader::{cleanup, prepare, prewarm};
 pub use secrets::Secrets;
 
 use dbdyno_door::Record;

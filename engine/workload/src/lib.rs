@@ -8,7 +8,7 @@
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
 //! - [`shares`]: how often each kind stands in a transaction.
 //! - `bulk`: the rows that bulk_insert collects; `new_ids`: the numbers of those that oltp_insert adds.
-//! - [`schema`]: the tables; [`rows`]: their content as text.
+//! - [`schema`]: the tables, `sysbench_form`: as sysbench makes them; [`rows`]: their content as text.
 
 mod bulk;
 pub mod kind;
@@ -17,6 +17,7 @@ pub mod oltp;
 pub mod rows;
 pub mod schema;
 pub mod shares;
+mod sysbench_form;
 
 pub use kind::Kind;
 pub use oltp::{Call, Event, Oltp, Seat};

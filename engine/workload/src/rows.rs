@@ -16,16 +16,22 @@ const ROW_BYTES: usize = 256;
 pub struct Rows {
     seed: u64,
     table: u32,
-    /// Of column k. Always uniform: what is stored must not depend on which rows will be asked for.
+    /// Of column k.
     keys: Keys,
     next: u64,
     last: u64,
 }
 
 impl Rows {
-    /// Rows `first` to `last`, both included, of a table that has `count` of them.
-    pub(crate) fn new(seed: u64, table: u32, count: u64, first: u64, last: u64) -> Self {
-        Self { seed, table, keys: Keys::new(&Distribution::Uniform, 1, count), next: first, last }
+    /// Rows `first` to `last`, both included, of a table that has `count` of them, with column k by this distribution.
+    pub(crate) fn new(
+        seed: u64,
+        table: u32,
+        (count, keys): (u64, &Distribution),
+        first: u64,
+        last: u64,
+    ) -> Self {
+        Self { seed, table, keys: Keys::new(keys, 1, count.max(1)), next: first, last }
     }
 
     /// Rows not written yet.
@@ -42,13 +48,17 @@ impl Rows {
         self.next <= self.last
     }
 
-    /// Appends values of an INSERT, as many as one statement holds. Returns how many rows.
-    pub fn values(&mut self, out: &mut Vec<u8>) -> u64 {
+    /// Appends values of an INSERT, as many as one statement holds, with their ids or without. Returns how many rows.
+    pub fn values(&mut self, out: &mut Vec<u8>, ids: bool) -> u64 {
         let first = self.next;
         let end = INSERT_BYTES - ROW_BYTES;
         while self.next <= self.last && out.len() <= end {
             let begin: &[u8] = if self.next == first { b"(" } else { b",(" };
-            self.row(out, [begin, b",'", b"','", b"')"]);
+            if ids {
+                self.row(out, [begin, b",'", b"','", b"')"]);
+            } else {
+                self.row_without_id(out, [begin, b",'", b"','", b"')"]);
+            }
         }
         self.next - first
     }
@@ -56,12 +66,19 @@ impl Rows {
     /// Writes the next row with what stands before id, before c, between c and pad, and after pad.
     #[inline]
     fn row(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
-        let row = row(self.seed, self.table, self.next, &self.keys);
         let mut number = itoa::Buffer::new();
         out.reserve(ROW_BYTES);
         out.extend_from_slice(begin);
         out.extend_from_slice(number.format(self.next).as_bytes());
-        out.push(b',');
+        self.row_without_id(out, [b",", before, between, end]);
+    }
+
+    /// The same without its id, which the table gives it.
+    #[inline]
+    fn row_without_id(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
+        let row = row(self.seed, self.table, self.next, &self.keys);
+        let mut number = itoa::Buffer::new();
+        out.extend_from_slice(begin);
         out.extend_from_slice(number.format(row.k).as_bytes());
         out.extend_from_slice(before);
         out.extend_from_slice(&row.c);
@@ -79,7 +96,7 @@ mod tests {
     const COUNT: u64 = 6000;
 
     fn rows(first: u64, last: u64) -> Rows {
-        Rows::new(1, 1, COUNT, first, last)
+        Rows::new(1, 1, (COUNT, &Distribution::Uniform), first, last)
     }
 
     fn all_lines(mut rows: Rows, bytes: usize) -> String {
@@ -106,7 +123,7 @@ mod tests {
     #[test]
     fn both_forms_hold_the_same_rows() {
         let (mut values, mut left) = (Vec::new(), rows(5, 7));
-        assert_eq!((left.values(&mut values), left.left()), (3, 0));
+        assert_eq!((left.values(&mut values, true), left.left()), (3, 0));
         let values = String::from_utf8(values).unwrap();
         let lines: Vec<String> =
             all_lines(rows(5, 7), 1000).replace(';', ")").split_inclusive(')').map(Into::into).collect();
@@ -115,11 +132,22 @@ mod tests {
     }
 
     #[test]
+    fn without_ids_the_rest_is_the_same() {
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        rows(5, 7).values(&mut with, true);
+        rows(5, 7).values(&mut without, false);
+        let with = ["(5,", "(6,", "(7,"]
+            .iter()
+            .fold(String::from_utf8(with).unwrap(), |text, id| text.replace(id, "("));
+        assert_eq!(String::from_utf8(without).unwrap(), with);
+    }
+
+    #[test]
     fn inserts_cover_every_row_once() {
         let (mut rows, mut counts) = (rows(1, COUNT), Vec::new());
         while rows.left() > 0 {
             let mut sql = Vec::new();
-            let count = rows.values(&mut sql);
+            let count = rows.values(&mut sql, true);
             assert!(sql.len() <= INSERT_BYTES);
             assert_eq!(sql.iter().filter(|&&byte| byte == b'(').count() as u64, count);
             counts.push(count);
@@ -130,7 +158,7 @@ mod tests {
     #[test]
     fn ids_beyond_32_bits_are_written_whole() {
         let first = (1 << 33) - 1;
-        let text = all_lines(Rows::new(1, 1, 1 << 34, first, first + 2), 4096);
+        let text = all_lines(Rows::new(1, 1, (1 << 34, &Distribution::Uniform), first, first + 2), 4096);
         let ids: Vec<&str> =
             text.trim_end_matches(';').split(';').map(|line| line.split(',').next().unwrap()).collect();
         assert_eq!(ids, ["8589934591", "8589934592", "8589934593"]);

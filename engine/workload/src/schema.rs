@@ -1,9 +1,10 @@
 //! The tables, as statements that make and drop them. Their rows are in [`crate::rows`].
 //!
 //! The schema is sysbench's. What dbdyno made carries a mark in the table's comment: while it is being loaded
-//! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped.
+//! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped, unless the plan
+//! asks for sysbench's own form (`sysbench_form`).
 
-use dbdyno_door::plan::{OltpOptions, Plan, WorkloadName};
+use dbdyno_door::plan::{Distribution, LoadingForm, OltpOptions, Plan, WorkloadName};
 
 use crate::rows::Rows;
 
@@ -15,16 +16,20 @@ pub const LOADING: &str = "dbdyno loading";
 /// The tables of one workload with one seed.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    options: OltpOptions,
+    pub(crate) options: OltpOptions,
     seed: u64,
     /// Tables of bulk_insert: empty, with id and k alone, one for each connection.
-    bulk: bool,
+    pub(crate) bulk: bool,
+    pub(crate) form: LoadingForm,
+    /// Of column k. Under our own mark always uniform: what is stored must not depend on what will be asked.
+    keys: Distribution,
 }
 
 impl Schema {
     /// The tables that `options` describe, with rows from `seed`.
     pub fn new(options: &OltpOptions, seed: u64) -> Self {
-        Self { options: options.clone(), seed, bulk: false }
+        let (form, keys) = (LoadingForm::Marked, Distribution::Uniform);
+        Self { options: options.clone(), seed, bulk: false, form, keys }
     }
 
     /// The tables of a plan.
@@ -36,6 +41,13 @@ impl Schema {
             schema.options.table_size = 0;
             schema.options.secondary = false;
             schema.options.create_secondary = false;
+        }
+        if plan.loading.form == LoadingForm::Sysbench {
+            schema.form = LoadingForm::Sysbench;
+            schema.keys = plan.workload.keys.clone();
+            if plan.workload.name == WorkloadName::OltpInsert && !schema.options.auto_inc {
+                schema.options.table_size = 0; // Loaded rows could meet those that are added.
+            }
         }
         schema
     }
@@ -76,6 +88,9 @@ impl Schema {
 
     /// CREATE TABLE, marked as being loaded.
     pub fn create(&self, table: u32) -> String {
+        if self.form == LoadingForm::Sysbench {
+            return self.create_as_sysbench(table);
+        }
         if self.bulk {
             return format!(
                 "CREATE TABLE {}(id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)) \
@@ -84,8 +99,7 @@ impl Schema {
                 self.options.mysql_storage_engine
             );
         }
-        // k is drawn from 1 to the number of rows, so it needs the same width as the id.
-        let integer = if self.options.table_size > i32::MAX as u64 { "BIGINT" } else { "INTEGER" };
+        let integer = self.integer();
         let auto_inc = if self.options.auto_inc { " AUTO_INCREMENT" } else { "" };
         let key = if self.options.secondary { "KEY xid (id)" } else { "PRIMARY KEY (id)" };
         format!(
@@ -94,6 +108,16 @@ impl Schema {
             name = self.name(table),
             engine = self.options.mysql_storage_engine,
         )
+    }
+
+    /// Type of id and of k, which is drawn from 1 to the number of rows and needs the same width.
+    pub(crate) fn integer(&self) -> &'static str {
+        if self.options.table_size > i32::MAX as u64 { "BIGINT" } else { "INTEGER" }
+    }
+
+    /// Whether the tables are made empty, for a workload that fills them itself.
+    pub fn makes_no_rows(&self) -> bool {
+        self.bulk
     }
 
     /// Whether the tables get an index on k.
@@ -126,6 +150,9 @@ impl Schema {
     pub fn scans(&self, table: u32) -> Vec<String> {
         let name = self.name(table);
         let column = if self.bulk { "k" } else { "LENGTH(pad)" };
+        if self.form == LoadingForm::Sysbench {
+            return self.scans_as_sysbench(table);
+        }
         let mut scans = vec![format!("SELECT SUM({column}) FROM {name}")];
         if self.options.secondary {
             scans.push(format!("SELECT SUM(id) FROM {name} FORCE INDEX (xid)"));
@@ -155,7 +182,7 @@ impl Schema {
 
     /// The rows `first` to `last` of a table.
     pub fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
-        Rows::new(self.seed, table, self.rows(), first, last)
+        Rows::new(self.seed, table, (self.rows(), &self.keys), first, last)
     }
 }
 

@@ -28,7 +28,7 @@ from dbdyno.binary import BINARY, EngineProblem, engine_path
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
 
-Command = Literal["prepare", "run", "cleanup"]
+Command = Literal["prepare", "prewarm", "run", "cleanup"]
 Record = Mapping[str, Any]
 
 READ_BYTES = 1 << 16

@@ -55,19 +55,12 @@ pub(super) async fn fill(
 ) -> Outcome {
     let mut sql = Vec::new();
     loop {
-        let Some(Piece { table, first, last }) = filling.pieces.borrow_mut().pop_front() else { break };
-        let mut next = first;
-        while next <= last {
-            let asked = Piece { table, first: next, last };
-            let stored = match filling.way.get() {
-                LoadingWay::LoadDataLocal => filling.load(&mut connection, asked).await?,
-                _ => Some(filling.insert(&mut connection, asked, &mut sql).await?),
-            };
-            let Some(stored) = stored else { continue }; // Refused; once more, the other way.
-            next += stored.rows;
+        let Some(piece) = filling.pieces.borrow_mut().pop_front() else { break };
+        let tell = |stored| {
             // The receiver is gone only when loading stops.
             let _ = progress.send(stored);
-        }
+        };
+        filling.store(&mut connection, piece, &mut sql, tell).await?;
     }
     connection.close().await;
     Ok(())
@@ -81,6 +74,28 @@ enum Trouble {
 }
 
 impl Filling {
+    /// Loads a whole piece, statement by statement, and hands on what each has stored. `sql` is scratch.
+    pub(super) async fn store(
+        &self,
+        connection: &mut MysqlConnection,
+        Piece { table, first, last }: Piece,
+        sql: &mut Vec<u8>,
+        take: impl Fn(Stored),
+    ) -> Outcome {
+        let mut next = first;
+        while next <= last {
+            let asked = Piece { table, first: next, last };
+            let stored = match self.way.get() {
+                LoadingWay::LoadDataLocal => self.load(connection, asked).await?,
+                _ => Some(self.insert(connection, asked, sql).await?),
+            };
+            let Some(stored) = stored else { continue }; // Refused; once more, the other way.
+            next += stored.rows;
+            take(stored);
+        }
+        Ok(())
+    }
+
     /// Loads the beginning of a piece by LOAD DATA; `None` when the server refuses that and need not obey.
     async fn load(
         &self,
@@ -146,9 +161,9 @@ impl Filling {
     ) -> Result<Stored, (EndReason, Failure)> {
         let (table, name) = (asked.table, self.schema.name(asked.table));
         sql.clear();
-        sql.extend_from_slice(format!("INSERT INTO {name} (id, k, c, pad) VALUES").as_bytes());
-        let mut values = self.schema.rows_from(table, asked.first, asked.last);
-        let planned = values.values(sql);
+        let (words, ids) = self.schema.insert(table);
+        sql.extend_from_slice(words.as_bytes());
+        let planned = self.schema.rows_from(table, asked.first, asked.last).values(sql, ids);
         let (began, bytes) = (Instant::now(), sql.len() as u64);
         let mut retries = 0;
         loop {
@@ -158,7 +173,10 @@ impl Filling {
                     return Ok(Stored { table, rows: planned, bytes, retries, began, ended: Instant::now() });
                 }
                 Err(error) if is_in_the_way(&error) && retries < u64::from(ATTEMPTS) => retries += 1,
-                Err(error) => return Err(failure::working(&error, &format!("INSERT INTO {name}"))),
+                Err(error) => {
+                    let sent = String::from_utf8_lossy(sql);
+                    return Err(failure::sending(&error, &format!("INSERT INTO {name}"), &sent));
+                }
             }
         }
     }

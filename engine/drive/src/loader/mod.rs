@@ -10,12 +10,14 @@
 //! - `pieces`: how tables are cut.
 //! - `fill`: rows, by LOAD DATA LOCAL or INSERT.
 //! - `finish`: index, mark, statistics.
+//! - `sysbench_form`: all of it as sysbench does it, table by table.
 //! - `tally`: what it all took.
 
 mod existing;
 mod fill;
 mod finish;
 mod pieces;
+mod sysbench_form;
 mod tally;
 
 use std::cell::{Cell, RefCell};
@@ -24,7 +26,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
-use dbdyno_door::plan::{LoadingMethod, Plan, Target};
+use dbdyno_door::plan::{LoadingForm, LoadingMethod, Plan, Target};
 use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, LoadingWay};
 use dbdyno_wire::mysql::{MysqlConnection, MysqlConnector};
 use dbdyno_wire::{Connection, Connector, WireError};
@@ -34,7 +36,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::{JoinSet, LocalSet};
 
 use self::fill::{Filling, fill};
-use self::pieces::{pieces, queue};
+use self::pieces::{Piece, pieces, queue};
 use self::tally::Tally;
 use crate::conductor::hello;
 use crate::control::{Inbox, Message};
@@ -46,12 +48,32 @@ use crate::{Ended, Sink};
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
 /// place is a conflict, and nothing is changed.
 pub fn prepare(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.prepare().await }))
+    match plan.loading.form {
+        LoadingForm::Marked => {
+            with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.prepare().await }))
+        }
+        LoadingForm::Sysbench => with_runtime(plan, secrets, inbox, sink, |job| {
+            Box::pin(async move { job.prepare_as_sysbench().await })
+        }),
+    }
 }
 
-/// Drops the plan's tables, as far as dbdyno made them.
+/// Drops the plan's tables, as far as dbdyno made them; in sysbench's form whoever made them.
 pub fn cleanup(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.cleanup().await }))
+    match plan.loading.form {
+        LoadingForm::Marked => {
+            with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.cleanup().await }))
+        }
+        LoadingForm::Sysbench => with_runtime(plan, secrets, inbox, sink, |job| {
+            Box::pin(async move { job.cleanup_as_sysbench().await })
+        }),
+    }
+}
+
+/// Reads the plan's tables, by as many streams as load them: what sysbench calls `prewarm`. The statements follow the form
+/// of the tables.
+pub fn prewarm(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.prewarm().await }))
 }
 
 type Outcome = Result<(), (EndReason, Failure)>;
@@ -155,19 +177,7 @@ impl Job<'_> {
         }
         let pieces = pieces(tables, self.schema.rows(), self.streams);
         let wanted = pieces.len();
-        let first = match self.method {
-            LoadingMethod::Auto | LoadingMethod::LoadData => LoadingWay::LoadDataLocal,
-            LoadingMethod::Insert => LoadingWay::Insert,
-        };
-        let filling = Rc::new(Filling {
-            schema: Rc::clone(&self.schema),
-            pieces: queue(pieces),
-            method: self.method,
-            way: Cell::new(first),
-        });
-        // No other connection of ours may be asked for data.
-        let connector =
-            MysqlConnector { local_data: first == LoadingWay::LoadDataLocal, ..self.connector.clone() };
+        let (filling, connector) = self.filling(pieces);
         let stream = |connection, progress| fill(connection, Rc::clone(&filling), progress);
         let take = |stored: fill::Stored| {
             self.tally.borrow_mut().stored(stored);
@@ -175,6 +185,22 @@ impl Job<'_> {
         };
         self.in_streams(&connector, wanted, stream, take).await?;
         Ok(filling.way.get())
+    }
+
+    /// What fills these pieces, and the way to the connections that may be asked for data; no other of ours may be.
+    fn filling(&self, pieces: Vec<Piece>) -> (Rc<Filling>, MysqlConnector) {
+        let first = match self.method {
+            LoadingMethod::Auto | LoadingMethod::LoadData => LoadingWay::LoadDataLocal,
+            LoadingMethod::Insert => LoadingWay::Insert,
+        };
+        let filling = Filling {
+            schema: Rc::clone(&self.schema),
+            pieces: queue(pieces),
+            method: self.method,
+            way: Cell::new(first),
+        };
+        let local_data = first == LoadingWay::LoadDataLocal;
+        (Rc::new(filling), MysqlConnector { local_data, ..self.connector.clone() })
     }
 
     async fn index(&self, tables: &[u32]) -> Outcome {
