@@ -2,8 +2,8 @@
 //!
 //! A script that sleeps, computes or waits inside one call of Lua keeps everybody else on its thread waiting, and their
 //! latencies are its doing, not the server's. The wall clock alone cannot tell: a thread that shares its CPU is also
-//! put aside. So the first long call only raises suspicion; from then on the time that a call spent waiting for a CPU is
-//! taken off, and the first that is long then is told.
+//! put aside. So long calls are added up for a second, and told only where the time that the thread has waited for a CPU
+//! in that second does not explain them.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -25,19 +25,47 @@ const SURE: Duration = Duration::from_millis(100);
 /// Between two looks at whether an event is due, for a script that cannot be left.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// How long calls are added up.
+const WINDOW: Duration = Duration::from_secs(1);
+
 /// Watches the calls on one thread.
 pub(super) struct Watch {
     messages: Option<Sender<Message>>,
-    /// Waiting time for a CPU before the call, once there is suspicion.
-    suspicious: Cell<bool>,
+    /// Nothing is watched any more, or there is nobody to tell.
     told: Cell<bool>,
+    window: Cell<Window>,
+}
+
+#[derive(Clone, Copy)]
+struct Window {
+    start: Instant,
+    /// Time that the thread had waited for a CPU by then.
+    waited: Duration,
+    /// Time spent in long calls since.
+    long: Duration,
+    longest: Duration,
+}
+
+impl Window {
+    fn starting(start: Instant) -> Self {
+        Self {
+            start,
+            waited: machine::thread_run_queue_wait(),
+            long: Duration::ZERO,
+            longest: Duration::ZERO,
+        }
+    }
 }
 
 impl Watch {
     /// For a thread with more than one user; otherwise there is nobody to keep waiting.
     pub(super) fn new(messages: Option<Sender<Message>>, users: usize) -> Self {
         let nothing_to_tell = users < 2 || messages.is_none();
-        Self { messages, suspicious: Cell::new(false), told: Cell::new(nothing_to_tell) }
+        Self {
+            messages,
+            told: Cell::new(nothing_to_tell),
+            window: Cell::new(Window::starting(Instant::now())),
+        }
     }
 
     /// Runs `call`, which goes into Lua.
@@ -46,30 +74,44 @@ impl Watch {
         if self.told.get() {
             return call();
         }
-        let waited = self.suspicious.get().then(machine::thread_run_queue_wait);
         let before = Instant::now();
         let done = call();
-        let took = before.elapsed();
-        if took > LONG {
-            self.long(took, waited);
+        let after = Instant::now();
+        if after - before > LONG {
+            self.long(after, after - before);
+        } else if after.saturating_duration_since(self.window.get().start) > WINDOW {
+            self.look(after);
         }
         done
     }
 
     #[cold]
-    fn long(&self, took: Duration, waited: Option<Duration>) {
-        let held = waited.map(|before| took.saturating_sub(machine::thread_run_queue_wait() - before));
-        let is_sure = took > SURE || held.is_some_and(|held| held > LONG);
-        self.suspicious.set(true);
-        if !is_sure {
+    fn long(&self, now: Instant, took: Duration) {
+        let mut window = self.window.get();
+        window.long += took;
+        window.longest = window.longest.max(took);
+        self.window.set(window);
+        if took > SURE || now - window.start > WINDOW {
+            self.look(now);
+        }
+    }
+
+    /// Tells of the long calls since the last look, unless waiting for a CPU explains them.
+    #[cold]
+    pub(super) fn look(&self, now: Instant) {
+        let Window { waited, long, longest, .. } = self.window.get();
+        let next = Window::starting(now);
+        self.window.set(next);
+        let unexplained = long.saturating_sub(next.waited.saturating_sub(waited));
+        if unexplained <= LONG || self.told.replace(true) {
             return;
         }
-        self.told.set(true);
-        let took_ms = held.unwrap_or(took).as_secs_f64() * 1e3;
+        let longest_ms = longest.min(unexplained).as_secs_f64() * 1e3;
         let warning = Warning {
             code: "script-blocks".into(),
             text: format!(
-                "the script held its thread for {took_ms:.0} ms in one call, while every other user of the thread waited"
+                "the script held its thread for {longest_ms:.0} ms in one call, while every other user of the thread \
+                 waited"
             ),
             hint: "give every user a thread of its own (--lua-threads), or take sleeping and computing out of the event"
                 .into(),

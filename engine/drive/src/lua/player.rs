@@ -53,6 +53,8 @@ impl<C: ScriptedConnector> Player<C> {
         let mut player = Self { state, broker, watch: Rc::clone(watch), number };
         let mut chunk = player.state.chunk().map_err(chunk_failed)?;
         player.call(&mut chunk, &[]).await.map_err(chunk_failed)?;
+        // What this leaves behind is the memory of the next state.
+        player.state.collect().map_err(chunk_failed)?;
         Ok(player)
     }
 

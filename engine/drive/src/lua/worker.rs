@@ -3,6 +3,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use dbdyno_door::record::{EndReason, Failure, Session};
 use dbdyno_script::Level;
@@ -15,6 +16,7 @@ use super::broker::{Common, KINDS, Shared};
 use super::player::{Making, Player};
 use crate::control::{Message, WorkerReady};
 use crate::desk::{Desk, Seat};
+use crate::machine;
 use crate::post::{self, Post, Signal};
 
 /// One thread of a run.
@@ -76,7 +78,8 @@ async fn work<C: ScriptedConnector>(
             users.spawn_local(player.play(Rc::clone(desk), seat));
         }
     };
-    post.play(start, KINDS.len(), &numbers, spawn, |_, _| {}).await
+    let look = |_: &Desk, _| watch.look(Instant::now());
+    post.play(start, KINDS.len(), &numbers, spawn, look).await
 }
 
 /// Makes the states of this thread's users and has every one's `thread_init` done, all at the same time.
@@ -102,5 +105,6 @@ async fn make_all<C: ScriptedConnector>(
         players.push(joined.expect("making a state does not panic")?);
     }
     players.sort_unstable_by_key(|player| player.number);
+    machine::give_back_memory();
     Ok(players)
 }
