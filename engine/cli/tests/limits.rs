@@ -229,6 +229,11 @@ fn users_and_sysbenchs_buckets_are_told_where_they_are_asked_for() {
     let median_ms = scale.percentile(&totals.sysbench_buckets, 50.0);
     assert!((median_ms / (totals.percentiles_us.unwrap().p50.value_us / 1000.0) - 1.0).abs() < 0.012);
 
+    // The last interval ends with the phase and tells of the users; those before it hold no mark.
+    let told: Vec<usize> = ran.intervals().iter().map(|interval| interval.users.len()).collect();
+    assert!(told.split_last().is_some_and(|(last, rest)| *last == 8 && rest.iter().all(|&users| users == 0)));
+    assert_eq!(ran.intervals().last().unwrap().users, end.users);
+
     let plain = run(&plan(5000, json!({"phases": {"measure_us": 50_000}})));
     assert!(plain.end().users.is_empty() && plain.measured().sysbench_buckets.is_empty());
 }

@@ -236,6 +236,10 @@ pub struct Interval {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
+    /// What each user of this engine did since the last mark, or since the phase began, by its number: in intervals
+    /// that end at a mark or with the phase, where the plan asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<UserTotals>,
     /// Latencies once more, in sysbench's buckets (see [`crate::log_buckets`]); only where the plan asks for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sysbench_buckets: Vec<(u16, u64)>,

@@ -311,11 +311,10 @@ impl Desk {
     }
 
     /// Tells the conductor what became of the events that were under way at the end, after the last moment for them,
-    /// and what each user did: `numbers` are the users' over the whole fleet, by seat.
-    pub(crate) fn report_drained(&self, numbers: &[u64]) {
+    /// and what each user did.
+    pub(crate) fn report_drained(&self) {
         let mut state = self.state.borrow_mut();
-        let users = state.gauge.user_totals(numbers.len());
-        let users = numbers.iter().copied().zip(users).collect();
+        let users = state.gauge.user_totals();
         // Without a conductor the run is over anyway.
         let _ = self.messages.send(Message::Drained(Box::new(state.gauge.drained()), users));
     }

@@ -119,6 +119,7 @@ impl Merge {
             backlog: span.backlog,
             in_flight: span.in_flight,
             users_active: span.users_active,
+            users: by_number(span.users),
             sysbench_buckets: span.sysbench_buckets,
             latency_us: span.latency.buckets,
             service_us: span.service.buckets,
@@ -154,8 +155,7 @@ impl Merge {
 
     /// What each user did, by number.
     pub(crate) fn users(&mut self) -> Vec<UserTotals> {
-        self.users.sort_unstable_by_key(|(number, _)| *number);
-        std::mem::take(&mut self.users).into_iter().map(|(_, totals)| totals).collect()
+        by_number(std::mem::take(&mut self.users))
     }
 
     /// What makes the measurement worth less.
@@ -190,6 +190,11 @@ impl Merge {
             })
             .collect()
     }
+}
+
+fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
+    users.sort_unstable_by_key(|(number, _)| *number);
+    users.into_iter().map(|(_, totals)| totals).collect()
 }
 
 fn phase_totals(

@@ -170,7 +170,7 @@ impl Post {
         let schedule = self.schedule();
         let open = matches!(schedule, Schedule::Open { .. });
         let gauge = Gauge::new(Timeline::new(&plan.phases, &plan.report), kinds, open)
-            .reporting(&plan.report, numbers.len() as u32);
+            .reporting(&plan.report, numbers);
         let Links { mut signal, finish, messages } = self.links;
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
         // Local tasks must be 'static, and the conductor keeps its own handle of the finish.
@@ -196,7 +196,7 @@ impl Post {
         desk.dismiss();
         let drain = finish.drain(plan.phases.drain_us);
         let _ = tokio::time::timeout(drain, async { while users.join_next().await.is_some() {} }).await;
-        desk.report_drained(numbers);
+        desk.report_drained();
         Ok(())
     }
 

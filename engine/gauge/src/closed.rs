@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_door::log_buckets;
-use dbdyno_door::record::{Accounting, Counts, PhaseName};
+use dbdyno_door::record::{Accounting, Counts, PhaseName, UserTotals};
 use dbdyno_pace::Nanos;
 
 use crate::histogram::{Buckets, Taken, merge};
@@ -71,6 +71,8 @@ pub struct Span {
     pub in_flight: u64,
     /// Users that had not left.
     pub users_active: u32,
+    /// What each user did since the last mark, by number; at marks, where the plan asks for it.
+    pub users: Vec<(u64, UserTotals)>,
     /// From due to end, in sysbench's buckets, where the plan asks for them.
     pub sysbench_buckets: Vec<(u16, u64)>,
 }
@@ -125,6 +127,7 @@ fn join<T>(mine: &mut Option<T>, theirs: Option<T>, add: impl FnOnce(&mut T, T))
 
 impl Span {
     fn merge(&mut self, other: &Span) {
+        self.users.extend_from_slice(&other.users);
         debug_assert_eq!((self.start, self.end), (other.start, other.end));
         add_counts(&mut self.counts, &other.counts);
         self.latency.merge(&other.latency);

@@ -9,14 +9,24 @@ use dbdyno_pace::Nanos;
 #[derive(Clone, Debug)]
 pub(crate) struct Extras {
     buckets: Option<SysbenchBuckets>,
-    /// By seat.
-    users: Option<Vec<User>>,
+    users: Option<Users>,
 }
 
 #[derive(Clone, Debug)]
 struct SysbenchBuckets {
     scale: LogScale,
     counts: Box<[u64; SYSBENCH_BUCKETS]>,
+}
+
+/// What each user did, by seat.
+#[derive(Clone, Debug)]
+struct Users {
+    /// Over the whole fleet.
+    numbers: Vec<u64>,
+    /// Since the last mark.
+    part: Vec<User>,
+    /// Up to the last mark.
+    before: Vec<User>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,13 +38,17 @@ struct User {
 }
 
 impl Extras {
-    /// What the plan asks for; `None` where that is nothing.
-    pub(crate) fn new(report: &Report) -> Option<Box<Self>> {
+    /// What the plan asks for, of the users with these numbers by seat; `None` where that is nothing.
+    pub(crate) fn new(report: &Report, numbers: &[u64]) -> Option<Box<Self>> {
         let buckets = report.sysbench_buckets.then(|| SysbenchBuckets {
             scale: LogScale::sysbench(),
             counts: Box::new([0; SYSBENCH_BUCKETS]),
         });
-        let users = report.users.then(Vec::new);
+        let users = report.users.then(|| Users {
+            numbers: numbers.to_vec(),
+            part: vec![User::default(); numbers.len()],
+            before: vec![User::default(); numbers.len()],
+        });
         (buckets.is_some() || users.is_some()).then(|| Box::new(Self { buckets, users }))
     }
 
@@ -45,10 +59,9 @@ impl Extras {
             counts[scale.bucket(latency as f64 / 1e6)] += 1;
         }
         if let Some(users) = &mut self.users {
-            if seat >= users.len() {
-                users.resize(seat + 1, User::default());
+            if let Some(user) = users.part.get_mut(seat) {
+                user.event(latency);
             }
-            users[seat].event(latency);
         }
     }
 
@@ -61,10 +74,25 @@ impl Extras {
         taken
     }
 
-    /// What the users on the seats from 0 to `seats` did; empty where nobody asked.
-    pub(crate) fn users(&self, seats: usize) -> Vec<UserTotals> {
-        let Some(users) = &self.users else { return Vec::new() };
-        (0..seats).map(|seat| users.get(seat).map(User::totals).unwrap_or_default()).collect()
+    /// Hands over what each user did since the last mark, by number; empty where nobody asked.
+    pub(crate) fn take_users(&mut self) -> Vec<(u64, UserTotals)> {
+        let Some(Users { numbers, part, before }) = &mut self.users else { return Vec::new() };
+        let taken = numbers.iter().zip(part.iter()).map(|(&number, user)| (number, user.totals())).collect();
+        for (before, part) in before.iter_mut().zip(part) {
+            before.add(&std::mem::take(part));
+        }
+        taken
+    }
+
+    /// What each user did from the start, by number; empty where nobody asked.
+    pub(crate) fn users(&self) -> Vec<(u64, UserTotals)> {
+        let Some(Users { numbers, part, before }) = &self.users else { return Vec::new() };
+        let whole = before.iter().zip(part).map(|(before, part)| {
+            let mut whole = *before;
+            whole.add(part);
+            whole.totals()
+        });
+        numbers.iter().copied().zip(whole).collect()
     }
 }
 
@@ -74,6 +102,16 @@ impl User {
         self.max = self.max.max(latency);
         self.events += 1;
         self.busy += u128::from(latency);
+    }
+
+    fn add(&mut self, other: &User) {
+        if other.events == 0 {
+            return;
+        }
+        self.min = if self.events == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.events += other.events;
+        self.busy += other.busy;
     }
 
     fn totals(&self) -> UserTotals {
@@ -92,7 +130,7 @@ mod tests {
     use super::*;
 
     fn extras(sysbench_buckets: bool, users: bool) -> Option<Box<Extras>> {
-        Extras::new(&Report { sysbench_buckets, users, ..Report::default() })
+        Extras::new(&Report { sysbench_buckets, users, ..Report::default() }, &[10, 20, 30, 40])
     }
 
     #[test]
@@ -103,7 +141,7 @@ mod tests {
         assert_eq!(users.take_buckets(), []);
         let mut buckets = extras(true, false).unwrap();
         buckets.event(0, 5_000);
-        assert_eq!(buckets.users(1), []);
+        assert_eq!((buckets.users(), buckets.take_users()), (vec![], vec![]));
     }
 
     #[test]
@@ -112,11 +150,18 @@ mod tests {
         for (seat, latency) in [(2, 3_000), (0, 7_000), (2, 1_500)] {
             extras.event(seat, latency);
         }
-        let totals = extras.users(4);
-        assert_eq!((totals[2].events, totals[2].busy_us), (2, 4.5));
-        assert_eq!((totals[2].min_us, totals[2].max_us), (Some(1.5), Some(3.0)));
-        assert_eq!((totals[0].events, totals[0].min_us), (1, Some(7.0)));
-        assert_eq!((&totals[1], &totals[3]), (&UserTotals::default(), &UserTotals::default()));
+        let taken = extras.take_users();
+        assert_eq!(taken.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [10, 20, 30, 40]);
+        assert_eq!((taken[2].1.events, taken[2].1.busy_us), (2, 4.5));
+        assert_eq!((taken[2].1.min_us, taken[2].1.max_us), (Some(1.5), Some(3.0)));
+        assert_eq!((taken[0].1.events, taken[0].1.min_us), (1, Some(7.0)));
+        assert_eq!((&taken[1].1, &taken[3].1), (&UserTotals::default(), &UserTotals::default()));
+        // After a mark the count begins anew, and the whole goes on.
+        extras.event(2, 1_000);
+        assert_eq!(extras.users()[2].1.events, 3);
+        assert_eq!((extras.users()[2].1.min_us, extras.users()[2].1.max_us), (Some(1.0), Some(3.0)));
+        let part = extras.take_users();
+        assert_eq!((part[2].1.events, part[2].1.max_us, part[0].1.min_us), (1, Some(1.0), None));
     }
 
     #[test]

@@ -75,10 +75,10 @@ impl Gauge {
         }
     }
 
-    /// Also counts what the plan's report asks for, of `users` that play.
-    pub fn reporting(mut self, report: &Report, users: u32) -> Self {
-        self.extras = Extras::new(report);
-        self.users = users;
+    /// Also counts what the plan's report asks for, of users with these numbers over the whole fleet, by seat.
+    pub fn reporting(mut self, report: &Report, numbers: &[u64]) -> Self {
+        self.extras = Extras::new(report, numbers);
+        self.users = numbers.len() as u32;
         self
     }
 
@@ -257,9 +257,9 @@ impl Gauge {
         std::mem::take(&mut self.closed)
     }
 
-    /// What the users on the first `seats` seats did; empty where the plan does not ask for it.
-    pub fn user_totals(&self, seats: usize) -> Vec<UserTotals> {
-        self.extras.as_ref().map(|extras| extras.users(seats)).unwrap_or_default()
+    /// What each user did, by number; empty where the plan does not ask for it.
+    pub fn user_totals(&self) -> Vec<(u64, UserTotals)> {
+        self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
     }
 
     /// What became of the events that were under way at the end of an open loop's run, once nobody waits for them any

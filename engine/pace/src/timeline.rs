@@ -49,6 +49,8 @@ pub struct Bound {
     pub phase: PhaseName,
     /// An interval ends here.
     pub interval: bool,
+    /// A mark is here, or the phase ends.
+    pub mark: bool,
     /// A window of statement statistics ends here.
     pub window: bool,
     /// The phase ends here.
@@ -106,6 +108,7 @@ impl Timeline {
             at,
             phase: phase.name,
             interval: at == mark || ends(self.interval),
+            mark: at == mark || phase_end,
             window: ends(self.window),
             phase_end,
         })
@@ -203,6 +206,8 @@ mod tests {
     fn a_mark_ends_an_interval_and_moves_no_other() {
         let timeline = marked((100, 1000), (400, 0), &[0, 150, 400, 5000], LastEvents::Unfinished);
         assert_eq!(intervals(&timeline, 9), [100, 250, 500, 900, 1100]);
+        let marks = bounds(&timeline).into_iter().filter(|bound| bound.mark).map(|bound| bound.at / MS);
+        assert_eq!(marks.collect::<Vec<_>>(), [100, 250, 500, 1100]);
         assert!(!timeline.bound_after(100 * MS).unwrap().window, "a mark ends no window");
     }
 

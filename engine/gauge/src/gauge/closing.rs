@@ -31,6 +31,12 @@ impl Gauge {
             service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
             sysbench_buckets: self.extras.as_mut().map(|extras| extras.take_buckets()).unwrap_or_default(),
             users_active: self.users,
+            users: self
+                .extras
+                .as_mut()
+                .filter(|_| bound.mark)
+                .map(|extras| extras.take_users())
+                .unwrap_or_default(),
             backlog: self.outstanding.waiting(),
             in_flight: self.outstanding.in_flight(),
         }
