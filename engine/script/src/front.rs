@@ -24,6 +24,11 @@ pub trait Front: Send + Sync {
     /// Writes to standard output, at once and in order with the reports.
     fn print(&self, text: &str);
 
+    /// The same for what a script prints, which need not be UTF-8.
+    fn print_bytes(&self, bytes: &[u8]) {
+        self.print(&String::from_utf8_lossy(bytes));
+    }
+
     /// Writes one line to the log, under its verbosity.
     fn log(&self, level: Level, text: &str);
 

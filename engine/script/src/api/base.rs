@@ -43,19 +43,21 @@ end
 
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let globals = lua.globals();
-    let (front, tostring) = (context.front.clone(), globals.get::<Function>("tostring")?);
+    let front = context.front.clone();
     globals.set(
         "print",
-        lua.create_function(move |_, values: Variadic<Value>| {
-            let mut line = String::new();
+        lua.create_function(move |lua, values: Variadic<Value>| {
+            // Looked up at each call, as Lua does: a script may have one of its own.
+            let tostring = lua.globals().raw_get::<Function>("tostring")?;
+            let mut line = Vec::new();
             for (position, value) in values.iter().enumerate() {
                 if position > 0 {
-                    line.push('\t');
+                    line.push(b'\t');
                 }
-                line.push_str(&tostring.call::<mlua::String>(value)?.to_string_lossy());
+                line.extend_from_slice(&tostring.call::<mlua::String>(value)?.as_bytes());
             }
-            line.push('\n');
-            front.print(&line);
+            line.push(b'\n');
+            front.print_bytes(&line);
             Ok(())
         })?,
     )?;
@@ -76,6 +78,8 @@ mod tests {
         assert_eq!(printed("print(1, 'two', nil, true, 0.5)"), "1\ttwo\tnil\ttrue\t0.5\n");
         let text = "print(setmetatable({}, {__tostring = function() return 'me' end}))";
         assert_eq!(printed(text), "me\n");
+        let text = "local usual = tostring function tostring(v) return '<' .. usual(v) .. '>' end print(1, {} ~= nil)";
+        assert_eq!(printed(text), "<1>\t<true>\n");
     }
 
     #[test]

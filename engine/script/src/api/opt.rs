@@ -19,8 +19,9 @@ pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Res
     for (name, value) in options {
         let name = name.replace('-', "_");
         opt.raw_set(name.as_str(), of(lua, value)?)?;
-        if as_globals && !globals.get::<mlua::Value>(name.as_str())?.is_function() {
-            globals.set(name, of(lua, value)?)?;
+        // Raw: a script that forbids undeclared globals did not mean these.
+        if as_globals && !globals.raw_get::<mlua::Value>(name.as_str())?.is_function() {
+            globals.raw_set(name, of(lua, value)?)?;
         }
     }
     sysbench.set("opt", opt)
@@ -82,6 +83,14 @@ mod tests {
             print(mysql_table_engine, myisam_max_rows, DB_ERROR_RESTART_TRANSACTION)";
         let expected = "100\t4\tfalse\ta\tx=y\tfunction\t0\ttest.lua\ninnodb\t1000000\t1\n";
         assert_eq!(filled(Compat::V10, "", text), expected);
+    }
+
+    #[test]
+    fn a_script_may_forbid_undeclared_globals() {
+        let strict = "setmetatable(_G, {__index = function(_, name) error('undeclared ' .. name) end,
+            __newindex = function(_, name) error('undeclared ' .. name) end})";
+        let seen = filled(Compat::V10, strict, "print(threads, pcall(function() return nothing end))");
+        assert_eq!(seen, "4\tfalse\ttest.lua:1: undeclared nothing\n");
     }
 
     #[test]
