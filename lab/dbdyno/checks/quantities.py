@@ -14,10 +14,17 @@ _SUFFIXES: dict[str, int] = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E":
 _NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)([KMGTPE]?)", re.IGNORECASE)
 # PostgreSQL's units, as bytes and as milliseconds ("Parameter Names and Values" in its manual).
 _UNITS = {
-    "B": Decimal(1), "kB": Decimal(1024), "MB": Decimal(1024**2),
-    "GB": Decimal(1024**3), "TB": Decimal(1024**4),
-    "us": Decimal("0.001"), "ms": Decimal(1), "s": Decimal(1000),
-    "min": Decimal(60_000), "h": Decimal(3_600_000), "d": Decimal(86_400_000),
+    "B": Decimal(1),
+    "kB": Decimal(1024),
+    "MB": Decimal(1024**2),
+    "GB": Decimal(1024**3),
+    "TB": Decimal(1024**4),
+    "us": Decimal("0.001"),
+    "ms": Decimal(1),
+    "s": Decimal(1000),
+    "min": Decimal(60_000),
+    "h": Decimal(3_600_000),
+    "d": Decimal(86_400_000),
 }
 _WITH_UNIT = re.compile(rf"([+-]?\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})")
 _TRUE = frozenset({"1", "ON", "TRUE", "YES"})
