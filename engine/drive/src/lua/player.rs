@@ -121,6 +121,8 @@ impl<C: ScriptedConnector> Player<C> {
         }
         desk.leave(desk.now());
         Box::pin(self.broker.close_all()).await;
+        // Closing a state takes a while, and the others' last events are not to wait for it.
+        desk.unless_over(std::future::pending::<()>()).await;
     }
 
     async fn play_events(&mut self, desk: &Rc<Desk>, seat: Seat) -> Result<(), ScriptError> {
