@@ -248,3 +248,23 @@ fn collected_rows_are_sent_and_counted_before_the_end() {
     assert_eq!(counts.events, 100);
     assert!((1..=8).contains(&counts.writes), "{counts:?}");
 }
+
+#[test]
+fn a_silent_server_is_sysbenchs_dry_run() {
+    let phases = json!({"measure_us": 0, "events": 10, "last_events": "counted"});
+    let target = json!({"protocol": "null", "silent": true});
+    let workload = json!({"name": "oltp_read_write"});
+    let ran = run(&plan(0, json!({"phases": phases, "target": target, "workload": workload})));
+    let counts = &ran.measured().counts;
+    assert_eq!((counts.events, counts.reads, counts.writes, counts.other), (10, 0, 0, 200));
+}
+
+#[test]
+fn connections_may_be_renewed_within_the_event_that_wears_them_out() {
+    let phases = json!({"measure_us": 0, "events": 100, "last_events": "counted"});
+    for (within, renewed) in [(true, 20), (false, 19)] {
+        let load = json!({"connections": 1, "reconnect_every": 5, "reconnect_within": within});
+        let ran = run(&plan(0, json!({"phases": phases, "load": load, "client": {"workers": 1}})));
+        assert_eq!((ran.measured().counts.events, ran.measured().counts.reconnects), (100, renewed));
+    }
+}

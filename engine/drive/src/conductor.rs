@@ -46,10 +46,10 @@ pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) ->
             let connector = MysqlConnector { sampled, ..mysql_connector(&plan.target, secrets) };
             conduct(plan, connector, inbox, sink)
         }
-        Target::Null { answer_us } => {
+        Target::Null { answer_us, silent } => {
             let answer = Duration::from_micros(*answer_us);
             let rows = plan.workload.options.table_size;
-            conduct(plan, NullConnector { answer, rows }, inbox, sink)
+            conduct(plan, NullConnector { answer, rows, silent: *silent }, inbox, sink)
         }
     }
 }

@@ -56,7 +56,8 @@ enum Halt {
 
 impl<C: Connector> User<C> {
     pub(crate) async fn play(mut self) {
-        let every = self.script.plan.load.reconnect_every;
+        let load = &self.script.plan.load;
+        let (every, within) = (load.reconnect_every, load.reconnect_within);
         let mut played = 0;
         let mut free_since = None;
         if let Err((reason, failure)) = Box::pin(self.follow_rows()).await {
@@ -66,7 +67,8 @@ impl<C: Connector> User<C> {
         let mut alone = 0u32;
         while let Some(due) = self.desk.next_due(self.seat, free_since).await {
             let worn = every != 0 && played == every;
-            match self.play_event(due, worn).await {
+            let wears = within && played + 1 == every;
+            match self.play_event(due, worn, wears).await {
                 Ok(end) => free_since = Some(end),
                 Err(Halt::Over) => return,
                 Err(Halt::Failed(reason, failure)) => {
@@ -74,7 +76,7 @@ impl<C: Connector> User<C> {
                     return;
                 }
             }
-            played = if worn { 1 } else { played + 1 };
+            played = if wears { 0 } else { 1 + if worn { 0 } else { played } };
             if self.event.collects() {
                 // An event that only collects a row waits for nobody, and the others want their turn.
                 alone += 1;
@@ -117,14 +119,17 @@ impl<C: Connector> User<C> {
     }
 
     /// Plays one event to its end, starting it anew after errors that are to be retried; on a new session where
-    /// the old one is `worn`.
-    async fn play_event(&mut self, due: Nanos, worn: bool) -> Result<Nanos, Halt> {
+    /// the old one is `worn`, and leaving a new one behind where the event `wears` it out.
+    async fn play_event(&mut self, due: Nanos, worn: bool, wears: bool) -> Result<Nanos, Halt> {
         let start = self.desk.now();
         // What happens rarely waits in a box of its own, so that thousands of users at work stay small.
         let mut sent = if worn { Box::pin(self.renew()).await? } else { start };
         loop {
             match self.attempt(sent).await {
-                Ok(end) => {
+                Ok(mut end) => {
+                    if wears {
+                        end = Box::pin(self.renew()).await?;
+                    }
                     self.desk.event(self.seat, Event { due, start, end });
                     return Ok(end);
                 }

@@ -58,10 +58,8 @@ impl Extras {
             // Not rounded to microseconds before, as sysbench does not.
             counts[scale.bucket(latency as f64 / 1e6)] += 1;
         }
-        if let Some(users) = &mut self.users {
-            if let Some(user) = users.part.get_mut(seat) {
-                user.event(latency);
-            }
+        if let Some(user) = self.users.as_mut().and_then(|users| users.part.get_mut(seat)) {
+            user.event(latency);
         }
     }
 

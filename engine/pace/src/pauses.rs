@@ -88,6 +88,7 @@ mod tests {
                 queue_limit: None,
                 queue_overflow: QueueOverflow::Drop,
                 reconnect_every: 0,
+                reconnect_within: false,
             },
             0,
             0,

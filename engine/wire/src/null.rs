@@ -17,6 +17,8 @@ pub struct NullConnector {
     pub answer: Duration,
     /// Ids in the tables it pretends to have: 1 to this.
     pub rows: u64,
+    /// Whether every statement neither returns nor changes a row.
+    pub silent: bool,
 }
 
 /// A session with nobody.
@@ -24,6 +26,7 @@ pub struct NullConnector {
 pub struct NullConnection {
     answer: Duration,
     rows: u64,
+    silent: bool,
     statements: Vec<Shape>,
     session: Session,
     /// What a script's next message asks for, and how many rows.
@@ -63,6 +66,11 @@ impl Shape {
 }
 
 impl NullConnection {
+    /// What it answers to a statement.
+    fn shape(&self, sql: &str) -> Shape {
+        if self.silent { Shape::Nothing } else { Shape::of(sql) }
+    }
+
     async fn wait(&self) {
         if self.holds_thread {
             std::thread::sleep(self.answer);
@@ -82,6 +90,7 @@ impl Connector for NullConnector {
         Ok(NullConnection {
             answer: self.answer,
             rows: self.rows,
+            silent: self.silent,
             statements: Vec::new(),
             session,
             said: (Shape::Nothing, 0),
@@ -96,7 +105,7 @@ impl Connection for NullConnection {
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<(), WireError> {
-        self.statements.push(Shape::of(sql));
+        self.statements.push(self.shape(sql));
         Ok(())
     }
 
@@ -107,12 +116,12 @@ impl Connection for NullConnection {
 
     async fn execute_text(&mut self, template: &str, values: &[Value]) -> Result<Outcome, WireError> {
         self.wait().await;
-        Ok(Shape::of(template).outcome(values, self.rows))
+        Ok(self.shape(template).outcome(values, self.rows))
     }
 
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.wait().await;
-        Ok(Shape::of(&String::from_utf8_lossy(sql)).outcome(&[], self.rows))
+        Ok(self.shape(&String::from_utf8_lossy(sql)).outcome(&[], self.rows))
     }
 
     async fn rows(&mut self, _sql: &str) -> Result<Vec<TextRow>, WireError> {
@@ -125,7 +134,7 @@ impl Connection for NullConnection {
 impl Scripted for NullConnection {
     fn write_prepare(&mut self, sql: &[u8]) {
         let sql = String::from_utf8_lossy(sql);
-        self.statements.push(Shape::of(&sql));
+        self.statements.push(self.shape(&sql));
         self.said = (Shape::Nothing, sql.matches('?').count() as u64);
     }
 
@@ -142,7 +151,7 @@ impl Scripted for NullConnection {
     }
 
     fn write_query(&mut self, sql: &[u8]) {
-        let shape = Shape::of(&String::from_utf8_lossy(sql));
+        let shape = self.shape(&String::from_utf8_lossy(sql));
         self.said = (shape, shape.outcome(&[], self.rows).rows);
     }
 

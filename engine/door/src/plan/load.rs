@@ -27,6 +27,9 @@ pub struct Load {
     /// 0 for never.
     #[serde(default)]
     pub reconnect_every: u32,
+    /// Whether that is done at the end of the last one of these events, as a part of it, and not before the next.
+    #[serde(default)]
+    pub reconnect_within: bool,
 }
 
 /// What becomes of an event that finds `queue_limit` others waiting.

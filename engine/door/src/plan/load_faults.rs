@@ -114,6 +114,7 @@ mod tests {
             queue_limit: None,
             queue_overflow: QueueOverflow::Drop,
             reconnect_every: 0,
+            reconnect_within: false,
         }
         .faults()
     }
@@ -160,6 +161,7 @@ mod tests {
             queue_limit: Some(0),
             queue_overflow: QueueOverflow::Drop,
             reconnect_every: 0,
+            reconnect_within: false,
         };
         assert_eq!(load.faults().len(), 2, "{:?}", load.faults());
         load.shape = Shape::Closed;

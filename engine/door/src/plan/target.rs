@@ -45,6 +45,10 @@ pub enum Target {
         /// Time from a request to its answer, in microseconds.
         #[serde(default)]
         answer_us: u64,
+        /// Whether every statement neither returns nor changes a row, as in sysbench's dry run. Otherwise the answers
+        /// keep what the OLTP family promises.
+        #[serde(default)]
+        silent: bool,
     },
 }
 

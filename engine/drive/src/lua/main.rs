@@ -53,10 +53,10 @@ impl Main {
                 };
                 Rc::new(Stage::load(connector, setting)?)
             }
-            Target::Null { answer_us } => {
+            Target::Null { answer_us, silent } => {
                 let answer = Duration::from_micros(*answer_us);
                 let rows = setting.plan.workload.options.table_size;
-                Rc::new(Stage::load(NullConnector { answer, rows }, setting)?)
+                Rc::new(Stage::load(NullConnector { answer, rows, silent: *silent }, setting)?)
             }
         };
         Ok(Self { stage })

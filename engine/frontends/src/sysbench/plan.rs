@@ -49,6 +49,7 @@ pub fn plan(
             queue_limit: (settings.rate > 0).then_some(QUEUE),
             queue_overflow: if settings.rate > 0 { QueueOverflow::Abort } else { QueueOverflow::Drop },
             reconnect_every: registry.double("reconnect").max(0.0) as u32,
+            reconnect_within: true,
         },
         phases: Phases {
             warmup_us: u64::from(settings.warmup_s) * second,
@@ -96,7 +97,7 @@ fn statements(registry: &Registry) -> Result<StatementMode, Refused> {
 
 fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
     if registry.bool("mysql-dry-run") {
-        return Ok(Target::Null { answer_us: 0 });
+        return Ok(Target::Null { answer_us: 0, silent: true });
     }
     Ok(Target::Mysql {
         endpoints: endpoints(registry)?,
