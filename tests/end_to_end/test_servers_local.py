@@ -63,6 +63,7 @@ def test_it_says_who_it_is(mariadb: LocalServer) -> None:
     assert process.uids().real != 0
     assert abs(process.create_time() * 1e6 - identity["start_unix_us"]) < 2e4
     # What was raised for the harness is really in force, or it would only be claimed.
+    assert description.origins["innodb_buffer_pool_size"] == "config"
     for name, value in description.harness.items():
         assert description.variables[name] == value, name
     listening = {c.laddr.ip for c in process.net_connections("tcp") if c.status == "LISTEN"}

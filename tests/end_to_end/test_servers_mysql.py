@@ -77,6 +77,7 @@ def test_it_says_who_it_is_and_what_was_declared_is_in_effect(pooled: LocalServe
     assert variables["sort_buffer_size"] == "524288"
     assert variables["log_bin"] == "OFF"
     assert variables["plugin_dir"].startswith(variables["basedir"].rstrip("/"))
+    assert description.origins["sort_buffer_size"] == "explicit"
     for name, value in description.harness.items():
         assert variables[name] == value, name
     listening = {c.laddr for c in process.net_connections("tcp") if c.status == "LISTEN"}

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from dbdyno.checks.adjustments import rounding, rule
-from dbdyno.checks.quantities import Setting, number, same, truth, variable_name
+from dbdyno.checks.quantities import Setting, number, same, truth, variable_name, with_unit
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,19 @@ from dbdyno.checks.quantities import Setting, number, same, truth, variable_name
         ("2T", 2 * 1024**4),
         ("1e3", 1000),
         ("0.000000", 0),
+        # PostgreSQL's sizes in bytes, its times in milliseconds.
+        ("128MB", 128 * 1024**2),
+        ("131072kB", 128 * 1024**2),
+        ("5min", 300_000),
+        ("1.5 s", 1500),
+        ("500us", Decimal("0.5")),
     ],
 )
-def test_numbers_with_units(text: str, value: int) -> None:
+def test_numbers_with_units(text: str, value: int | Decimal) -> None:
     assert number(text) == Decimal(value)
 
 
-@pytest.mark.parametrize("text", ["", "ON", "8GB", "K", "1 G", "0x10", "utf8"])
+@pytest.mark.parametrize("text", ["", "ON", "8Gb", "K", "1 G", "0x10", "utf8"])
 def test_what_is_no_number(text: str) -> None:
     assert number(text) is None
 
@@ -137,3 +143,21 @@ def test_what_is_no_rounding(name: str, declared: str, effective: str) -> None:
 def test_the_servers_rules_are_told_where_known() -> None:
     assert rule("max_connections") == "10 to 100000, and lower where open_files_limit leaves no room for more"
     assert rule("a_variable_of_tomorrow") is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "unit", "expected"),
+    [
+        (16384, "8kB", "131072kB"),
+        ("300", "s", "300s"),
+        ("128MB", "8kB", "128MB"),
+        # Their own meanings.
+        (-1, "ms", -1),
+        (0, "kB", 0),
+        (True, "kB", True),
+        ("on", "kB", "on"),
+        (7, None, 7),
+    ],
+)
+def test_numbers_in_the_variables_own_unit(setting: Setting, unit: str | None, expected: Setting) -> None:
+    assert with_unit(setting, unit) == expected

@@ -10,7 +10,7 @@ from dbdyno.servers.server import Description
 
 # What names a server for good. MariaDB has no server_uuid; a server we start is known by where its data and
 # its doors are. A restored copy carries the same uuid as its snapshot, so that alone would prove nothing.
-LASTING = ("datadir", "socket", "port", "server_uuid", "server_uid", "uuid", "hostname")
+LASTING = ("datadir", "socket", "port", "server_uuid", "server_uid", "uuid", "system_identifier", "hostname")
 
 # What names one start of it.
 ONE_START = ("pid", "start_unix_us")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import Setting, as_text, same, variable_name
+from dbdyno.checks.quantities import Setting, as_text, same, variable_name, with_unit
 
 
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:
@@ -28,7 +28,7 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
         name = variable_name(option)
         if name not in variables:
             yield from _absent(option, declared, variables, context.subject)
-        elif not same(name, declared, variables[name]):
+        elif not same(name, with_unit(declared, context.description.units.get(name)), variables[name]):
             yield _differs(name, as_text(declared), variables, context.subject)
 
 

@@ -12,6 +12,21 @@ from decimal import Decimal
 # Powers of 1024, as MySQL and MariaDB read option values ("Specifying Values for Options" in their manuals).
 _SUFFIXES: dict[str, int] = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)([KMGTPE]?)", re.IGNORECASE)
+# PostgreSQL's units, as bytes and as milliseconds ("Parameter Names and Values" in its manual).
+_UNITS = {
+    "B": Decimal(1),
+    "kB": Decimal(1024),
+    "MB": Decimal(1024**2),
+    "GB": Decimal(1024**3),
+    "TB": Decimal(1024**4),
+    "us": Decimal("0.001"),
+    "ms": Decimal(1),
+    "s": Decimal(1000),
+    "min": Decimal(60_000),
+    "h": Decimal(3_600_000),
+    "d": Decimal(86_400_000),
+}
+_WITH_UNIT = re.compile(rf"([+-]?\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})")
 _TRUE = frozenset({"1", "ON", "TRUE", "YES"})
 _FALSE = frozenset({"0", "OFF", "FALSE", "NO"})
 
@@ -41,13 +56,25 @@ def variable_name(option: str) -> str:
 
 
 def number(text: str) -> Decimal | None:
-    """The number a setting stands for, with K, M, G, T, P and E as powers of 1024; None where it is no
-    number.
+    """The number a setting stands for, with K, M, G, T, P and E as powers of 1024, sizes of PostgreSQL in
+    bytes and its times in milliseconds; None where it is no number.
     """
+    if (with_unit := _WITH_UNIT.fullmatch(text.strip())) is not None:
+        return Decimal(with_unit[1]) * _UNITS[with_unit[2]]
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return None
     return Decimal(match[1]) * Decimal(1024 ** _SUFFIXES[match[2].upper()])
+
+
+def with_unit(setting: Setting, unit: str | None) -> Setting:
+    """A number without a unit in the variable's own `unit`, such as 16384 in "8kB": as text with a unit."""
+    bare = None if unit is None or isinstance(setting, bool) else _NUMBER.fullmatch(str(setting).strip())
+    scaled = None if bare is None or bare[2] else re.fullmatch(r"(\d*)([A-Za-z]+)", unit or "")
+    # -1 and 0 have meanings of their own, which no unit changes.
+    if bare is None or scaled is None or Decimal(bare[1]) <= 0:
+        return setting
+    return f"{(Decimal(bare[1]) * int(scaled[1] or 1)).normalize():f}{scaled[2]}"
 
 
 def truth(text: str) -> bool | None:

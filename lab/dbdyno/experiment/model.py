@@ -343,7 +343,7 @@ class ServerSpec(Connect):
     # "remote" is somebody else's, reached by its URL: read, loaded, and never configured.
     kind: Literal["local", "remote"] = "local"
     url: str | None = None
-    product: Literal["mariadb", "mysql"] = "mariadb"
+    product: Literal["mariadb", "mysql", "postgresql"] = "mariadb"
     cpus: CpuList | None = None
     variables: dict[str, str | int | float | bool] = Field(default_factory=dict)
     config: Path | None = None

@@ -117,6 +117,7 @@ def server_record(description: Description, before: Counters, after: Counters) -
         "declared": dict(description.declared),
         "harness": dict(description.harness),
         "variables": dict(description.variables),
+        "origins": dict(description.origins),
         "status_before": dict(before.status),
         "status_after": dict(after.status),
         "process": {"before": dict(before.process), "after": dict(after.process)},

@@ -9,11 +9,12 @@ from dbdyno.experiment.model import Variant
 from dbdyno.servers import configuration
 from dbdyno.servers.mariadb import MariaDB
 from dbdyno.servers.mysql import MySQL
+from dbdyno.servers.postgresql import PostgreSQL
 from dbdyno.servers.product import Product
 from dbdyno.servers.server import ServerProblem
 
 # A product is registered by its line here.
-PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL())}
+PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
 
 
 @dataclass(frozen=True)
@@ -29,15 +30,14 @@ class Declared:
         """Every declared option with a value, by normal name, as the server resolves them: the last wins."""
         ours = {
             name: value
-            for name, value in configuration.file_options(self.config).items()
+            for name, value in self.product.file_options(self.config).items()
             if name not in self.product.reserved and name != "port"
         }
         return {**ours, **self.variables, **configuration.argument_options(self.arguments)}
 
     def listed(self) -> dict[str, str]:
         """The declared variables, as they go into the generated configuration."""
-        by_name = self.by_name()
-        return {name: value for name, value in self.variables.items() if name in by_name}
+        return dict(self.product.listed(self.variables))
 
     def init_options(self) -> dict[str, str]:
         """Those that decide how files are made."""
@@ -71,7 +71,7 @@ def declared(variant: Variant) -> Declared:
     variables: dict[str, str] = {}
     for name, value in spec.variables.items():
         try:
-            variables[configuration.normal(name)] = configuration.rendered(name, value)
+            variables[configuration.normal(name)] = product.rendered(name, value)
         except ServerProblem as problem:
             problems.append(problem)
     port = variables.get("port", "1")

@@ -84,7 +84,7 @@ class LocalServer(Server):
         directory = workspace.server_directory(variant.name)
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.free_pair(str(directory), self._declared.port)
-        self._place = Place(directory, sockets / "server.sock", port, admin_port)
+        self._place = Place(directory, sockets / self._product.socket_name(port), port, admin_port)
         _alive.add(self)
 
     # --- data
@@ -299,6 +299,8 @@ class LocalServer(Server):
             declared={**shown, **self._declared.variables},
             harness=self._harness(),
             variables=variables,
+            units=self._product.units(self._asked()),
+            origins=self._product.origins(self._asked()),
         )
 
     def _identity(self) -> dict[str, Any]:

@@ -155,6 +155,13 @@ class MariaDB(MySQLFamily):
             )
         )
 
+    def origins(self, admin: Admin) -> Mapping[str, str]:
+        """Where settings come from, by information_schema."""
+        return admin.pairs(
+            "SELECT LOWER(VARIABLE_NAME), LOWER(GLOBAL_VALUE_ORIGIN) FROM "
+            "information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')"
+        )
+
     def is_kept(self, file: Path) -> bool:
         """Everything but what the next start makes anew."""
         return file.name not in {"ib_buffer_pool", "ibtmp1", "server.pid"}

@@ -156,6 +156,13 @@ class MySQL(MySQLFamily):
             )
         )
 
+    def origins(self, admin: Admin) -> Mapping[str, str]:
+        """Where settings come from, by performance_schema, which knows it even where it is off."""
+        return admin.pairs(
+            "SELECT VARIABLE_NAME, LOWER(VARIABLE_SOURCE) FROM performance_schema.variables_info "
+            "WHERE VARIABLE_SOURCE <> 'COMPILED'"
+        )
+
     def is_kept(self, file: Path) -> bool:
         """Everything but what the next start makes anew."""
         return (

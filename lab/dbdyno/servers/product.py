@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from dbdyno.servers import configuration
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.admin import Admin
 from dbdyno.servers.server import Address, ServerProblem
@@ -125,6 +126,22 @@ class Product(ABC):
     def version(self, binaries: Binaries) -> str:
         """What the server's program says about itself, on one line."""
 
+    def socket_name(self, port: int) -> str:  # noqa: ARG002 — most name it as they are told.
+        """The name of its unix socket."""
+        return "server.sock"
+
+    def rendered(self, name: str, value: configuration.Value) -> str:
+        """A declared value as the server wants it. Raises ServerProblem for what no file can hold."""
+        return configuration.rendered(name, value)
+
+    def file_options(self, text: str) -> dict[str, str]:
+        """The options of the user's own file, by normal name."""
+        return configuration.file_options(text)
+
+    def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Those of the declared variables that go into the generated file."""
+        return options
+
     @abstractmethod
     def harness(self, open_files: int) -> Mapping[str, str]:
         """Limits and switches that only serve the harness, for a process that may open that many files."""
@@ -162,6 +179,14 @@ class Product(ABC):
     @abstractmethod
     def variables(self, admin: Admin) -> Mapping[str, str]:
         """Effective settings by name, complete."""
+
+    def units(self, admin: Admin) -> Mapping[str, str]:  # noqa: ARG002 — most settings are numbers of one.
+        """The unit of settings that are written without one, by name."""
+        return {}
+
+    def origins(self, admin: Admin) -> Mapping[str, str]:  # noqa: ARG002 — not every server says.
+        """Where the settings that are no defaults come from, by name."""
+        return {}
 
     @abstractmethod
     def release(self, variables: Mapping[str, str]) -> str:

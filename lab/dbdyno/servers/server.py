@@ -83,8 +83,12 @@ class Description:
     declared: Mapping[str, str]
     # Limits that only serve the harness, raised alike in all variants.
     harness: Mapping[str, str]
-    # SHOW GLOBAL VARIABLES, complete.
+    # SHOW GLOBAL VARIABLES, or every setting of pg_settings; complete.
     variables: Mapping[str, str]
+    # The unit of variables that are written as numbers without one, such as 8kB.
+    units: Mapping[str, str] = field(default_factory=dict)
+    # Where variables that are no defaults come from, where the server says.
+    origins: Mapping[str, str] = field(default_factory=dict)
 
 
 class Server(ABC):
