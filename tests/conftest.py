@@ -6,6 +6,7 @@ A missing server is a failure and not a skip: what is not tried here would be tr
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,6 +18,9 @@ import pytest
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
+
+# A shell starts what runs in the background with SIGINT ignored, and the commands here are to hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a test's server needs no more of, so that many tests fit on a small machine.
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}

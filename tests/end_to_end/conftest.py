@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -13,9 +12,6 @@ from tests.end_to_end.mysql_server import MySQLServer, Start, starting
 
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
-
-# A shell starts what runs in the background with SIGINT ignored, and the commands here are to hear it.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

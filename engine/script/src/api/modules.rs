@@ -72,20 +72,20 @@ mod tests {
 
     #[test]
     fn paths_are_sysbenchs() {
-        let environment = Environment { home: Some("/root"), ..Environment::default() };
+        let environment = Environment { home: Some("/home/dba"), ..Environment::default() };
         // What sysbench 1.0.20 of Debian prints.
         assert_eq!(
             environment.package_path(SHARE),
-            "./?.lua;./?/init.lua;./src/lua/?.lua;/root/.luarocks/share/lua/5.1/?.lua;\
-             /root/.luarocks/share/lua/5.1/?/init.lua;/root/.luarocks/share/lua/?.lua;\
-             /root/.luarocks/share/lua/?/init.lua;/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;\
+            "./?.lua;./?/init.lua;./src/lua/?.lua;/home/dba/.luarocks/share/lua/5.1/?.lua;\
+             /home/dba/.luarocks/share/lua/5.1/?/init.lua;/home/dba/.luarocks/share/lua/?.lua;\
+             /home/dba/.luarocks/share/lua/?/init.lua;/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;\
              /usr/share/sysbench/?.lua;"
         );
         let triple = format!("{}-linux-gnu", std::env::consts::ARCH);
         assert_eq!(
             environment.package_cpath(),
             format!(
-                "./?.so;/root/.luarocks/lib/lua/5.1/?.so;/root/.luarocks/lib/lua/?.so;\
+                "./?.so;/home/dba/.luarocks/lib/lua/5.1/?.so;/home/dba/.luarocks/lib/lua/?.so;\
                  /usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so;/usr/lib/{triple}/sysbench;"
             )
         );

@@ -1,3 +1,5 @@
+//! Options and commands as scripts see them.
+
 use std::sync::Arc;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Random numbers as scripts see them.
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
