@@ -9,13 +9,14 @@ time.
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Design, Experiment, Factor, Load, ServerSpec, Variant, Workload
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import Run
@@ -51,6 +52,9 @@ class Making:
     connections: tuple[int, ...] = (10, 20, 40)
     rates: tuple[float, ...] = ()
     names: tuple[str, ...] = ("a", "b")
+    # With factors the names are made from their levels.
+    factors: tuple[Factor, ...] = ()
+    workloads: tuple[Workload, ...] = (Workload(name="oltp_read_write"),)
     duration_s: float = 4.0
     warmup_s: float | None = 2.0
     delta_percent: float | None = None
@@ -70,7 +74,7 @@ def experiment(making: Making) -> Experiment:
     return Experiment(
         name="made",
         question=making.question,
-        workloads=(Workload(name="oltp_read_write"),),
+        workloads=making.workloads,
         load=Load(
             connections=making.connections,
             rate=making.rates,
@@ -79,11 +83,23 @@ def experiment(making: Making) -> Experiment:
         ),
         design=Design(blocks=making.blocks, delta_percent=making.delta_percent),
         variants=tuple(
-            Variant(name=name, server=ServerSpec(cpus="0", variables={"thread_handling": f"as-{i}"}))
-            for i, name in enumerate(making.names)
+            Variant(
+                name=name, levels=levels, server=ServerSpec(cpus="0", variables={"thread_handling": value})
+            )
+            for name, levels, value in _arms(making)
         ),
+        factors=making.factors,
         override=making.override,
     )
+
+
+def _arms(making: Making) -> Iterator[tuple[str, dict[str, str], str]]:
+    if not making.factors:
+        yield from ((name, {}, f"as-{i}") for i, name in enumerate(making.names))
+        return
+    for levels in itertools.product(*(factor.levels for factor in making.factors)):
+        chosen = {factor.name: level for factor, level in zip(making.factors, levels, strict=True)}
+        yield "+".join(levels), chosen, "-".join(levels)
 
 
 def make(folder: Path, making: Making | None = None) -> Run:

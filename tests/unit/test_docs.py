@@ -25,7 +25,7 @@ from dbdyno.experiment.model import (
 
 ROOT = Path(__file__).resolve().parents[2]
 # Not keys of the file: the target of `dbdyno run`.
-NOT_IN_A_FILE = {"url"}
+NOT_IN_A_FILE = {"levels", "url"}
 
 
 @pytest.mark.parametrize(

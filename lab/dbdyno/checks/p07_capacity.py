@@ -91,7 +91,7 @@ def _judge(
         if capacity.fits(demand.connections):
             continue
         need, largest = capacity.need(demand.connections), capacity.largest()
-        of_workload = f" of {workload.name}" if workload is not None else ""
+        of_workload = f" of {workload.title}" if workload is not None else ""
         parts = [f"{capacity.per_connection} each"] if capacity.per_connection > 1 else []
         parts += [f"{capacity.fixed:,} besides"] if capacity.fixed else []
         made_up = f" ({', '.join(parts)})" if parts else ""
@@ -110,7 +110,7 @@ def _judge(
                 "per_connection": capacity.per_connection,
                 "largest_connections": largest,
                 "value_needed": capacity.enough(demand.connections),
-                "workload": workload.name if workload is not None else None,
+                "workload": workload.title if workload is not None else None,
             },
             subject=subject,
         )

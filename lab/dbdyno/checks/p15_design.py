@@ -25,7 +25,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     Rule: fewer than 6 blocks is exploratory. Holm over m points needs 2 / 2^blocks <= 0.05 / m, else no
     point can earn a word; the number needed is said. Points in a given order always meet what earlier ones
     left. One block is no interleaving, and one variant is no comparison. More than one declared difference
-    between a variant and the baseline is a confounded design. These are warnings. Identical variants are an
+    between a variant and the baseline is a confounded design, unless the variants are all combinations of
+    declared factors, whose effects the judge takes apart. These are warnings. Identical variants are an
     A/A experiment, which measures the noise floor: a note.
     """
     assert moment is Moment.DESIGN, "the registry asks at DESIGN only"
@@ -45,7 +46,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         )
     baseline = experiment.variants[0]
     for variant in experiment.variants[1:]:
-        yield from _differences(baseline, variant)
+        yield from _differences(baseline, variant, factorial=bool(experiment.factors))
 
 
 def blocks_needed(points: int) -> int:
@@ -89,7 +90,7 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
         )
 
 
-def _differences(baseline: Variant, variant: Variant) -> Iterator[Finding]:
+def _differences(baseline: Variant, variant: Variant, *, factorial: bool) -> Iterator[Finding]:
     differing = list(_differing(baseline.server, variant.server))
     if not differing:
         yield Finding(
@@ -100,7 +101,7 @@ def _differences(baseline: Variant, variant: Variant) -> Iterator[Finding]:
             evidence={"baseline": baseline.name, "differing": []},
             subject=variant.name,
         )
-    elif len(differing) > 1:
+    elif len(differing) > 1 and not factorial:
         yield _warn(
             f"{variant.name} differs from {baseline.name} in {len(differing)} things "
             f"({', '.join(differing)}): a difference found belongs to all of them together. Change one at a "

@@ -45,7 +45,7 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any], report: Path
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH)
     for workload in experiment.workloads:
-        console.print(_table(run, experiment, verdict, workload.name))
+        console.print(_table(run, experiment, verdict, workload.title))
     for finding in verdict["checks"]:
         if finding["level"] != "note":
             _finding(console, finding)
@@ -53,12 +53,15 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any], report: Path
     if notes:
         console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
     console.print(Text(f"report: {report}" if report else f"run: {run.path}"), soft_wrap=True)
+    for row in verdict.get("factors", ()):
+        console.print(Text(row["sentence"]), soft_wrap=True)
     for comparison in verdict["comparisons"]:
         print(comparison["curve"]["sentence"])
 
 
 def _workload(workload: Workload) -> str:
-    return f"{workload.name}, {workload.data_text()}"
+    name = f"{workload.label} ({workload.name})" if workload.label else workload.name
+    return f"{name}, {workload.data_text()}"
 
 
 def _server(server: ServerSpec) -> str:

@@ -39,6 +39,9 @@ STREAMS_MAX = 256
 RATE_MAX = 1e7
 STEPS_MAX = 1_000
 
+# Names that become names of files too.
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
+
 Connections = Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]
 Rate = Annotated[float, Field(gt=0, le=RATE_MAX, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
@@ -102,6 +105,8 @@ class Workload(Model):
     """The transaction that is repeated: sysbench's OLTP family, with sysbench's option names and defaults."""
 
     name: WorkloadName
+    # What it is called in results; needed where two workloads of an experiment have one name.
+    label: str | None = Field(default=None, pattern=NAME)
     tables: int = Field(default=1, ge=1, le=TABLES_MAX)
     table_size: int = Field(default=10_000, ge=1, le=TABLE_SIZE_MAX)
     range_size: int = Field(default=100, ge=1, le=TABLE_SIZE_MAX)
@@ -131,6 +136,11 @@ class Workload(Model):
         return {"distribution": value} if isinstance(value, str) else value
 
     @property
+    def title(self) -> str:
+        """What it is called: its label, else its name. Unique in an experiment."""
+        return self.label or self.name
+
+    @property
     def changes_row_count(self) -> bool:
         """Whether the tables hold other rows after a run than before it, by what the workload is."""
         return self.name in ("oltp_delete", "oltp_insert", "bulk_insert")
@@ -151,7 +161,7 @@ class Workload(Model):
         """The `workload` of an engine plan."""
         return {
             "name": self.name,
-            "options": self.model_dump(exclude={"name", "keys", "statements"}),
+            "options": self.model_dump(exclude={"name", "label", "keys", "statements"}),
             "keys": self.keys.plan(),
             "statements": self.statements,
         }
@@ -359,8 +369,10 @@ class ServerSpec(Connect):
 class Variant(Model):
     """One set-up under comparison; the first of an experiment is the baseline."""
 
-    name: str = Field(min_length=1, max_length=80)
+    name: str = Field(min_length=1, max_length=120)
     server: ServerSpec = Field(default_factory=ServerSpec)
+    # Factor -> its level here, where the variant is a combination of levels.
+    levels: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("name")
     @classmethod
@@ -370,10 +382,18 @@ class Variant(Model):
         return name
 
 
+class Factor(Model):
+    """One thing that varies; the variants are all combinations of the factors' levels."""
+
+    name: str
+    # The first is the one the others are held against.
+    levels: tuple[str, ...] = Field(min_length=2)
+
+
 class Experiment(Model):
     """The question and everything needed to answer it."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
+    name: str = Field(pattern=NAME)
     question: str = ""
     workloads: tuple[Workload, ...] = Field(min_length=1)
     load: Load
@@ -381,6 +401,8 @@ class Experiment(Model):
     client: Client = Field(default_factory=Client)
     loading: Loading = Field(default_factory=Loading)
     variants: tuple[Variant, ...] = Field(min_length=1)
+    # In the order of the file; empty where the variants were written one by one.
+    factors: tuple[Factor, ...] = ()
     # Check code -> the reason why its stop may pass.
     override: dict[str, str] = Field(default_factory=dict)
 
@@ -403,12 +425,12 @@ class Experiment(Model):
                 return variant
         raise KeyError(name)
 
-    def workload(self, name: str) -> Workload:
-        """The workload of that name. Raises KeyError."""
+    def workload(self, title: str) -> Workload:
+        """The workload that is called so. Raises KeyError."""
         for workload in self.workloads:
-            if workload.name == name:
+            if workload.title == title:
                 return workload
-        raise KeyError(name)
+        raise KeyError(title)
 
     def shares_cpus(self, variant: Variant) -> bool:
         """Whether the load generator and that variant's server may run on the same CPU."""

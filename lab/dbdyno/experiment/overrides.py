@@ -62,9 +62,10 @@ def _apply_one(document: dict[str, Any], key: str, value: Any) -> Fault | None:
                 key, value, f"{section} is one table and takes no [{name}]", f"Write {section}.{rest}"
             )
         return _put(document.setdefault(section, {}), rest, key, value)
-    entries = [entry for entry in _entries(document, section) if name in (None, entry.get("name"))]
+    known = [(entry, str(entry.get("label", entry.get("name")))) for entry in _entries(document, section)]
+    entries = [entry for entry, called in known if name in (None, called)]
     if not entries:
-        names = [str(entry.get("name")) for entry in _entries(document, section)]
+        names = [called for _, called in known]
         return Fault(key, value, f"there is no {section} named {name}", did_you_mean(str(name), names))
     faults = [fault for entry in entries if (fault := _put(entry, rest, key, value))]
     return faults[0] if faults else None

@@ -14,13 +14,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import overrides
+from dbdyno.experiment import factors, overrides
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.explain import fault_of, is_echo
 from dbdyno.experiment.faults import ExperimentFaults, Fault, did_you_mean
 from dbdyno.experiment.model import Experiment
 
-SECTIONS = (*overrides.SECTIONS, "profile")
+SECTIONS = (*overrides.SECTIONS, "factor", "profile")
 FILE_BYTES_MAX = 1_000_000
 # Half a second holds five ticks: less cannot be told from its own edges.
 DURATION_S_MIN = 0.5
@@ -49,7 +49,9 @@ def read_bytes(
         document = _document(source)
     except (ValueError, RecursionError) as error:
         raise ExperimentFaults(str(path), [Fault("", None, f"this is no TOML: {error}")]) from error
-    faults = _shape_faults(document)
+    # Profiles and --set speak of variants, those made from factors too.
+    faults = factors.expand(document)
+    faults = faults or _shape_faults(document)
     if not faults:
         faults += _apply_profile(document, profile)
         faults += _apply_assignments(document, assignments)
@@ -115,7 +117,11 @@ def _shape_faults(document: dict[str, Any]) -> list[Fault]:
         if section not in document:
             faults.append(Fault(section, None, "the section is missing", f"Add [{section}]"))
     for section, table in document.items():
-        if section in SECTIONS and section not in overrides.LISTED and not isinstance(table, dict):
+        if (
+            section in SECTIONS
+            and section not in (*overrides.LISTED, "factor")
+            and not isinstance(table, dict)
+        ):
             faults.append(Fault(section, table, "this must be a table", f"Write [{section}]"))
     return faults
 
@@ -155,6 +161,7 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
             )
         )
     resolved["workloads"] = document["workload"]
+    resolved["factors"] = document.get("factor", [])
     resolved["variants"] = [_absolute_paths(variant, folder, faults) for variant in document["variant"]]
     resolved["load"] = _durations(document["load"], faults)
     for section in ("design", "client", "loading", "override"):
@@ -241,7 +248,7 @@ def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | Non
 def _sense_faults(experiment: Experiment) -> list[Fault]:
     """What each part allows and the whole does not."""
     faults = _repeated("variant", [variant.name for variant in experiment.variants])
-    faults += _repeated("workload", [workload.name for workload in experiment.workloads])
+    faults += _repeated("workload", [workload.title for workload in experiment.workloads])
     local = any(variant.server.kind == "local" for variant in experiment.variants)
     if local and experiment.design.state in ("preserve", "reset"):
         faults.append(
@@ -271,7 +278,12 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
 
 def _repeated(section: str, names: list[str]) -> list[Fault]:
     return [
-        Fault(f"{section}[{name}]", None, f"{names.count(name)} of them have this name", "Give each its own")
+        Fault(
+            f"{section}[{name}]",
+            None,
+            f"{names.count(name)} of them have this name",
+            "Give each its own label" if section == "workload" else "Give each its own",
+        )
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]

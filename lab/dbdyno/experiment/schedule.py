@@ -53,7 +53,7 @@ def _groups(experiment: Experiment, block: int) -> Iterator[list[tuple[str, str,
     """One block's groups in running order."""
     seed = experiment.design.seed
     names = [variant.name for variant in experiment.variants]
-    workloads = [str(workload.name) for workload in experiment.workloads]
+    workloads = [workload.title for workload in experiment.workloads]
     for workload in _shuffled(workloads, seed, "workload", block):
         by_name = {_name(point): point for point in experiment.load.points()}
         points = list(by_name.values())

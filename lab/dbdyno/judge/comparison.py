@@ -168,7 +168,7 @@ def point_json(result: PointResult, scale: Scale) -> dict[str, Any]:
         "metric": scale.metric,
         "baseline": baseline,
         "variant": variant,
-        **_effect_json(effect),
+        **effect_json(effect),
         "confidence": scale.confidence,
         "floor_percent": scale.floor_percent,
         "delta_percent": scale.delta_percent,
@@ -186,14 +186,15 @@ def curve_json(comparison: Comparison, sentence: str) -> dict[str, Any]:
     """`curve` in verdict.json."""
     return {
         "metric": comparison.scale.metric,
-        **_effect_json(comparison.curve),
+        **effect_json(comparison.curve),
         "blocks": comparison.curve.blocks if comparison.curve else 0,
         "verdict": str(comparison.verdict),
         "sentence": sentence,
     }
 
 
-def _effect_json(effect: Effect | None) -> dict[str, Any]:
+def effect_json(effect: Effect | None) -> dict[str, Any]:
+    """Estimate and interval as verdict.json keeps them."""
     if effect is None:
         return {"effect_percent": None, "interval_percent": None}
     return {

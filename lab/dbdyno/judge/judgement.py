@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge import arithmetic, findings
+from dbdyno.judge import arithmetic, factorial, findings
 from dbdyno.judge.comparison import (
     Comparison,
     Scale,
@@ -59,6 +59,7 @@ def judge(run: Run) -> dict[str, Any]:
         "experiment": experiment.name,
         "baseline": experiment.variants[0].name,
         "comparisons": [_comparison_json(comparison, found, experiment) for comparison in comparisons],
+        **_factors_json(evidence.trials, experiment, standard, found),
         "checks": found,
     }
 
@@ -152,11 +153,11 @@ def _findings(evidence: _Evidence, experiment: Experiment, standard: Scale) -> I
     yield from findings.lost_connections(by_variant)
     for workload in experiment.workloads:
         of_workload = {
-            variant: [trial for trial in found if trial.place.workload == workload.name]
+            variant: [trial for trial in found if trial.place.workload == workload.title]
             for variant, found in by_variant.items()
         }
-        yield from findings.errors(of_workload, workload.name)
-        yield from findings.contract(of_workload, workload.name)
+        yield from findings.errors(of_workload, workload.title)
+        yield from findings.contract(of_workload, workload.title)
     if experiment.load.rate:
         yield from findings.overload(by_variant)
 
@@ -178,12 +179,22 @@ def _comparisons(
     baseline = experiment.variants[0].name
     for variant in experiment.variants[1:]:
         for workload in experiment.workloads:
-            of_workload = [trial for trial in trials if trial.place.workload == workload.name]
+            of_workload = [trial for trial in trials if trial.place.workload == workload.title]
             pairs = [
                 pair(of_workload, point.at(), baseline, variant.name) for point in experiment.load.points()
             ]
-            names = (baseline, variant.name, str(workload.name))
+            names = (baseline, variant.name, workload.title)
             yield compare(pairs, names, standard, _stops(_bearing(found, names)))
+
+
+def _factors_json(
+    trials: Sequence[Measured], experiment: Experiment, standard: Scale, found: Sequence[Finding]
+) -> dict[str, Any]:
+    """`factors` in verdict.json, there only where the experiment has some."""
+    if not experiment.factors:
+        return {}
+    # Every variant takes part in every contrast.
+    return {"factors": factorial.judged(trials, experiment, standard, stopped=bool(_stops(found)))}
 
 
 def _bearing(found: Sequence[Finding], names: tuple[str, str, str]) -> list[Finding]:

@@ -115,8 +115,13 @@ def _range(comparison: Comparison) -> str:
 
 def _size(comparison: Comparison, effect: Effect) -> str:
     """Effect and interval: -9.2 % [-10.4, -8.1], with the decimals that its word needs to be seen."""
+    values = (effect.effect_percent, *(effect.interval_percent or ()))
+    return size_words(effect, decimals_for(values, comparison.scale.delta_percent))
+
+
+def size_words(effect: Effect, decimals: int) -> str:
+    """Effect and, where the blocks allow one, interval, with so many decimals."""
     interval = effect.interval_percent
-    decimals = decimals_for((effect.effect_percent, *(interval or ())), comparison.scale.delta_percent)
     size = f"{_BOUNDS[effect.bound]}{signed(effect.effect_percent, decimals)} %"
     if interval is None or effect.blocks < EXPLORATORY_BELOW:
         return size

@@ -84,7 +84,11 @@ class Report:
     @property
     def workloads(self) -> list[str]:
         """Names in order of the file."""
-        return [str(workload.name) for workload in self.experiment.workloads]
+        return [workload.title for workload in self.experiment.workloads]
+
+    def factor_rows(self, workload: str) -> list[Mapping[str, Any]]:
+        """What the factors do on a workload, single ones first; [] where the experiment has none."""
+        return [row for row in self.verdict.get("factors", ()) if row["workload"] == workload]
 
     @property
     def open_loop(self) -> bool:

@@ -88,7 +88,7 @@ def design(report: Report) -> list[tuple[str, str]]:
         (f"server {variant.name}", f"{_product(report, variant.name)}, CPUs {variant.server.cpus or 'any'}")
         for variant in experiment.variants
     ]
-    rows += [(f"workload {workload.name}", workload.data_text()) for workload in experiment.workloads]
+    rows += [(f"workload {workload.title}", workload.data_text()) for workload in experiment.workloads]
     return rows
 
 

@@ -51,6 +51,8 @@ def as_markdown(run: Run) -> str:
         lines += [f"**{_plain(comparison['curve']['sentence'])}**", ""]
     for number in range(len(report.verdict["comparisons"])):
         lines += [*_comparison(report, number), ""]
+    factors = [f"- {_plain(row['sentence'])}" for row in report.verdict.get("factors", ())]
+    lines += ["Factors:", "", *factors, ""] if factors else []
     if report.checks:
         lines += ["Findings:", ""]
         for check in report.checks:

@@ -64,6 +64,14 @@ def bounded_change(entry: Mapping[str, Any]) -> str:
     return sign + change(entry["effect_percent"])
 
 
+def factor_word(row: Mapping[str, Any]) -> str:
+    """The verdict on a factor; of two together, whether they act alone."""
+    verdict = str(row["verdict"])
+    if len(row["factors"]) == 1 or verdict in {"not-comparable", "exploratory"}:
+        return VERDICTS[verdict]
+    return {"equivalent": "act alone", "not-distinguishable": "open"}.get(verdict, "do not act alone")
+
+
 def censored(point: Mapping[str, Any], arm: str) -> bool:
     """Whether the level of one arm ("baseline" or "variant") is only a lower bound."""
     return bool(point.get("censored", {}).get(arm))

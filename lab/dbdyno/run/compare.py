@@ -70,7 +70,7 @@ def compare(experiment: Experiment, run: Run, tell: Tell, engine: Engine | None 
 
 
 class _Conductor:
-    """One comparison in progress. A server is opened once per variant and workload, started once a group."""
+    """One comparison in progress. A server is opened once per variant and data, started once a group."""
 
     def __init__(self, experiment: Experiment, run: Run, engine: Engine, tell: Tell) -> None:
         self._experiment, self._run, self._engine, self._tell = experiment, run, engine, tell
@@ -97,7 +97,7 @@ class _Conductor:
                     for warning in workspace.warnings
                 ]
             )
-            wanted = [w for w in experiment.workloads if any(trial.workload == w.name for trial in todo)]
+            wanted = [w for w in experiment.workloads if any(trial.workload == w.title for trial in todo)]
             snapshots = Snapshots(workspace)
             missing = [w for w in wanted if not snapshots.holds(experiment, w, experiment.variants[0])]
             self._estimate.rows = sum(w.tables * w.table_size for w in missing)
@@ -106,10 +106,18 @@ class _Conductor:
             self._begin()
             if todo:
                 self._rehearse(workspace)
+            opened: dict[tuple[str, ...], Server] = {}
             for workload, variant in itertools.product(wanted, experiment.variants):
                 snapshot = stack.enter_context(closing(self._load(workspace, workload, variant)))
-                server = stack.enter_context(closing(open_server(variant, workspace, snapshot)))
-                self._servers[variant.name, workload.name] = server
+                # Where every group restores its data, workloads over the same data need no copy each.
+                key = (
+                    variant.name,
+                    snapshot.key,
+                    "" if experiment.design.state == "restore" else workload.title,
+                )
+                if key not in opened:
+                    opened[key] = stack.enter_context(closing(open_server(variant, workspace, snapshot)))
+                self._servers[variant.name, workload.title] = opened[key]
             self._estimate.loaded()
             for _, trials in itertools.groupby(todo, key=lambda trial: trial.group):
                 self._group(list(trials))

@@ -36,7 +36,7 @@ def prepare(
         result = engine.run("prepare", asked, address.environment(), loading)
     if not result.done:
         raise Problem(
-            f"loading the tables of {workload.name} failed: {result.failure()}",
+            f"loading the tables of {workload.title} failed: {result.failure()}",
             exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
         )
     return result

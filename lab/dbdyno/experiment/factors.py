@@ -1,0 +1,145 @@
+"""`[factor]`: what varies, and at which levels; every combination of levels becomes a variant.
+
+::
+
+    [factor.version]                            [factor.threads]
+    "8.0" = { server.basedir = "mysql-8.0" }    per-connection = {}
+    "8.4" = { server.basedir = "mysql-8.4" }    pool = { server.arguments = ["--plugin-load-add=…"] }
+
+    -> 8.0+per-connection (the baseline: the first level of each), 8.0+pool, 8.4+per-connection, 8.4+pool
+
+A full factorial (Fisher 1935, The Design of Experiments, ch. 6) answers more than one question with the same
+trials: what each factor does on average over the others, and whether it does the same everywhere. A level is
+written like a `[[variant]]`; what all combinations share stands in one `[[variant]]` without a name. Lists
+add up; a key that two factors set to a value each has no meaning and is a fault.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dbdyno.experiment.faults import Fault
+
+# Between the levels of a variant's name.
+JOINT = "+"
+# Combinations of one experiment: each is a server that is started in every block.
+VARIANTS_MAX = 64
+
+
+def expand(document: dict[str, Any]) -> list[Fault]:
+    """Turn `document`'s [factor] into its [[variant]] tables, in place; nothing is done without one.
+
+    The factors stay in the document as a list of names and levels.
+    """
+    factors = document.get("factor")
+    if factors is None:
+        return list(_stray_levels(document.get("variant")))
+    faults = [*_shape_faults(factors), *_common_faults(document.get("variant", []))]
+    if not faults:
+        faults = list(_count_faults(factors))
+    if faults:
+        return faults
+    common = {key: value for entry in document.get("variant", []) for key, value in entry.items()}
+    variants: list[dict[str, Any]] = []
+    clashes: dict[str, Fault] = {}
+    for combination in itertools.product(*(levels.items() for levels in factors.values())):
+        chosen = dict(zip(factors, (level for level, _ in combination), strict=True))
+        variant = copy.deepcopy(common)
+        for clash in _combined(variant, chosen, [settings for _, settings in combination]):
+            clashes.setdefault(clash.key, clash)
+        variants.append({"name": JOINT.join(chosen.values()), "levels": chosen, **variant})
+    document["variant"] = variants
+    document["factor"] = [{"name": name, "levels": list(levels)} for name, levels in factors.items()]
+    return list(clashes.values())
+
+
+def _stray_levels(variants: Any) -> Iterator[Fault]:
+    for entry in variants if isinstance(variants, list) else ():
+        if isinstance(entry, dict) and "levels" in entry:
+            place = f"variant[{entry.get('name', '?')}].levels"
+            yield Fault(place, entry["levels"], "there is no such key", "Levels belong under [factor.NAME]")
+
+
+def _shape_faults(factors: Any) -> Iterator[Fault]:
+    example = "Write [factor.NAME] and a line like level = { server.variables.innodb_io_capacity = 2000 }"
+    if not isinstance(factors, dict) or not factors:
+        yield Fault("factor", factors, "this must be a table of factors", example)
+        return
+    for name, levels in factors.items():
+        place = f"factor.{name}"
+        if not isinstance(levels, dict):
+            yield Fault(place, levels, "this must be a table of levels", example)
+            continue
+        if len(levels) < 2:
+            yield Fault(place, None, f"it has {len(levels)} level and varies nothing", "Give it at least two")
+        for level, settings in levels.items():
+            if not isinstance(settings, dict):
+                yield Fault(f"{place}.{level}", settings, "this must be a table like a [[variant]]", example)
+                continue
+            for key in sorted(settings.keys() & {"name", "levels"}):
+                way_out = "Leave it out: the names of variants are made from the levels"
+                yield Fault(f"{place}.{level}.{key}", settings[key], "a level has no such key", way_out)
+            if not level.strip() or JOINT in level or "]" in level:
+                problem = f"a level's name is text without {JOINT} and ]"
+                yield Fault(f"{place}.{level}", None, problem, "Give it another name")
+
+
+def _common_faults(variants: Any) -> Iterator[Fault]:
+    if not isinstance(variants, list):
+        return  # Told as what it is, a table that must be a list.
+    if len(variants) > 1:
+        way_out = "Keep one, with what all variants share, and make a factor of what differs"
+        yield Fault("variant", None, f"there are {len(variants)} of them beside [factor]", way_out)
+    for entry in variants[:1]:
+        for key in sorted(entry.keys() & {"name", "levels"}) if isinstance(entry, dict) else ():
+            way_out = "Leave it out: the names are made from the levels"
+            yield Fault(
+                f"variant.{key}", entry[key], "with [factor] this table is what all variants share", way_out
+            )
+
+
+def _count_faults(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
+    count = 1
+    for levels in factors.values():
+        count *= len(levels)
+    if count > VARIANTS_MAX:
+        told = " x ".join(str(len(levels)) for levels in factors.values())
+        yield Fault(
+            "factor",
+            None,
+            f"{told} levels make {count} variants, and an experiment has at most {VARIANTS_MAX}",
+            "Leave levels out, or ask in several experiments",
+        )
+
+
+def _combined(
+    variant: dict[str, Any], chosen: Mapping[str, str], settings: Sequence[Mapping[str, Any]]
+) -> Iterator[Fault]:
+    """Put the settings of one level of each factor into `variant`, in place."""
+    owners: dict[str, str] = {}
+    for (factor, level), table in zip(chosen.items(), settings, strict=True):
+        yield from _merge(variant, table, "", (factor, level), owners)
+
+
+def _merge(
+    into: dict[str, Any], table: Mapping[str, Any], prefix: str, of: tuple[str, str], owners: dict[str, str]
+) -> Iterator[Fault]:
+    factor, level = of
+    for key, value in table.items():
+        place = f"{prefix}{key}"
+        if isinstance(value, dict):
+            inner = into.setdefault(key, {})
+            if isinstance(inner, dict):
+                yield from _merge(inner, value, f"{place}.", of, owners)
+                continue
+        if isinstance(value, list) and isinstance(into.get(key), list):
+            into[key] = [*into[key], *value]
+            continue
+        if place in owners:
+            problem = f"factor.{owners[place]} sets the same key, so that neither says what a variant has"
+            yield Fault(f"factor.{factor}.{level}.{place}", value, problem, "Set it in one factor")
+        owners[place] = factor
+        into[key] = copy.deepcopy(value)
