@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge import arithmetic, factorial, findings
+from dbdyno.judge import arithmetic, factorial, findings, scaling
 from dbdyno.judge.comparison import (
     Comparison,
     Scale,
@@ -44,7 +44,15 @@ def judge(run: Run) -> dict[str, Any]:
     experiment = run.experiment()
     evidence = _measure(run, experiment)
     standard = scale(open_loop=bool(experiment.load.rate), delta_percent=experiment.design.delta_percent)
-    found = _with_overrides([*run.findings(), *_findings(evidence, experiment, standard)], experiment)
+    scaled = scaling.scaling(evidence.trials, experiment)
+    found = _with_overrides(
+        [
+            *run.findings(),
+            *_findings(evidence, experiment, standard),
+            *scaling.knee_findings(scaled),
+        ],
+        experiment,
+    )
     comparisons = list(_comparisons(evidence.trials, experiment, standard, found))
     write_json(
         run.path / MEASURED,
@@ -59,6 +67,7 @@ def judge(run: Run) -> dict[str, Any]:
         "experiment": experiment.name,
         "baseline": experiment.variants[0].name,
         "comparisons": [_comparison_json(comparison, found, experiment) for comparison in comparisons],
+        **({"scaling": scaled} if scaled else {}),
         **_factors_json(evidence.trials, experiment, standard, found),
         "checks": found,
     }

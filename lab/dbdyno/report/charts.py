@@ -6,6 +6,7 @@ from dbdyno.report.effect_chart import effects
 from dbdyno.report.figure import Figure
 from dbdyno.report.level_chart import levels
 from dbdyno.report.model import Report
+from dbdyno.report.scaling_chart import scaling
 from dbdyno.report.seconds_chart import seconds
 
 
@@ -19,5 +20,7 @@ def figures(report: Report) -> list[Figure]:
         if trials:
             found.append(levels(report, workload, trials, "throughput"))
             found.append(levels(report, workload, trials, "latency_p95_us"))
+            if entries := report.scaling_rows(workload):
+                found.append(scaling(report, workload, trials, entries))
             found.append(seconds(report, workload, trials))
     return found

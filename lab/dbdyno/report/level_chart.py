@@ -25,22 +25,13 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
         {"variant": t.variant, "at": t.level, "x": _dodged(report, trials, t), "value": _shown(metric, t)}
         for t in trials
     ]
-    groups = {(dot["variant"], dot["at"], dot["x"]): None for dot in dots}
-    medians: list[dict[str, Any]] = [
-        {
-            "variant": name,
-            "at": at,
-            "x": x,
-            "value": statistics.median(d["value"] for d in dots if (d["variant"], d["at"]) == (name, at)),
-        }
-        for name, at, x in groups
-    ]
+    middle = medians(report, trials, metric)
     unit = "offered transactions per second" if report.open_loop else "connections"
     title = "transactions per second" if metric == "throughput" else "p95 latency, milliseconds"
     x = alt.X(
         "x:Q",
-        scale=_level_scale(trials),
-        axis=alt.Axis(values=_axis_values(trials), format=",~f", title=unit, grid=False),
+        scale=level_scale(trials),
+        axis=alt.Axis(values=axis_values(trials), format=",~f", title=unit, grid=False),
     )
     y = alt.Y(
         "value:Q",
@@ -48,7 +39,7 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
         axis=alt.Axis(title=title, tickCount=6, minExtent=48),
     )
     chart = alt.layer(
-        chart_of(medians)
+        chart_of(middle)
         .mark_line(strokeWidth=2)
         .encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
         chart_of(dots)
@@ -58,7 +49,7 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
     what = "Throughput" if metric == "throughput" else "p95 latency"
     told = "; ".join(
         f"{m['variant']} at {m['at']:g}: {words.rate(m['value'])}"
-        for m in sorted(medians, key=lambda m: (m["variant"], m["at"]))
+        for m in sorted(middle, key=lambda m: (m["variant"], m["at"]))
     )
     return Figure(
         name=f"{'throughput' if metric == 'throughput' else 'latency-p95'}-{workload}",
@@ -68,6 +59,20 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
         chart=chart,
         shape="half",
     )
+
+
+def medians(
+    report: Report, trials: Sequence[Trial], metric: str, *, dodged: bool = True
+) -> list[dict[str, Any]]:
+    """The median over the blocks of every variant at every level, in the chart's units."""
+    groups: dict[tuple[str, float, float], list[float]] = {}
+    for trial in trials:
+        x = _dodged(report, trials, trial) if dodged else trial.level
+        groups.setdefault((trial.variant, trial.level, x), []).append(_shown(metric, trial))
+    return [
+        {"variant": name, "at": at, "x": x, "value": statistics.median(values)}
+        for (name, at, x), values in groups.items()
+    ]
 
 
 def _shown(metric: str, trial: Trial) -> float:
@@ -83,13 +88,14 @@ def _dodged(report: Report, trials: Sequence[Trial], trial: Trial) -> float:
     return trial.level * math.exp(place * DODGE * span)
 
 
-def _level_scale(trials: Sequence[Trial]) -> Any:
+def level_scale(trials: Sequence[Trial]) -> Any:
+    """A logarithmic axis with room at both ends."""
     levels = levels_of(trials)
     room = (levels[-1] / levels[0]) ** 0.1 if len(levels) > 1 else 2.0
     return alt.Scale(type="log", domain=[levels[0] / room, levels[-1] * room], nice=False)
 
 
-def _axis_values(trials: Sequence[Trial]) -> list[float]:
+def axis_values(trials: Sequence[Trial]) -> list[float]:
     """The levels themselves, thinned where their labels would touch."""
     levels = levels_of(trials)
     span = math.log(levels[-1] / levels[0]) or 1.0

@@ -90,6 +90,10 @@ class Report:
         """What the factors do on a workload, single ones first; [] where the experiment has none."""
         return [row for row in self.verdict.get("factors", ()) if row["workload"] == workload]
 
+    def scaling_rows(self, workload: str) -> list[Mapping[str, Any]]:
+        """How each variant scales on a workload; [] where there are too few loads to tell."""
+        return [row for row in self.verdict.get("scaling", ()) if row["workload"] == workload]
+
     @property
     def open_loop(self) -> bool:
         """Whether rates were given and latency answers."""

@@ -72,6 +72,22 @@ def factor_word(row: Mapping[str, Any]) -> str:
     return {"equivalent": "act alone", "not-distinguishable": "open"}.get(verdict, "do not act alone")
 
 
+def knee(entry: Mapping[str, Any]) -> str:
+    """Where throughput is highest: "128 [96, 180] connections", or on which side of the loads it lies."""
+    low, high = entry["levels"]
+    if entry["knee"] != "inside":
+        return f"below {low:,.0f}" if entry["knee"] == "below" else f"not reached at {high:,.0f}"
+    text = f"{entry['knee_connections']:,.0f}"
+    if entry["knee_interval"] is None:
+        return text
+    first, last = entry["knee_interval"]
+    ends = (
+        "< " + f"{low:,.0f}" if first is None else f"{first:,.0f}",
+        "> " + f"{high:,.0f}" if last is None else f"{last:,.0f}",
+    )
+    return f"{text} [{ends[0]}, {ends[1]}]"
+
+
 def censored(point: Mapping[str, Any], arm: str) -> bool:
     """Whether the level of one arm ("baseline" or "variant") is only a lower bound."""
     return bool(point.get("censored", {}).get(arm))
