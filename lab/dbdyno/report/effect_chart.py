@@ -13,7 +13,7 @@ from dbdyno.report.model import Report
 Row: TypeAlias = dict[str, Any]
 
 # The plot, and the columns of figures and words beside it.
-EFFECT_WIDTH, RESULT_X, WORD_X = 570, 582, 744
+EFFECT_WIDTH, RESULT_X, WORD_X = 560, 572, 762
 
 
 def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[Figure]:
