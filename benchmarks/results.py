@@ -20,6 +20,12 @@ def write_section(path: Path, name: str, text: str) -> None:
     path.write_text(new if count else f"{old.rstrip()}\n\n{section}\n")
 
 
+def write_table(path: Path, name: str, text: str, about: str) -> None:
+    """Put a table of the engine's benchmarks in section `name`, with a line `about` it under its title."""
+    title, _, rest = text.partition("\n")
+    write_section(path, name, f"{title}\n\n{about}\n\n{rest.lstrip()}")
+
+
 def machine() -> str:
     """One line on the machine."""
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())

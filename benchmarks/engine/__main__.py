@@ -11,20 +11,26 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from layouts import LAYOUTS, Laid
-from results import machine, write_section
-from sides import BARE_LOOP, BareLoop, Dbdyno, Measured, Setting, Side, Sysbench
-from table import Level, table
+from results import machine, write_table
+from sides import BARE_LOOP, BareLoop, Dbdyno, Setting, Sysbench, in_turn
+from table import Bars, Level, table
 
 LEVELS = (1, 16, 64, 256, 1024, 3000)
 # As the lab runs the engine: SCHED_BATCH where client and server share CPUs. The other is an option away.
 SCHEDULINGS = {"shared": ("batch", "normal"), "apart": ("normal",), "namespaces": ("batch",)}
+# Of a point select, CPUs shared.
+SHARED_BARS = Bars(
+    cpu={1: 1.05, 16: 0.92, 256: 0.65, 1024: 0.32, 3000: 0.18},
+    throughput={1: 0.97, 16: 1.0, 256: 1.1, 1024: 1.4, 3000: 1.3},
+)
+BARRED = ("oltp_point_select", "shared", "batch")
+MEMORY_BAR_MIB = 90
 
 
 def main() -> int:
@@ -43,16 +49,15 @@ def main() -> int:
             Dbdyno(laid.address).prepare(Setting("oltp_read_write", 1, launcher=laid.launcher))
             for workload in options.workload:
                 for scheduling in options.scheduling or SCHEDULINGS[layout]:
-                    text, its_missed = table(
-                        workload, layout, scheduling, _levels(options, laid, workload, scheduling)
-                    )
+                    bars = SHARED_BARS if (workload, layout, scheduling) == BARRED else Bars()
+                    name = f"{workload}, {layout}, scheduling {scheduling}"
+                    levels = _levels(options, laid, workload, scheduling)
+                    text, its_missed = table(name, levels, bars, MEMORY_BAR_MIB)
                     missed += its_missed
                     print(text, flush=True)
                     if options.output:
-                        section = f"{workload} {layout} {scheduling}"
-                        about = f"{machine()}, MariaDB {laid.version}; {options.seconds} s a run.\n\n"
-                        title, _, rest = text.partition("\n")
-                        write_section(options.output, section, f"{title}\n\n{about}{rest.lstrip()}")
+                        about = f"{machine()}, MariaDB {laid.version}; {options.seconds} s a run."
+                        write_table(options.output, f"{workload} {layout} {scheduling}", text, about)
     for line in missed:
         print(f"MISSED {line}", file=sys.stderr)
     return 1 if missed else 0
@@ -73,24 +78,8 @@ def _levels(options: argparse.Namespace, laid: Laid, workload: str, scheduling: 
         sides = (Dbdyno(laid.address), Sysbench(laid.address), BareLoop(laid.address))
         if connections == options.connections[0]:
             sides[0].run(replace(setting, seconds=2, count_from=1))
-        levels.append(Level(connections, *_in_turn(sides, setting, options.pairs)))
+        levels.append(Level(connections, *in_turn(sides, setting, options.pairs)))
     return levels
-
-
-def _in_turn(sides: Sequence[Side], setting: Setting, pairs: int) -> list[list[Measured]]:
-    """Runs per side; who goes first rotates."""
-    runs: list[list[Measured]] = [[] for _ in sides]
-    for pair in range(pairs):
-        for turn in range(len(sides)):
-            position = (pair + turn) % len(sides)
-            measured = sides[position].run(setting)
-            runs[position].append(measured)
-            print(
-                f"  {setting.connections:5} connections, pair {pair + 1}: {sides[position].name:9} "
-                f"{measured.throughput:8.0f} tx/s {measured.cpu_per_query:6.2f} us",
-                file=sys.stderr,
-            )
-    return runs
 
 
 def _options() -> argparse.Namespace:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,16 +123,21 @@ class Dbdyno:
 
 
 class Sysbench:
-    """sysbench 1.0. Its checkpoint at `count_from` begins all of its counts anew."""
+    """sysbench 1.0, or what takes its place: a `program` with more `options`. Its checkpoint at `count_from`
+    begins all of its counts anew.
+    """
 
-    name = "sysbench"
-
-    def __init__(self, address: Address) -> None:
+    def __init__(
+        self, address: Address, name: str = "sysbench", program: str = "sysbench", options: Sequence[str] = ()
+    ) -> None:
         self.address = address
+        self.name = name
+        self.program = program
+        self.options = options
 
     def run(self, setting: Setting) -> Measured:
         """One run."""
-        with sysbench(self.address, *self._arguments(setting)) as command:
+        with sysbench(self.address, *self._arguments(setting), program=self.program) as command:
             watched = watch(
                 [*setting.launcher, *command],
                 os.environ,
@@ -160,6 +167,7 @@ class Sysbench:
             *([f"--rate={setting.rate}"] if setting.rate else []),
             f"--tables={setting.tables}",
             f"--table-size={setting.table_size}",
+            *self.options,
             setting.workload,
             "run",
         ]
@@ -207,6 +215,22 @@ class BareLoop:
             latency_p95=counted["p95_us"] / 1000,
             latency_p99=counted["p99_us"] / 1000,
         )
+
+
+def in_turn(sides: Sequence[Side], setting: Setting, pairs: int) -> list[list[Measured]]:
+    """Runs per side, each told on standard error; who goes first rotates."""
+    runs: list[list[Measured]] = [[] for _ in sides]
+    for pair in range(pairs):
+        for turn in range(len(sides)):
+            position = (pair + turn) % len(sides)
+            measured = sides[position].run(setting)
+            runs[position].append(measured)
+            print(
+                f"  {setting.connections:5} connections, pair {pair + 1}: {sides[position].name:9} "
+                f"{measured.throughput:8.0f} tx/s {measured.cpu_per_query:6.2f} us",
+                file=sys.stderr,
+            )
+    return runs
 
 
 def _histogram(text: str) -> list[tuple[float, int]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from statistics import median
 
@@ -11,11 +11,8 @@ from sides import Measured
 
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, log_ratios, percent
 
-# connections: most CPU per query, least throughput; dbdyno / sysbench of a point select, CPUs shared.
-SHARED_BARS = {1: (1.05, 0.97), 16: (0.92, 1.0), 256: (0.65, 1.1), 1024: (0.32, 1.4), 3000: (0.18, 1.3)}
 BARE_BAR = 1.25
 LATENCY_BAR = 1.10
-MEMORY_BAR_MIB = 90
 
 HEADER = (
     "| connections | | dbdyno | sysbench | bare loop "
@@ -25,8 +22,18 @@ HEADER = (
 
 
 @dataclass(frozen=True)
+class Bars:
+    """What ratios dbdyno / sysbench are held to, by number of connections: most CPU per query, least
+    throughput.
+    """
+
+    cpu: Mapping[int, float] = field(default_factory=dict)
+    throughput: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Level:
-    """Runs of all sides at one number of connections, in pairs by position."""
+    """Runs of all sides at one number of connections, in pairs by position; `bare` may be empty."""
 
     connections: int
     dbdyno: Sequence[Measured]
@@ -65,33 +72,31 @@ class Figure:
         return f"| {level.connections} | {self.label} | " + " | ".join(cells) + " |"
 
 
-def figures(workload: str, layout: str, scheduling: str, level: Level) -> Iterator[Figure]:
+def figures(bars: Bars, level: Level) -> Iterator[Figure]:
     """What is shown of a level, with the bars that apply to it."""
-    cpu, throughput = inf, 0.0
-    if (workload, layout, scheduling) == ("oltp_point_select", "shared", "batch"):
-        cpu, throughput = SHARED_BARS.get(level.connections, (inf, 0.0))
-    yield Figure("throughput", "throughput, tx/s", low=throughput)
-    yield Figure("cpu_per_query", "client CPU per query, us", high=cpu, bare_high=BARE_BAR)
+    low, high = bars.throughput.get(level.connections, 0.0), bars.cpu.get(level.connections, inf)
+    yield Figure("throughput", "throughput, tx/s", low=low)
+    yield Figure("cpu_per_query", "client CPU per query, us", high=high, bare_high=BARE_BAR)
     yield Figure("latency_p95", "p95, ms", high=LATENCY_BAR)
     yield Figure("latency_p99", "p99, ms", high=LATENCY_BAR)
     yield Figure("memory", "peak memory, MiB")
     yield Figure("connected_in_s", "connecting, s")
 
 
-def table(workload: str, layout: str, scheduling: str, levels: Sequence[Level]) -> tuple[str, list[str]]:
-    """The table of one workload and layout, and the bars that were missed."""
+def table(name: str, levels: Sequence[Level], bars: Bars, memory_bar: float) -> tuple[str, list[str]]:
+    """The table called `name`, and the bars that were missed; `memory_bar` in MiB at 3000 connections."""
     pairs = len(levels[0].dbdyno)
-    lines = [f"## {workload}, {layout}, scheduling {scheduling} ({pairs} pairs)\n", HEADER]
+    lines = [f"## {name} ({pairs} pairs)\n", HEADER]
     missed = []
     for level in levels:
-        for figure in figures(workload, layout, scheduling, level):
+        for figure in figures(bars, level):
             row, held = figure.row(level)
             lines.append(row)
             if not held:
-                missed.append(f"{workload}, {layout}, {scheduling}: {row}")
+                missed.append(f"{name}: {row}")
         memory = max(run.memory for run in level.dbdyno)
-        if level.connections >= 3000 and memory > MEMORY_BAR_MIB:
-            missed.append(f"{workload}, {layout}: {memory:.0f} MiB at {level.connections} connections")
+        if level.connections >= 3000 and memory > memory_bar:
+            missed.append(f"{name}: {memory:.0f} MiB at {level.connections} connections")
     return "\n".join([*lines, ""]), missed
 
 

@@ -1,0 +1,79 @@
+"""The same scripts in Lua under dbdyno and under sysbench, on one private MariaDB, in turn.
+
+The scripts are those of the Debian package, from its own folder. dbdyno is started as `sysbench --lua`,
+through a link of that name, so that both read the same command line and print the same report. With `--hot`
+the peak memory of 3000 users is compared after a minute of load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from layouts import LAYOUTS
+from results import machine, write_table
+from sides import Dbdyno, Setting, Sysbench, in_turn
+from table import Bars, Level, table
+
+from dbdyno.run.engine import find_engine
+
+LEVELS = (16, 256, 1024)
+BARS = Bars(cpu={16: 1.0, 256: 0.8, 1024: 0.5})
+HOT_S = 65
+
+
+def main() -> int:
+    """Exit code 0 when every bar holds, 1 otherwise."""
+    options = _options()
+    if shutil.which("sysbench") is None:
+        raise SystemExit("sysbench is not installed: apt-get install sysbench")
+    missed: list[str] = []
+    with (
+        tempfile.TemporaryDirectory(dir=options.scratch) as scratch,
+        tempfile.TemporaryDirectory() as links,
+        LAYOUTS["shared"](Path(scratch)) as laid,
+    ):
+        link = Path(links) / "sysbench"
+        link.symlink_to(find_engine())
+        Dbdyno(laid.address).prepare(Setting("oltp_read_write", 1))
+        tables = [(f"{name}.lua", name, options.connections, options.seconds) for name in options.workload]
+        if options.hot:
+            tables.append(("Lua, 3000 users for a minute", options.workload[0], [3000], HOT_S))
+        sides = (Sysbench(laid.address, "dbdyno", str(link), ("--lua",)), Sysbench(laid.address))
+        for title, workload, counts, seconds in tables:
+            levels = []
+            for connections in counts:
+                setting = Setting(workload, connections, seconds, options.count_from)
+                levels.append(Level(connections, *in_turn(sides, setting, options.pairs), ()))
+            theirs = min(run.memory for level in levels for run in level.sysbench)
+            text, its_missed = table(f"{title}, shared, scheduling batch", levels, BARS, theirs)
+            missed += its_missed
+            print(text, flush=True)
+            if options.output:
+                about = f"{machine()}, MariaDB {laid.version}; {seconds} s a run."
+                write_table(options.output, title, text, about)
+    for line in missed:
+        print(f"MISSED {line}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="lua", description=__doc__)
+    parser.add_argument("--workload", nargs="+", default=["oltp_point_select", "oltp_read_write"])
+    parser.add_argument("--connections", nargs="+", type=int, default=LEVELS)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=10, help="length of one run")
+    parser.add_argument("--count-from", type=int, default=5, help="seconds of a run before the window")
+    parser.add_argument("--hot", action="store_true", help="also compare the memory of 3000 users")
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
+    parser.add_argument("--output", type=Path, default=None, help="Markdown file to write sections of")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
