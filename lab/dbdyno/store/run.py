@@ -41,7 +41,9 @@ class Run:
         environment: Mapping[str, Any] | None = None,
     ) -> Run:
         """A new folder `results_dir`/<experiment>/<UTC time>-<id>, held by us. Raises StoreProblem."""
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        now = datetime.now(UTC)
+        # In milliseconds: the newest run is the last by name, also right after one that was refused.
+        stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         run = cls(results_dir / experiment.name / f"{stamp}-{secrets.token_hex(2)}")
         files.make_folder(run.path / "trials")
         run.hold()
