@@ -1,10 +1,14 @@
 //! The drop-in for sysbench: its command line, its texts and exit codes over the engine.
 //!
 //! - [`native`]: the bundled database workloads, which the engine has itself.
-//! - [`output`]: a run's records as text.
+//! - [`script`]: scripts in Lua.
+//! - [`database`]: the plan of either. [`reporting`]: its records as text. [`console`]: where the text goes.
 
+mod console;
+mod database;
 mod native;
-mod output;
+mod reporting;
+mod script;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,8 +18,9 @@ use dbdyno_frontends::sysbench::commandline::{self, CommandLine, Files};
 use dbdyno_frontends::sysbench::log::{Level, Log};
 use dbdyno_frontends::sysbench::settings::{Refused, Settings};
 use dbdyno_frontends::sysbench::{header, help, oltp};
+use dbdyno_script::api::modules::SHARE;
 
-use output::say;
+use console::{Console, print};
 
 /// The name of the program it takes the place of.
 const NAME: &str = "sysbench";
@@ -56,43 +61,53 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         Ok(line) => line,
         Err(usage) => return refuse(&Refused::Usage(usage.0)),
     };
-    line.notes.iter().for_each(|note| eprintln!("{note}"));
     if line.registry.bool("help") {
         return said(&help::general(line.compat));
     }
     if line.registry.bool("version") {
         return said(&format!("{NAME} {}\n", line.compat.version()));
     }
+    line.notes.iter().for_each(|note| eprintln!("{note}"));
     let settings = match Settings::read(&line.registry, line.compat) {
         Ok(settings) => settings,
         Err(refused) => return refuse(&refused),
     };
-    let mut log = Log::new(settings.verbosity);
-    for warning in &settings.warnings {
-        say(&log.line(Level::Warning, warning));
-    }
-    say(&header(line.compat));
-    test(line, settings, log)
+    let console = Console::new(&settings);
+    settings.warnings.iter().for_each(|warning| console.log(Level::Warning, warning));
+    console.log(Level::Notice, header(line.compat).trim_end_matches('\n'));
+    console.log(Level::Notice, "");
+    test(line, settings, console, arguments)
 }
 
 /// The test that the first word names.
-fn test(line: CommandLine, settings: Settings, mut log: Log) -> ExitCode {
+fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[String]) -> ExitCode {
     let name = line.test.clone().unwrap_or_default();
-    let native = oltp::NATIVE.iter().find(|(native, _)| *native == name);
-    match native {
-        Some(&(_, workload)) if !line.registry.bool("lua") && !Path::new(&name).exists() => {
-            native::test(line, settings, log, workload)
+    match oltp::NATIVE.iter().find(|(native, _)| *native == name) {
+        Some(&(_, workload)) if !line.registry.bool("lua") && !is_shadowed(&name) => {
+            native::test(line, settings, console, workload)
         }
         _ => {
-            let text = format!("Cannot find benchmark '{name}': no such built-in test, file or module");
-            say(&log.line(Level::Fatal, &text));
-            FAILED.into()
+            let argv = std::iter::once(NAME.to_owned()).chain(arguments.iter().cloned()).collect();
+            script::test(line, settings, console, argv)
         }
     }
 }
 
+/// Whether a file of the user's stands before the bundled script of that name, where Lua looks for it.
+fn is_shadowed(name: &str) -> bool {
+    let here = |path: String| Path::new(&path).is_file();
+    if here(name.to_owned()) {
+        return true;
+    }
+    let path = script::package_path();
+    let templates = path.split(';').filter(|template| !template.is_empty());
+    let mut before_share =
+        templates.take_while(|template| Path::new(template).parent() != Some(Path::new(SHARE)));
+    before_share.any(|template| here(template.replace('?', name)))
+}
+
 fn said(text: &str) -> ExitCode {
-    say(text);
+    print(text);
     ExitCode::SUCCESS
 }
 
@@ -100,7 +115,7 @@ fn refuse(refused: &Refused) -> ExitCode {
     match refused {
         Refused::Usage(text) => eprintln!("{text}"),
         Refused::Fatal(text) => {
-            say(&Log::new(Level::Fatal).line(Level::Fatal, text));
+            print(&Log::new(Level::Fatal).line(Level::Fatal, text));
         }
     }
     FAILED.into()

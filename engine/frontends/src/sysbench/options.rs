@@ -145,11 +145,14 @@ const PGSQL: [Row; 5] = [
 const PGSQL_TLS: [Row; 1] = [row("pgsql-sslmode", String, Some("prefer"), "encryption, as libpq names it")];
 
 /// What `--help` does not list: this drop-in's own.
-pub const OURS: [Row; 4] = [
+pub const OURS: [Row; 7] = [
     row("compat", String, Some("1.0"), "which sysbench to be like {1.0,1.1}"),
     row("report-format", String, Some("text"), "form of the reports {text,json,csv}"),
     row("lua", Bool, Some("off"), "run a bundled workload's script even where the engine has it natively"),
-    row("lua-threads", Bool, Some("off"), "give every user of a script a thread of its own"),
+    row("lua-threads", String, Some("auto"), "give every user of a script a thread of its own {auto,on,off}"),
+    row("lua-jit", String, Some("auto"), "compile scripts {auto,on,off}"),
+    row("report-errors", Bool, Some("off"), "count errors by their number in full reports"),
+    row("workers", Int, Some("0"), "event loops, a thread each; 0 for a quarter of the CPUs"),
 ];
 
 /// General options.

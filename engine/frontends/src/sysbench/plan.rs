@@ -2,8 +2,8 @@
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
-    Client, Compression, Endpoint, LastEvents, Load, Loading, LoadingForm, NewRows, OnLost, Phases,
-    QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode,
+    Client, Compression, Endpoint, LastEvents, Load, Loading, LoadingForm, NewRows, OltpOptions, OnLost,
+    Phases, QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode,
     Workload, WorkloadName,
 };
 
@@ -12,32 +12,34 @@ use super::settings::{Refused, Settings};
 use super::{Compat, oltp};
 
 /// Where MySQL's own clients look for a server on this machine.
-const SOCKET: &str = "/run/mysqld/mysqld.sock";
+pub(super) const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// Events that may wait; with one more sysbench gives up.
 const QUEUE: u32 = 131_072;
 const DAY_US: u64 = 86_400_000_000;
 
-/// The plan of a native workload, for `run` as for its other commands. The password is not in it, nor where to find
-/// it: whoever runs the plan has it from the same command line.
+/// The plan of a native workload, for `run` as for its other commands, or of a script's run, which has none. The password
+/// is not in it, nor where to find it: whoever runs the plan has it from the same command line.
 ///
 /// # Errors
 /// A port or an error number that is none, or a mode that does not exist.
 pub fn plan(
-    workload: WorkloadName,
+    workload: Option<WorkloadName>,
     registry: &Registry,
     settings: &Settings,
     seed: u64,
+    workers: u32,
 ) -> Result<Plan, Refused> {
+    driver(registry)?;
     let target = target(registry, settings.compat)?;
     let second = 1_000_000;
     let time_us = u64::from(settings.time_s) * second;
     Ok(Plan {
         schema: 1,
-        client: Client { workers: 1, scheduling: scheduling(&target) },
+        client: Client { workers, scheduling: scheduling(&target) },
         target,
         workload: Workload {
-            name: workload,
-            options: oltp::options(registry),
+            name: workload.unwrap_or(WorkloadName::OltpPointSelect),
+            options: workload.map_or_else(OltpOptions::default, |_| oltp::options(registry)),
             keys: settings.keys.clone(),
             statements: statements(registry)?,
             new_rows: NewRows::Sysbench,
@@ -81,6 +83,15 @@ pub fn plan(
         loading: Loading { streams: settings.threads, form: LoadingForm::Sysbench, ..Loading::default() },
         prewarm: Default::default(),
     })
+}
+
+fn driver(registry: &Registry) -> Result<(), Refused> {
+    match registry.string("db-driver") {
+        // Without a name it is the one that there is.
+        None | Some("mysql") => Ok(()),
+        Some("pgsql") => Err(Refused::Fatal("the pgsql driver is not there yet; mysql is".into())),
+        Some(other) => Err(Refused::Fatal(format!("invalid database driver name: '{other}'"))),
+    }
 }
 
 fn shape(rate: u32) -> Shape {
@@ -191,7 +202,7 @@ mod tests {
         oltp::declared(WorkloadName::OltpReadWrite).into_iter().for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, Compat::V10)?;
-        plan(WorkloadName::OltpReadWrite, &registry, &settings, 1)
+        plan(Some(WorkloadName::OltpReadWrite), &registry, &settings, 1, 1)
     }
 
     fn where_to(options: &[(&str, &str)]) -> Vec<Endpoint> {

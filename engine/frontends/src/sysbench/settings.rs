@@ -1,6 +1,6 @@
 //! What the general options mean together, and what is refused.
 
-use dbdyno_door::plan::Distribution;
+use dbdyno_door::plan::{Distribution, limits};
 
 use super::Compat;
 use super::log::Level;
@@ -71,6 +71,10 @@ pub struct Settings {
     pub keys: Distribution,
     /// In which form the run is told.
     pub format: Format,
+    /// Whether errors are counted by their number in full reports.
+    pub report_errors: bool,
+    /// Event loops; 0 for as many as fit the machine.
+    pub workers: u32,
     /// WARNING lines for the log.
     pub warnings: Vec<String>,
 }
@@ -123,6 +127,8 @@ impl Settings {
             seed: registry.int("rand-seed")?,
             keys: keys(registry, compat)?,
             format: format(registry)?,
+            report_errors: registry.bool("report-errors"),
+            workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,
             warnings,
         })
     }

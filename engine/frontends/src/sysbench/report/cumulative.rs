@@ -7,19 +7,22 @@ use dbdyno_door::record::UserTotals;
 
 use super::super::Compat;
 use super::super::settings::Settings;
+use super::reader::Stretch;
 use super::tally::Tally;
 
 /// What a full report tells beside the figures.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Frame<'a> {
     /// What was asked for.
     pub settings: &'a Settings,
     /// Whether a database was used.
     pub database: bool,
-    /// Since the start, in seconds.
-    pub total_s: f64,
-    /// Events that a forced shutdown left.
-    pub unfinished: u64,
+    /// What it is about.
+    pub stretch: &'a Stretch,
+    /// Events that a forced shutdown left, and how long they had been due, all together, in microseconds.
+    pub unfinished: (u64, u64),
+    /// What a built-in test tells of itself.
+    pub own: Vec<String>,
 }
 
 /// The report, to its closing blank line.
@@ -28,17 +31,23 @@ pub fn report(frame: &Frame<'_>, tally: &Tally) -> String {
     if frame.database {
         text += &statistics(tally);
     }
-    if frame.unfinished > 0 {
-        let _ =
-            writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {}", frame.unfinished);
+    if frame.unfinished.0 > 0 {
+        let count = frame.unfinished.0;
+        let _ = writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {count}");
     }
-    text += &general(frame, tally);
-    text += &latency(frame.settings, tally);
-    text += &fairness(&tally.users);
-    if frame.settings.debug {
-        text += &threads(&tally.users);
+    if frame.settings.report_errors {
+        let _ = writeln!(text, "\nErrors by number:");
+        for (code, count) in &tally.errors_by_code {
+            let _ = writeln!(
+                text,
+                "    {:<37}{count:<6} ({:.2} per sec.)",
+                format!("{code}:"),
+                tally.rate(*count)
+            );
+        }
     }
-    text
+    frame.own.iter().for_each(|line| text += &format!("{line}\n"));
+    text + &general(frame, tally) + &latency(frame.settings, tally) + &fairness(frame, tally)
 }
 
 fn statistics(tally: &Tally) -> String {
@@ -66,13 +75,13 @@ fn general(frame: &Frame<'_>, tally: &Tally) -> String {
         Compat::V10 => format!(
             "\nGeneral statistics:\n    total time:                          {:.4}s\n    total number of events:              \
              {events}\n",
-            frame.total_s
+            frame.stretch.at_s()
         ),
         Compat::V11 => format!(
             "\nThroughput:\n    events/s (eps):                      {:.4}\n    time elapsed:                        \
              {:.4}s\n    total number of events:              {events}\n",
             tally.rate(events),
-            frame.total_s
+            frame.stretch.at_s()
         ),
     }
 }
@@ -90,58 +99,67 @@ fn latency(settings: &Settings, tally: &Tally) -> String {
         text += "         percentile stats:               disabled\n";
     }
     for &percent in &settings.percentiles {
-        let _ = writeln!(text, "        {percent:>3}th percentile: {:>27.2}", tally.percentile_ms(percent));
+        let _ = writeln!(text, "{percent:>11}th percentile: {:>27.2}", tally.percentile_ms(percent));
     }
     let _ = writeln!(text, "{:>12}: {:>39.2}", "sum", tally.latency_sum_us / 1000.0);
     text
 }
 
-fn fairness(users: &[UserTotals]) -> String {
-    let (events, events_spread) = spread(users.iter().map(|user| user.events as f64));
-    let (busy, busy_spread) = spread(users.iter().map(|user| user.busy_us / 1e6));
+/// Means follow from the totals, so that they are right between checkpoints too; how far users differ is known of the
+/// whole run alone. An event that was ended by force counts once more here, and its time in the deviation, as sysbench
+/// has it.
+fn fairness(frame: &Frame<'_>, tally: &Tally) -> String {
+    let threads = f64::from(frame.settings.threads.max(1));
+    let (unfinished, unfinished_us) = frame.unfinished;
+    let mean = (tally.events + unfinished) as f64 / threads;
+    let mean_busy_us = tally.latency_sum_us / threads;
+    // Who plays the unfinished events is known where everybody plays one.
+    let each = if unfinished as usize == tally.users.len() { 1.0 } else { 0.0 };
+    let each_us = each * unfinished_us as f64 / threads;
+    let users = if frame.stretch.whole { tally.users.as_slice() } else { &[] };
+    let events = spread(users.iter().map(|user| user.events as f64 + each), mean);
+    let busy_us = spread(users.iter().map(|user| user.busy_us + each_us), mean_busy_us);
     format!(
-        "\nThreads fairness:\n    events (avg/stddev):           {events:.4}/{events_spread:3.2}\n    execution time \
-         (avg/stddev):   {busy:.4}/{busy_spread:3.2}\n\n"
+        "\nThreads fairness:\n    events (avg/stddev):           {mean:.4}/{events:3.2}\n    execution time \
+         (avg/stddev):   {:.4}/{:3.2}\n\n",
+        mean_busy_us / 1e6,
+        busy_us / 1e6
     )
 }
 
-/// Mean and standard deviation of the population.
-fn spread(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+/// Standard deviation of a population around what is taken for its mean; 0 without values.
+fn spread(values: impl Iterator<Item = f64> + Clone, mean: f64) -> f64 {
     let count = values.clone().count().max(1) as f64;
-    // The sum of nothing is -0.
-    let mean = values.clone().sum::<f64>().abs() / count;
-    let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>().abs() / count;
-    (mean, variance.sqrt())
+    // An empty sum is -0, which shows.
+    (values.map(|value| (value - mean).powi(2)).fold(0.0, |sum, square| sum + square) / count).sqrt()
 }
 
-fn threads(users: &[UserTotals]) -> String {
-    let mut text = String::from("DEBUG: Verbose per-thread statistics:\n\n");
+/// Lines of each user, for those who debug.
+pub fn threads(users: &[UserTotals]) -> Vec<String> {
+    let mut lines = vec!["Verbose per-thread statistics:\n".to_owned()];
     for (number, user) in users.iter().enumerate() {
         let mean = if user.events == 0 { 0.0 } else { user.busy_us / user.events as f64 };
         let [min, mean, max, busy] =
             [user.min_us.unwrap_or(0.0), mean, user.max_us.unwrap_or(0.0), user.busy_us].map(|us| us / 1e6);
-        let _ = writeln!(
-            text,
-            "DEBUG:     thread #{number:3}: min: {min:.4}s  avg: {mean:.4}s  max: {max:.4}s  events: {}\nDEBUG:                  \
-             total time taken by event execution: {busy:.4}s",
-            user.events
-        );
+        let events = user.events;
+        lines.push(format!(
+            "    thread #{number:3}: min: {min:.4}s  avg: {mean:.4}s  max: {max:.4}s  events: {events}"
+        ));
+        lines.push(format!("                 total time taken by event execution: {busy:.4}s"));
     }
-    text + "\n"
+    lines
 }
 
-/// The histogram, to the line with one blank that ends it.
+/// The rows of the histogram under their head.
 pub fn histogram(tally: &Tally) -> String {
     let scale = LogScale::sysbench();
     let largest = tally.buckets.iter().map(|&(_, count)| count).max().unwrap_or(1);
-    let mut text = String::from(
-        "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n",
-    );
+    let mut text = String::from("       value  ------------- distribution ------------- count\n");
     for &(bucket, count) in &tally.buckets {
         let stars = "*".repeat((40.0 * count as f64 / largest as f64 + 0.5) as usize);
         let _ = writeln!(text, "{:>12.3} |{stars:<40} {count}", scale.value(bucket.into()));
     }
-    text + " \n"
+    text
 }
 
 #[cfg(test)]
@@ -173,14 +191,17 @@ mod tests {
         }
     }
 
-    fn frame(settings: &Settings) -> Frame<'_> {
-        Frame { settings, database: true, total_s: 4.0234, unfinished: 0 }
+    fn text(settings: &Settings) -> String {
+        let stretch = Stretch { at_us: 4_023_400, tally: tally(), whole: true };
+        let frame =
+            Frame { settings, database: true, stretch: &stretch, unfinished: (0, 0), own: Vec::new() };
+        report(&frame, &tally())
     }
 
     /// Every column where sysbench 1.0.20 prints it.
     #[test]
     fn the_report_of_1_0() {
-        let settings = settings(&[], Compat::V10);
+        let settings = settings(&[("threads", "2")], Compat::V10);
         let expected = "\
 SQL statistics:
     queries performed:
@@ -209,14 +230,14 @@ Threads fairness:
     execution time (avg/stddev):   2.0067/0.49
 
 ";
-        assert_eq!(report(&frame(&settings), &tally()), expected);
+        assert_eq!(text(&settings), expected);
     }
 
     #[test]
     fn what_1_1_tells_otherwise() {
         let settings = settings(&[], Compat::V11);
-        let text = report(&frame(&settings), &tally());
-        assert!(text.contains(
+        let said = text(&settings);
+        assert!(said.contains(
             "\nThroughput:\n    events/s (eps):                      24.8546\n    time elapsed:                        \
              4.0234s\n    total number of events:              100\n\nLatency"
         ));
@@ -224,26 +245,22 @@ Threads fairness:
 
     #[test]
     fn percentiles_as_many_as_asked_for() {
-        let text = report(&frame(&settings(&[("percentile", "50,99.9")], Compat::V10)), &tally());
-        assert!(
-            text.contains(
-                "         50th percentile:                       61.08\n        99.9th percentile: "
-            )
-        );
-        let text = report(&frame(&settings(&[("percentile", "0")], Compat::V10)), &tally());
-        assert!(text.contains("         percentile stats:               disabled\n         sum:"));
+        let settings_of = |percentile| settings(&[("threads", "2"), ("percentile", percentile)], Compat::V10);
+        let said = text(&settings_of("50,99.9"));
+        let rows = "         50th percentile:                       61.08\n       99.9th percentile:                       61.08\n";
+        assert!(said.contains(rows), "{said}");
+        let said = text(&settings_of("0"));
+        assert!(said.contains("         percentile stats:               disabled\n         sum:"));
     }
 
     #[test]
     fn stars_are_shares_of_the_largest_bucket() {
         let scale = LogScale::sysbench();
         let buckets = vec![(scale.bucket(99.327) as u16, 3), (scale.bucket(101.132) as u16, 1)];
-        let expected = "\
-Latency histogram (values are in milliseconds)
-       value  ------------- distribution ------------- count
+        let expected = "       value  ------------- distribution ------------- count
       99.327 |**************************************** 3
      101.132 |*************                            1
- \n";
+";
         assert_eq!(histogram(&Tally { buckets, ..Tally::default() }), expected);
     }
 }

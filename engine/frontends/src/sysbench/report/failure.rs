@@ -3,6 +3,8 @@
 use dbdyno_door::plan::Endpoint;
 use dbdyno_door::record::{FailedAction, Failure, ServerFailure};
 
+use super::super::plan;
+
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
@@ -29,6 +31,25 @@ pub fn lines(failure: &Failure, doing: Doing) -> Vec<String> {
         Some(server) => of_server(server, doing),
         None => std::iter::once(failure.text.clone()).chain(failure.hint.clone()).collect(),
     }
+}
+
+/// FATAL lines where the database's driver cannot be had: `said` is the driver's own.
+pub fn without_driver(said: String, doing: Doing) -> Vec<String> {
+    let told = "failed to initialize the DB driver";
+    let (function, place) = match doing {
+        Doing::Run => ("thread_init", 348),
+        Doing::Command(Command::Prepare) => ("sysbench.cmdline.call_command", 82),
+        Doing::Command(Command::Prewarm) => ("sysbench.cmdline.call_command", 97),
+        Doing::Command(Command::Cleanup) => ("cleanup", 387),
+    };
+    let mut lines = vec![
+        said,
+        format!("`{function}' function failed: /usr/share/sysbench/oltp_common.lua:{place}: {told}"),
+    ];
+    if doing == Doing::Run {
+        lines.push("Thread initialization failed!".into());
+    }
+    lines
 }
 
 fn of_server(server: &ServerFailure, doing: Doing) -> Vec<String> {
@@ -62,6 +83,9 @@ fn of_server(server: &ServerFailure, doing: Doing) -> Vec<String> {
             lines.push("Thread initialization failed!".into());
         }
         (Doing::Run, _) => lines.push(format!("`thread_run' function failed: {place}: {told}")),
+        (Doing::Command(Command::Cleanup), _) => {
+            lines.push(format!("`cleanup' function failed: {place}: {told}"));
+        }
         (Doing::Command(_), _) => {
             lines.push(format!("`sysbench.cmdline.call_command' function failed: {place}: {told}"));
         }
@@ -78,6 +102,8 @@ fn script_place(action: FailedAction, doing: Doing) -> &'static str {
         (FailedAction::Connect, Doing::Command(Command::Cleanup)) => {
             "/usr/share/sysbench/oltp_common.lua:388"
         }
+        (FailedAction::Connect, Doing::Command(Command::Prewarm)) => "/usr/share/sysbench/oltp_common.lua:98",
+        (_, Doing::Command(Command::Prewarm)) => "/usr/share/sysbench/oltp_common.lua:111",
         (FailedAction::Connect, Doing::Command(_)) => "/usr/share/sysbench/oltp_common.lua:83",
         (_, Doing::Command(_)) => "/usr/share/sysbench/oltp_common.lua:197",
     }
@@ -85,6 +111,8 @@ fn script_place(action: FailedAction, doing: Doing) -> &'static str {
 
 fn place(server: &ServerFailure) -> String {
     match &server.endpoint {
+        // The name localhost is that socket, and is told as it was given.
+        Some(Endpoint::Unix { path }) if path == plan::SOCKET => "host 'localhost', port 3306".into(),
         Some(Endpoint::Unix { path }) => format!("socket '{path}'"),
         Some(Endpoint::Tcp { host, port }) => format!("host '{host}', port {port}"),
         None => "host 'localhost', port 3306".into(),

@@ -1,5 +1,7 @@
 //! Figures of a stretch of a run: of an interval, or of all since the last full report.
 
+use std::collections::BTreeMap;
+
 use dbdyno_door::log_buckets::{self, LogScale};
 use dbdyno_door::record::{Interval, UserTotals};
 
@@ -23,6 +25,8 @@ pub struct Tally {
     pub other: u64,
     /// Errors after which an event started anew.
     pub errors: u64,
+    /// All errors by the server's number.
+    pub errors_by_code: BTreeMap<String, u64>,
     /// Connections opened again.
     pub reconnects: u64,
     /// Sum of the latencies, in microseconds.
@@ -33,7 +37,7 @@ pub struct Tally {
     pub latency_max_us: Option<f64>,
     /// sysbench's buckets, ascending.
     pub buckets: Vec<(u16, u64)>,
-    /// By user.
+    /// By user, from the start of the run on; empty where that is not known.
     pub users: Vec<UserTotals>,
     /// Users that have not ended.
     pub active: u32,
@@ -58,6 +62,9 @@ impl Tally {
         self.writes += counts.writes;
         self.other += counts.other;
         self.errors += ignored(interval);
+        for (code, &count) in &counts.errors {
+            *self.errors_by_code.entry(code.clone()).or_default() += count;
+        }
         self.reconnects += counts.reconnects;
         self.latency_sum_us += interval.latency_sum_us;
         self.latency_min_us = fold(self.latency_min_us, interval.latency_min_us, f64::min);

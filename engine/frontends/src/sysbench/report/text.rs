@@ -1,166 +1,304 @@
 //! A run as sysbench tells it.
 
-use dbdyno_door::record::{End, EndReason, Interval, PhaseName, Record};
+use dbdyno_door::record::EndReason;
 
 use super::super::log::{Level, Log};
 use super::super::settings::Settings;
+use super::Extra;
 use super::cumulative::{self, Frame};
 use super::failure::{self, Doing};
-use super::{Said, tally::Tally};
+use super::reader::{News, Outcome, Stretch};
+use super::tally::Tally;
 
-/// Turns records into sysbench's text.
+/// Turns news into sysbench's text.
 #[derive(Clone, Debug)]
 pub struct Text {
     settings: Settings,
-    log: Log,
-    /// Whether a database is used.
-    database: bool,
-    /// When the counting began.
-    start_us: u64,
-    /// Since the last line of figures.
-    interval: Tally,
-    /// Since the last full report.
-    tally: Tally,
 }
 
 impl Text {
     /// For a run with these settings.
-    pub fn new(settings: Settings, log: Log, database: bool) -> Self {
-        Self { settings, log, database, start_us: 0, interval: Tally::default(), tally: Tally::default() }
+    pub fn new(settings: Settings) -> Self {
+        Self { settings }
     }
 
-    /// What to print after a record.
-    pub fn record(&mut self, record: &Record) -> Said {
-        match record {
-            Record::Phase(phase) if phase.name == PhaseName::Measure => {
-                self.start_us = phase.at_us;
-                self.interval = Tally::from(phase.at_us);
-                self.tally = Tally::from(phase.at_us);
-                let said = if self.settings.warmup_s > 0 { String::new() } else { self.started() };
-                Said { out: said, ..Said::default() }
+    /// What to print for some news. Statements are told of where a database is used.
+    pub fn news(&self, news: &News, database: bool, extra: &dyn Extra, log: &mut Log) -> String {
+        match news {
+            News::Started => self.started(log),
+            News::Interval(stretch) => self.interval(stretch, database, extra, log),
+            News::Checkpoint(stretch) => {
+                self.checkpoint_head(stretch, log) + &self.full(stretch, (0, 0), database, extra, log)
             }
-            Record::Phase(_) => {
-                let warming = format!("Warming up for {} seconds...\n", self.settings.warmup_s);
-                let out = self.started() + &self.log.line(Level::Notice, &warming);
-                Said { out, ..Said::default() }
+            News::Ended(outcome) if outcome.is_told() => {
+                let unfinished = match outcome.reason {
+                    EndReason::ForcedShutdown => (outcome.unfinished, outcome.unfinished_us),
+                    _ => (0, 0),
+                };
+                self.before_last(outcome, log) + &self.full(&outcome.last, unfinished, database, extra, log)
             }
-            Record::Interval(interval) if interval.phase == PhaseName::Measure => {
-                Said { out: self.interval(interval), ..Said::default() }
-            }
-            Record::Warning(warning) => {
-                Said { err: format!("{}\n  {}\n", warning.text, warning.hint), ..Said::default() }
-            }
-            Record::End(end) => Said { out: self.end(end), ..Said::default() },
-            _ => Said::default(),
+            News::Ended(outcome) => failed(outcome, log),
         }
     }
 
-    fn started(&mut self) -> String {
-        self.log.line(Level::Notice, "Threads started!\n")
+    /// The line above a checkpoint's report.
+    pub fn checkpoint_head(&self, stretch: &Stretch, log: &mut Log) -> String {
+        log.timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", stretch.at_s()))
     }
 
-    fn interval(&mut self, interval: &Interval) -> String {
-        self.interval.add(interval);
-        self.tally.add(interval);
+    /// What stands above the last report: why the run is over, and the histogram.
+    pub fn before_last(&self, outcome: &Outcome, log: &mut Log) -> String {
+        let why = match outcome.reason {
+            EndReason::TimeLimit => self.limit("Time limit exceeded, exiting...", log),
+            EndReason::EventLimit => self.limit("Event limit exceeded, exiting...", log),
+            EndReason::ForcedShutdown => {
+                log.line(Level::Fatal, "The --max-time limit has expired, forcing shutdown...")
+            }
+            _ => String::new(),
+        };
+        why + &self.histogram(&outcome.last.tally, log)
+    }
+
+    fn started(&self, log: &mut Log) -> String {
         let mut text = String::new();
-        let every_us = u64::from(self.settings.report_interval_s) * 1_000_000;
-        let at_us = interval.end_us - self.start_us;
-        if every_us > 0 && at_us.is_multiple_of(every_us) {
-            text += &self.figures(at_us);
-            self.interval = Tally::from(interval.end_us);
+        for number in 0..self.settings.threads {
+            text += &log.line(Level::Debug, &format!("Worker thread (#{number}) started"));
+            text += &log.line(Level::Debug, &format!("Worker thread (#{number}) initialized"));
         }
-        if self.settings.checkpoints_s.iter().any(|&at_s| u64::from(at_s) * 1_000_000 == at_us) {
-            let head = format!("[ {}s ] Checkpoint report:", at_us / 1_000_000);
-            text += &self.log.timestamped(Level::Notice, &head);
-            text += &self.full(0);
-            self.tally = Tally::from(interval.end_us);
+        text += &log.line(Level::Notice, "Threads started!\n");
+        if self.settings.warmup_s > 0 {
+            let warming = format!("Warming up for {} seconds...\n", self.settings.warmup_s);
+            text += &log.line(Level::Notice, &warming);
         }
         text
     }
 
     /// The line of an interval, and a second one where events wait for their turn.
-    fn figures(&mut self, at_us: u64) -> String {
-        let part = &self.interval;
-        let percent = self.settings.percentiles.first().copied();
-        let latency = part.percentile_ms(percent.unwrap_or(0.0));
-        let shown = percent.unwrap_or(0.0);
-        let at_s = at_us / 1_000_000;
+    fn interval(&self, stretch: &Stretch, database: bool, extra: &dyn Extra, log: &mut Log) -> String {
+        let part = &stretch.tally;
+        let at = format!("[ {:.0}s ]", stretch.at_s());
+        if let Some(own) = extra.interval(stretch) {
+            return log.timestamped(Level::Notice, &format!("{at} {own}"));
+        }
+        let latency = self.latency(part);
         let (threads, rate) = (part.active, |count| part.rate(count));
-        let line = if self.database {
+        let line = if database {
             format!(
-                "[ {at_s}s ] thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{shown}%): {:.2} \
-                 err/s: {:.2} reconn/s: {:.2}",
+                "{at} thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) {latency} err/s: {:.2} reconn/s: \
+                 {:.2}",
                 rate(part.events),
                 rate(part.queries()),
                 rate(part.reads),
                 rate(part.writes),
                 rate(part.other),
-                if percent.is_some() { latency } else { 0.0 },
                 rate(part.errors),
                 rate(part.reconnects),
             )
         } else {
-            format!(
-                "[ {at_s}s ] thds: {threads} eps: {:.2} lat (ms,{shown}%): {:.2}",
-                rate(part.events),
-                if percent.is_some() { latency } else { 0.0 },
-            )
+            format!("{at} thds: {threads} eps: {:.2} {latency}", rate(part.events))
         };
-        let comma = if self.database { "," } else { "" };
-        let waiting =
-            format!("[ {at_s}s ] queue length: {}{comma} concurrency: {}", part.backlog, part.in_flight);
-        let mut text = self.log.timestamped(Level::Notice, &line);
+        let mut text = log.timestamped(Level::Notice, &line);
         if self.settings.rate > 0 {
-            text += &self.log.timestamped(Level::Notice, &waiting);
+            let comma = if database { "," } else { "" };
+            let waiting =
+                format!("{at} queue length: {}{comma} concurrency: {}", part.backlog, part.in_flight);
+            text += &log.timestamped(Level::Notice, &waiting);
         }
         text
     }
 
-    fn full(&mut self, unfinished: u64) -> String {
-        let frame = Frame {
-            settings: &self.settings,
-            database: self.database,
-            total_s: (self.tally.end_us - self.start_us) as f64 / 1e6,
-            unfinished,
+    /// One percentile as sysbench writes it, or several in the way it writes several rates.
+    fn latency(&self, tally: &Tally) -> String {
+        let percentiles = &self.settings.percentiles;
+        if percentiles.is_empty() {
+            return "lat (ms,0%): 0.00".into();
+        }
+        let names: Vec<_> = percentiles.iter().map(|percent| format!("{percent}%")).collect();
+        let values: Vec<_> =
+            percentiles.iter().map(|&percent| format!("{:.2}", tally.percentile_ms(percent))).collect();
+        format!("lat (ms,{}): {}", names.join("/"), values.join("/"))
+    }
+
+    /// A full report. `unfinished` are the events that a forced shutdown left, and how long they had been due.
+    fn full(
+        &self,
+        stretch: &Stretch,
+        unfinished: (u64, u64),
+        database: bool,
+        extra: &dyn Extra,
+        log: &mut Log,
+    ) -> String {
+        let tally = &stretch.tally;
+        let frame =
+            Frame { settings: &self.settings, database, stretch, unfinished, own: extra.total(stretch) };
+        let report = cumulative::report(&frame, tally);
+        let mut text = log.flush() + &log.timestamped(Level::Notice, report.trim_end_matches('\n'));
+        text += &log.timestamped(Level::Notice, "");
+        if self.settings.debug && !tally.users.is_empty() {
+            let rows = cumulative::threads(&tally.users);
+            text += &rows.iter().map(|row| log.timestamped(Level::Debug, row)).collect::<String>();
+            text += &log.timestamped(Level::Notice, "");
+        }
+        text
+    }
+
+    fn histogram(&self, tally: &Tally, log: &mut Log) -> String {
+        if !self.settings.histogram {
+            return String::new();
+        }
+        let title = log.line(Level::Notice, "Latency histogram (values are in milliseconds)");
+        title + &cumulative::histogram(tally) + &log.line(Level::Notice, " ")
+    }
+
+    fn limit(&self, text: &str, log: &mut Log) -> String {
+        let lines: String = (0..self.settings.threads).map(|_| log.line(Level::Info, text)).collect();
+        lines + &log.line(Level::Info, "Done.\n")
+    }
+}
+
+/// What is said of a run without figures.
+fn failed(outcome: &Outcome, log: &mut Log) -> String {
+    match outcome.reason {
+        EndReason::QueueFull => log.line(
+            Level::Fatal,
+            "The event queue is full. This means the worker threads are unable to keep up with the specified event \
+             generation rate",
+        ),
+        EndReason::ScriptError if !outcome.started => log.line(Level::Fatal, "Thread initialization failed!"),
+        // The script's own words are in the log already.
+        EndReason::ScriptError => String::new(),
+        _ => {
+            let lines = outcome.failure.iter().flat_map(|failure| failure::lines(failure, Doing::Run));
+            lines.map(|line| log.line(Level::Fatal, &line)).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_door::log_buckets::LogScale;
+    use dbdyno_door::record::UserTotals;
+
+    use super::*;
+    use crate::sysbench::Compat;
+    use crate::sysbench::registry::Registry;
+    use crate::sysbench::report::Nothing;
+
+    fn settings(options: &[(&str, &str)], compat: Compat) -> Settings {
+        let mut registry = Registry::new(compat);
+        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
+        Settings::read(&registry, compat).unwrap()
+    }
+
+    fn said(options: &[(&str, &str)], news: &News, database: bool) -> String {
+        let settings = settings(options, Compat::V10);
+        let mut log = Log::new(settings.verbosity);
+        Text::new(settings).news(news, database, &Nothing, &mut log)
+    }
+
+    fn stretch() -> Stretch {
+        let tally = Tally {
+            start_us: 9_000_000,
+            end_us: 10_000_000,
+            events: 400,
+            reads: 5600,
+            writes: 1600,
+            other: 800,
+            active: 4,
+            backlog: 7,
+            in_flight: 3,
+            buckets: vec![(LogScale::sysbench().bucket(11.45) as u16, 400)],
+            ..Tally::default()
         };
-        let mut text = self.log.flush();
-        if self.settings.histogram {
-            text += &cumulative::histogram(&self.tally);
-        }
-        text + &cumulative::report(&frame, &self.tally)
+        Stretch { at_us: 10_000_000, tally, whole: false }
     }
 
-    fn end(&mut self, end: &End) -> String {
-        if self.tally.users.is_empty() {
-            self.tally.users.clone_from(&end.users);
-        }
-        match end.reason {
-            EndReason::TimeLimit => self.limit("Time limit exceeded, exiting...") + &self.full(0),
-            EndReason::EventLimit => self.limit("Event limit exceeded, exiting...") + &self.full(0),
-            EndReason::Interrupted => self.full(0),
-            EndReason::ForcedShutdown => {
-                let said =
-                    self.log.line(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
-                let measured = end.phases.get(&PhaseName::Measure);
-                said + &self.full(measured.map_or(0, |totals| totals.accounting.unfinished))
-            }
-            EndReason::QueueFull => self.log.line(
-                Level::Fatal,
-                "The event queue is full. This means the worker threads are unable to keep up with the specified event \
-                 generation rate",
-            ),
-            _ => self.failed(end),
-        }
+    #[test]
+    fn lines_of_intervals() {
+        let news = News::Interval(Box::new(stretch()));
+        assert_eq!(
+            said(&[], &news, true),
+            "[ 10s ] thds: 4 tps: 400.00 qps: 8000.00 (r/w/o: 5600.00/1600.00/800.00) lat (ms,95%): 11.45 err/s: 0.00 \
+             reconn/s: 0.00\n"
+        );
+        assert_eq!(
+            said(&[("percentile", "0"), ("rate", "5")], &news, false),
+            "[ 10s ] thds: 4 eps: 400.00 lat (ms,0%): 0.00\n[ 10s ] queue length: 7 concurrency: 3\n"
+        );
+        let text = said(&[("percentile", "50,99.9"), ("rate", "5")], &news, true);
+        assert!(text.contains(" lat (ms,50%/99.9%): 11.45/11.45 err/s"), "{text}");
+        assert!(text.ends_with("\n[ 10s ] queue length: 7, concurrency: 3\n"), "{text}");
     }
 
-    fn limit(&mut self, text: &str) -> String {
-        let lines: String = (0..self.settings.threads).map(|_| self.log.line(Level::Info, text)).collect();
-        lines + &self.log.line(Level::Info, "Done.\n")
+    #[test]
+    fn checkpoints_are_full_reports() {
+        let text = said(&[], &News::Checkpoint(Box::new(stretch())), true);
+        assert!(text.starts_with("[ 10s ] Checkpoint report:\nSQL statistics:\n"), "{text}");
+        assert!(text.contains("    total time:                          10.0000s\n"), "{text}");
+        assert!(
+            text.contains("    transactions:                        400    (400.00 per sec.)\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("/0.00\n\n"), "{text}");
     }
 
-    fn failed(&mut self, end: &End) -> String {
-        let Some(failure) = &end.failure else { return String::new() };
-        let lines = failure::lines(failure, Doing::Run);
-        lines.iter().map(|line| self.log.line(Level::Fatal, line)).collect()
+    /// As sysbench 1.0.20 prints it for two threads that sleep through the end.
+    #[test]
+    fn a_forced_shutdown_counts_what_was_under_way_once_among_the_threads() {
+        let users = vec![UserTotals::default(); 2];
+        let last = Stretch { at_us: 2_000_200, tally: Tally { users, ..Tally::default() }, whole: true };
+        let outcome = Outcome {
+            reason: EndReason::ForcedShutdown,
+            failure: None,
+            started: true,
+            last,
+            unfinished: 2,
+            unfinished_us: 4_000_000,
+        };
+        let options = [("threads", "2"), ("time", "1"), ("forced-shutdown", "1")];
+        let text = said(&options, &News::Ended(Box::new(outcome)), false);
+        let expected = "FATAL: The --max-time limit has expired, forcing shutdown...
+
+Number of unfinished transactions on forced shutdown: 2
+
+General statistics:
+    total time:                          2.0002s
+    total number of events:              0
+";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("avg/stddev):           1.0000/0.00\n"), "{text}");
+        assert!(text.ends_with("avg/stddev):   0.0000/2.00\n\n"), "{text}");
+    }
+
+    #[test]
+    fn a_quiet_log_leaves_the_histogram_alone() {
+        let outcome = Outcome {
+            reason: EndReason::EventLimit,
+            failure: None,
+            started: true,
+            last: stretch(),
+            unfinished: 0,
+            unfinished_us: 0,
+        };
+        let news = News::Ended(Box::new(outcome));
+        let text = said(&[("verbosity", "2"), ("histogram", "on")], &news, true);
+        assert_eq!(
+            text,
+            "       value  ------------- distribution ------------- count\n      11.446 \
+             |**************************************** 400\n"
+        );
+        let text = said(&[("verbosity", "4"), ("threads", "3"), ("histogram", "on")], &news, true);
+        let expected = "Event limit exceeded, exiting...\n(last message repeated 2 times)\nDone.\n\nLatency histogram (values";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("* 400\n \nSQL statistics:\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_told_at_the_start() {
+        assert_eq!(said(&[], &News::Started, true), "Threads started!\n\n");
+        let settings = settings(&[("warmup-time", "2")], Compat::V11);
+        let mut log = Log::new(settings.verbosity);
+        let text = Text::new(settings).news(&News::Started, true, &Nothing, &mut log);
+        assert_eq!(text, "Threads started!\n\nWarming up for 2 seconds...\n\n");
     }
 }

@@ -1,0 +1,167 @@
+//! The records of a run, told in the form that was asked for.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use dbdyno_door::Record;
+use dbdyno_door::record::EndReason;
+use dbdyno_drive::Sink;
+use dbdyno_drive::lua::{Hooks, LuaFailure};
+use dbdyno_frontends::sysbench::log::Level;
+use dbdyno_frontends::sysbench::report::reader::Stretch;
+use dbdyno_frontends::sysbench::report::{Extra, News, Reader, Text, csv, json};
+use dbdyno_frontends::sysbench::settings::{Format, Settings};
+use dbdyno_script::Stat;
+
+use super::FAILED;
+use super::console::{self, Console};
+
+/// Exit code of a run that was ended by force.
+const FORCED: u8 = 2;
+
+/// Tells a run.
+pub(super) struct Reporting<'a> {
+    pub(super) console: &'a Console,
+    pub(super) settings: &'a Settings,
+    pub(super) reader: Reader,
+    pub(super) text: Text,
+    pub(super) extra: &'a dyn Extra,
+    /// Lines of the test, before its users begin.
+    pub(super) mode_lines: Vec<String>,
+    /// Reports of the script's own.
+    pub(super) hooks: Option<Hooks>,
+}
+
+impl<'a> Reporting<'a> {
+    /// For a run on a database, without anything of a test's own.
+    pub(super) fn new(
+        console: &'a Console,
+        settings: &'a Settings,
+        extra: &'a dyn Extra,
+        dry_run: bool,
+    ) -> Self {
+        Self {
+            console,
+            settings,
+            reader: Reader::new(settings, dry_run),
+            text: Text::new(settings.clone()),
+            extra,
+            mode_lines: Vec::new(),
+            hooks: None,
+        }
+    }
+
+    /// What stands before the users begin.
+    pub(super) fn announce(&self) {
+        let lines = self.settings.announcement();
+        lines.iter().chain(&self.mode_lines).for_each(|line| self.console.log(Level::Notice, line));
+        self.console.log(Level::Notice, "Initializing worker threads...\n");
+    }
+
+    fn tell(&self, news: &News) {
+        let database = self.hooks.as_ref().is_none_or(Hooks::uses_database);
+        match self.settings.format {
+            Format::Text => self.tell_text(news, database),
+            Format::Json => console::print(&json::line(self.settings, self.extra, news)),
+            Format::Csv => console::print(&csv::lines(self.settings, self.extra, news)),
+        }
+        if self.settings.format != Format::Text
+            && let News::Ended(outcome) = news
+            && !outcome.is_told()
+        {
+            self.console.say(|log| self.text.news(news, database, self.extra, log));
+        }
+    }
+
+    /// A script's own reports stand in place of those they replace.
+    fn tell_text(&self, news: &News, database: bool) {
+        let Some(hooks) = &self.hooks else {
+            return self.console.say(|log| self.text.news(news, database, self.extra, log));
+        };
+        let told = match news {
+            News::Interval(stretch) if hooks.has_intermediate() => {
+                hooks.intermediate(&self.stat(stretch, false))
+            }
+            News::Checkpoint(stretch) if hooks.has_cumulative() => {
+                self.console.say(|log| self.text.checkpoint_head(stretch, log));
+                hooks.checkpoint(&self.stat(stretch, true))
+            }
+            News::Ended(outcome) if outcome.is_told() && hooks.has_cumulative() => {
+                self.console.say(|log| self.text.before_last(outcome, log));
+                hooks.cumulative(&self.stat(&outcome.last, true))
+            }
+            _ => {
+                if matches!(news, News::Ended(_)) {
+                    hooks.close_reports();
+                }
+                self.console.say(|log| self.text.news(news, database, self.extra, log));
+                Ok(())
+            }
+        };
+        if let Err(failure) = told {
+            self.console.log(Level::Fatal, &failure.to_string());
+        }
+    }
+
+    /// The figures for a script's hook; times in seconds.
+    fn stat(&self, stretch: &Stretch, cumulative: bool) -> Stat {
+        let tally = &stretch.tally;
+        let percent = self.settings.percentiles.first();
+        let sum_s = tally.latency_sum_us / 1e6;
+        let mean_s = if tally.events == 0 { 0.0 } else { sum_s / tally.events as f64 };
+        let [min_s, max_s] =
+            [tally.latency_min_us, tally.latency_max_us].map(|latency_us| latency_us.unwrap_or(0.0) / 1e6);
+        Stat {
+            threads_running: tally.active,
+            time_interval: tally.seconds(),
+            time_total: stretch.at_s(),
+            latency_pct: percent.map_or(0.0, |&percent| tally.percentile_ms(percent) / 1e3),
+            events: tally.events,
+            reads: tally.reads,
+            writes: tally.writes,
+            other: tally.other,
+            errors: tally.errors,
+            reconnects: tally.reconnects,
+            queue: (!cumulative).then_some((tally.backlog, tally.in_flight)),
+            latency: cumulative.then_some([min_s, max_s, mean_s, sum_s]),
+        }
+    }
+}
+
+impl Sink for Reporting<'_> {
+    fn record(&mut self, record: &Record) -> bool {
+        match record {
+            Record::Hello(_) => self.announce(),
+            // What the original never says is for people, not for the scripts that read it.
+            Record::Warning(warning) if io::stderr().is_terminal() => {
+                eprintln!("{}\n  {}", warning.text, warning.hint);
+            }
+            _ => self.reader.read(record).iter().for_each(|news| self.tell(news)),
+        }
+        true
+    }
+}
+
+/// The exit code of a run. A signal ends the process the way it would have without anybody's handling it, so that the
+/// shell that waits for it sees what it knows.
+pub(super) fn code(reason: EndReason) -> ExitCode {
+    match reason {
+        EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => ExitCode::SUCCESS,
+        EndReason::ForcedShutdown => FORCED.into(),
+        EndReason::Interrupted => {
+            crate::signals::die_of_signal();
+            crate::exit::code(reason).into()
+        }
+        _ => FAILED.into(),
+    }
+}
+
+/// Tells why a script's command came to nothing.
+pub(super) fn failed(console: &Console, failure: &LuaFailure) -> ExitCode {
+    match failure {
+        LuaFailure::False => {}
+        LuaFailure::Usage(line) => eprintln!("{line}"),
+        other => console.log(Level::Fatal, &other.to_string()),
+    }
+    FAILED.into()
+}
