@@ -15,7 +15,8 @@ use super::{Compat, oltp};
 pub(super) const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// Events that may wait; with one more sysbench gives up.
 const QUEUE: u32 = 131_072;
-const DAY_US: u64 = 86_400_000_000;
+const SECOND_US: u64 = 1_000_000;
+const DAY_US: u64 = 86_400 * SECOND_US;
 
 /// The plan of a native workload, for `run` as for its other commands, or of a script's run, which has none. The password
 /// is not in it, nor where to find it: whoever runs the plan has it from the same command line.
@@ -31,8 +32,6 @@ pub fn plan(
 ) -> Result<Plan, Refused> {
     driver(registry)?;
     let target = target(registry, settings.compat)?;
-    let second = 1_000_000;
-    let time_us = u64::from(settings.time_s) * second;
     Ok(Plan {
         schema: 1,
         client: Client { workers, scheduling: scheduling(&target) },
@@ -53,36 +52,41 @@ pub fn plan(
             reconnect_every: registry.double("reconnect").max(0.0) as u32,
             reconnect_within: true,
         },
-        phases: Phases {
-            warmup_us: u64::from(settings.warmup_s) * second,
-            measure_us: time_us,
-            events: (settings.events > 0).then_some(settings.events),
-            last_events: LastEvents::Counted,
-            drain_us: settings
-                .forced_shutdown_s
-                .map_or(u64::MAX, |at_s| (at_s * second).saturating_sub(time_us)),
-        },
+        phases: phases(settings),
         seed,
         segment: Default::default(),
         start: Default::default(),
-        report: Report {
-            interval_us: u64::from(settings.report_interval_s) * second,
-            tick_us: 0,
-            marks_us: settings
-                .checkpoints_s
-                .iter()
-                .map(|&at_s| u64::from(at_s) * second)
-                .filter(|&at| at > 0)
-                .collect(),
-            sysbench_buckets: true,
-            users: true,
-            ..Report::default()
-        },
+        report: report(settings),
         retry: retry(registry)?,
         reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
         loading: Loading { streams: settings.threads, form: LoadingForm::Sysbench, ..Loading::default() },
         prewarm: Default::default(),
     })
+}
+
+fn phases(settings: &Settings) -> Phases {
+    let time_us = u64::from(settings.time_s) * SECOND_US;
+    Phases {
+        warmup_us: u64::from(settings.warmup_s) * SECOND_US,
+        measure_us: time_us,
+        events: (settings.events > 0).then_some(settings.events),
+        last_events: LastEvents::Counted,
+        drain_us: settings
+            .forced_shutdown_s
+            .map_or(u64::MAX, |at_s| (at_s * SECOND_US).saturating_sub(time_us)),
+    }
+}
+
+fn report(settings: &Settings) -> Report {
+    let marks = settings.checkpoints_s.iter().map(|&at_s| u64::from(at_s) * SECOND_US);
+    Report {
+        interval_us: u64::from(settings.report_interval_s) * SECOND_US,
+        tick_us: 0,
+        marks_us: marks.filter(|&at| at > 0).collect(),
+        sysbench_buckets: true,
+        users: true,
+        ..Report::default()
+    }
 }
 
 fn driver(registry: &Registry) -> Result<(), Refused> {
