@@ -24,7 +24,10 @@ from dbdyno.experiment.model import (
 
 # Sections of the file whose name in the model differs.
 _SECTION = {"workloads": "workload", "variants": "variant"}
-_KEY = {f"{key}_s": key for key in ("duration", "warmup", "give_up", "think_time")}
+_KEY = {
+    f"{key}_s": key
+    for key in ("duration", "warmup", "give_up", "think_time", "command_timeout", "hook_timeout")
+}
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": Workload,
     "workload.keys": Keys,
@@ -36,8 +39,6 @@ _MODEL: dict[str, type[BaseModel]] = {
     "variant": Variant,
     "variant.server": ServerSpec,
 }
-# The kind of server that only a command's --target makes.
-NOT_IN_A_FILE = ("remote",)
 # What each kind of type error asks for.
 _WANTED = {
     "string_type": "text in quotes",
@@ -128,8 +129,7 @@ def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
             model = next(
                 (inner for inner in (annotation, *get_args(annotation)) if _is_model(inner)), annotation
             )
-    choices = [choice for choice in _choices(model) if choice not in NOT_IN_A_FILE]
-    return Fault(key, value, "there is no such choice", did_you_mean(str(value), choices))
+    return Fault(key, value, "there is no such choice", did_you_mean(str(value), _choices(model)))
 
 
 def _is_model(annotation: Any) -> bool:

@@ -6,12 +6,13 @@ everything else only reads them. Names follow the file; times are seconds and sa
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.server import Connect, ServerSpec, State
 
 WorkloadName = Literal[
     "oltp_read_write",
@@ -26,7 +27,7 @@ WorkloadName = Literal[
     "select_random_ranges",
     "bulk_insert",
 ]
-State = Literal["preserve", "restart", "reset", "restore"]
+__all__ = ["Connect", "Model", "ServerSpec", "State"]
 
 # The engine's own limits (`limits` in engine/door/src/plan.rs): a file is refused before anything starts.
 CONNECTIONS_MAX = 65_535
@@ -34,7 +35,6 @@ WORKERS_MAX = 64
 TABLES_MAX = 100_000
 TABLE_SIZE_MAX = 2**40
 PARAMETERS_MAX = 65_535
-DURATION_S_MAX = 86_400.0
 STREAMS_MAX = 256
 RATE_MAX = 1e7
 STEPS_MAX = 1_000
@@ -45,22 +45,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 Connections = Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]
 Rate = Annotated[float, Field(gt=0, le=RATE_MAX, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
-Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 Share = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
-
-
-def _cpu_list(text: str) -> str:
-    parse_cpus(text)
-    return text
-
-
-CpuList = Annotated[str, AfterValidator(_cpu_list)]
-
-
-class Model(BaseModel):
-    """Frozen, strict about unknown keys, and strict about types: "8" is not 8, and 1 is not true."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Point(Model):
@@ -290,6 +275,8 @@ class Loading(Model):
     # Connections that load at the same time. None: as many as CPUs, at most 4.
     streams: int | None = Field(default=None, ge=1, le=STREAMS_MAX)
     method: Literal["auto", "load-data", "insert"] = "auto"
+    # On servers that are only reached: whether tables that a run has loaded stay there.
+    keep: bool = False
 
 
 class Client(Model):
@@ -299,71 +286,6 @@ class Client(Model):
     workers: int = Field(default=1, ge=1, le=WORKERS_MAX)
     # None: "batch" where client and server share CPUs, else "normal".
     scheduling: Literal["batch", "normal"] | None = None
-
-
-class Connect(Model):
-    """How connections to a server are made: encryption, compression, and what a login may give away."""
-
-    tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
-    # Files in PEM: the authorities that are trusted, and the client's own certificate.
-    tls_ca: Path | None = None
-    tls_certificate: Path | None = None
-    tls_key: Path | None = None
-    compression: Literal["none", "zlib", "zstd"] = "none"
-    zstd_level: int = Field(default=3, ge=1, le=22)
-    # The server's RSA key, by which a password is encrypted where the connection is not.
-    server_public_key: Path | None = None
-    # Whether a server on another machine is asked for it.
-    allow_public_key_retrieval: bool = False
-
-    @model_validator(mode="after")
-    def _goes_together(self) -> Connect:
-        verifies = self.tls.startswith("verify-")
-        if verifies and self.tls_ca is None:
-            raise ValueError(
-                f"tls {self.tls} needs tls_ca, the file of the authority that signed the server's"
-            )
-        if self.tls_ca is not None and not verifies:
-            raise ValueError(f"tls_ca is given, and tls {self.tls} verifies nothing; use verify-ca")
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key go together")
-        if self.tls_certificate is not None and self.tls == "disabled":
-            raise ValueError("tls_certificate is given, and tls disabled has no use for it")
-        return self
-
-    def plan(self) -> dict[str, Any]:
-        """The keys of an engine plan's `target` for it; defaults are left out."""
-        asked: dict[str, Any] = {}
-        if self.tls != "disabled":
-            files = {"ca": self.tls_ca, "certificate": self.tls_certificate, "key": self.tls_key}
-            asked["tls"] = {"mode": self.tls} | {name: str(path) for name, path in files.items() if path}
-        if self.compression != "none":
-            zstd = {"zstd": {"level": self.zstd_level}}
-            asked["compression"] = zstd if self.compression == "zstd" else self.compression
-        if self.server_public_key is not None:
-            asked["server_public_key"] = str(self.server_public_key)
-        if self.allow_public_key_retrieval:
-            asked["allow_public_key_retrieval"] = True
-        return asked
-
-
-class ServerSpec(Connect):
-    """One server set-up: what it is, how it is configured, and how the load connects to it."""
-
-    # "remote" is somebody else's, reached by its URL: read, loaded, and never configured.
-    kind: Literal["local", "remote"] = "local"
-    url: str | None = None
-    product: Literal["mariadb", "mysql", "postgresql"] = "mariadb"
-    cpus: CpuList | None = None
-    variables: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    config: Path | None = None
-    arguments: tuple[str, ...] = ()
-    init_sql: tuple[str, ...] = ()
-    basedir: Path | None = None
-
-    def connect(self) -> Connect:
-        """How the load connects to it."""
-        return Connect(**{name: getattr(self, name) for name in Connect.model_fields})
 
 
 class Variant(Model):

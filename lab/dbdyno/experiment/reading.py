@@ -55,7 +55,6 @@ def read_bytes(
     if not faults:
         faults += _apply_profile(document, profile)
         faults += _apply_assignments(document, assignments)
-        faults += _remote_faults(document)
     if faults:
         raise ExperimentFaults(str(path), faults)
     return from_document(document, str(path), path.parent)
@@ -74,20 +73,6 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     if faults or experiment is None:
         raise ExperimentFaults(source, faults)
     return experiment
-
-
-def _remote_faults(document: dict[str, Any]) -> list[Fault]:
-    """A comparison starts its servers itself; one that is only reached is measured by another command."""
-    return [
-        Fault(
-            f"variant[{variant.get('name', '?')}].server.kind",
-            "remote",
-            "an experiment file compares servers that dbdyno starts itself",
-            "Measure a server that is there with dbdyno run WORKLOAD --target URL",
-        )
-        for variant in document["variant"]
-        if isinstance(variant.get("server"), dict) and variant["server"].get("kind") == "remote"
-    ]
 
 
 def _document(source: bytes) -> dict[str, Any]:
@@ -162,7 +147,7 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
         )
     resolved["workloads"] = document["workload"]
     resolved["factors"] = document.get("factor", [])
-    resolved["variants"] = [_absolute_paths(variant, folder, faults) for variant in document["variant"]]
+    resolved["variants"] = [_server(variant, folder, faults) for variant in document["variant"]]
     resolved["load"] = _durations(document["load"], faults)
     for section in ("design", "client", "loading", "override"):
         resolved[section] = document.get(section, {})
@@ -209,15 +194,18 @@ def _in_seconds(
 
 
 # Keys of a server that name a file.
-_FILES = ("config", "tls_ca", "tls_certificate", "tls_key", "server_public_key")
+_FILES = ("config", "password_file", "tls_ca", "tls_certificate", "tls_key", "server_public_key")
+_LIMITS = ("command_timeout", "hook_timeout")
 
 
-def _absolute_paths(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
-    """A file or base directory is meant relative to the experiment's own file."""
+def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
+    """A variant with its server's times in seconds; a file or base directory is meant relative to the
+    experiment's own file.
+    """
     server = variant.get("server")
     if not isinstance(server, dict):
         return variant
-    server = dict(server)
+    server = _in_seconds(server, f"variant[{variant.get('name', '?')}].server", _LIMITS, faults)
     for key in ("basedir", *_FILES):
         exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
         if not isinstance(server.get(key), str):
@@ -249,16 +237,7 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
     """What each part allows and the whole does not."""
     faults = _repeated("variant", [variant.name for variant in experiment.variants])
     faults += _repeated("workload", [workload.title for workload in experiment.workloads])
-    local = any(variant.server.kind == "local" for variant in experiment.variants)
-    if local and experiment.design.state in ("preserve", "reset"):
-        faults.append(
-            Fault(
-                "design.state",
-                experiment.design.state,
-                "a server of kind local cannot do this",
-                'Write "restore", or "restart" to keep the data from group to group',
-            )
-        )
+    faults += _state_faults(experiment)
     for code, reason in experiment.override.items():
         if not reason.strip():
             faults.append(
@@ -274,6 +253,33 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
             Fault("load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms")
         )
     return faults
+
+
+def _state_faults(experiment: Experiment) -> list[Fault]:
+    """Servers of which the experiment asks what they cannot do between groups."""
+    state = experiment.design.state
+    faults = []
+    for variant in experiment.variants:
+        possible = variant.server.states()
+        if state not in possible:
+            faults.append(
+                Fault(
+                    "design.state",
+                    state,
+                    f"variant {variant.name!r} is a server of kind {variant.server.kind}, which cannot"
+                    + (
+                        f" do this without {_COMMANDS[state]}"
+                        if variant.server.kind == "command" and state in _COMMANDS
+                        else " do this"
+                    ),
+                    "Write " + " or ".join(f'state = "{one}"' for one in possible),
+                )
+            )
+    return faults
+
+
+# What a server of kind command needs for a state.
+_COMMANDS = {"restart": "start and stop", "restore": "restore"}
 
 
 def _repeated(section: str, names: list[str]) -> list[Fault]:

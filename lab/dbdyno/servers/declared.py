@@ -53,6 +53,7 @@ class Declared:
 def declared(variant: Variant) -> Declared:
     """Read and check what `variant` declares. Raises ServerProblem with everything that is wrong at once."""
     spec = variant.server
+    assert spec.product is not None, "a server that dbdyno starts has a product"
     product = PRODUCTS[spec.product]
     problems = configuration.faults(spec.variables, product.reserved)
     for argument in spec.arguments:

@@ -1,0 +1,27 @@
+"""What all models of an experiment share: they are frozen and strict; and types that several of them have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from dbdyno.experiment.cpus import parse_cpus
+
+DURATION_S_MAX = 86_400.0
+
+Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
+
+
+def _cpu_list(text: str) -> str:
+    parse_cpus(text)
+    return text
+
+
+CpuList = Annotated[str, AfterValidator(_cpu_list)]
+
+
+class Model(BaseModel):
+    """Frozen, strict about unknown keys, and strict about types: "8" is not 8, and 1 is not true."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -1,0 +1,208 @@
+"""The server tables of an experiment: what a variant's server is, how it is configured and reached."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from dbdyno.experiment.base import CpuList, Duration, Model
+
+Product = Literal["mariadb", "mysql", "postgresql"]
+State = Literal["preserve", "restart", "reset", "restore"]
+Kind = Literal["local", "docker", "remote", "command"]
+
+_SIZE = re.compile(r"([1-9][0-9]*)([KMGT]?)i?B?")
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of a size such as "512M" or "2G", in powers of 1024. Raises ValueError."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError('a size is a number and a letter, as in "512M" or "2G"')
+    return int(match[1]) * int(1024 ** _POWERS[match[2]])
+
+
+def _size(text: str) -> str:
+    size_bytes(text)
+    return text
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words and not words[0]:
+        raise ValueError("a command begins with the name of a program")
+    return words
+
+
+# A program and its arguments; no shell takes part. Empty for none.
+Argv = Annotated[tuple[str, ...], AfterValidator(_command)]
+
+
+class Connect(Model):
+    """How connections to a server are made: encryption, compression, and what a login may give away."""
+
+    tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = "disabled"
+    # Files in PEM: the authorities that are trusted, and the client's own certificate.
+    tls_ca: Path | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    compression: Literal["none", "zlib", "zstd"] = "none"
+    zstd_level: int = Field(default=3, ge=1, le=22)
+    # The server's RSA key, by which a password is encrypted where the connection is not.
+    server_public_key: Path | None = None
+    # Whether a server on another machine is asked for it.
+    allow_public_key_retrieval: bool = False
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Connect:
+        verifies = self.tls.startswith("verify-")
+        if verifies and self.tls_ca is None:
+            raise ValueError(
+                f"tls {self.tls} needs tls_ca, the file of the authority that signed the server's"
+            )
+        if self.tls_ca is not None and not verifies:
+            raise ValueError(f"tls_ca is given, and tls {self.tls} verifies nothing; use verify-ca")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key go together")
+        if self.tls_certificate is not None and self.tls == "disabled":
+            raise ValueError("tls_certificate is given, and tls disabled has no use for it")
+        return self
+
+    def plan(self) -> dict[str, Any]:
+        """The keys of an engine plan's `target` for it; defaults are left out."""
+        asked: dict[str, Any] = {}
+        if self.tls != "disabled":
+            files = {"ca": self.tls_ca, "certificate": self.tls_certificate, "key": self.tls_key}
+            asked["tls"] = {"mode": self.tls} | {name: str(path) for name, path in files.items() if path}
+        if self.compression != "none":
+            zstd = {"zstd": {"level": self.zstd_level}}
+            asked["compression"] = zstd if self.compression == "zstd" else self.compression
+        if self.server_public_key is not None:
+            asked["server_public_key"] = str(self.server_public_key)
+        if self.allow_public_key_retrieval:
+            asked["allow_public_key_retrieval"] = True
+        return asked
+
+
+# Keys that make sense for some kinds of server alone; the others are for all of them.
+_STARTED: tuple[Kind, ...] = ("local", "docker")
+_REACHED: tuple[Kind, ...] = ("remote", "command")
+ONLY_FOR: dict[str, tuple[Kind, ...]] = {
+    "url": _REACHED,
+    "password_env": _REACHED,
+    "password_file": _REACHED,
+    "set_global": _REACHED,
+    "image": ("docker",),
+    "memory": ("docker",),
+    "cpu_limit": ("docker",),
+    "network": ("docker",),
+    "basedir": ("local",),
+    "cpus": _STARTED,
+    "config": _STARTED,
+    "arguments": _STARTED,
+    "init_sql": _STARTED,
+    "start": ("command",),
+    "stop": ("command",),
+    "restore": ("command",),
+    "describe": ("command",),
+    "sample": ("command",),
+    "command_timeout_s": ("command",),
+}
+NEEDED: dict[Kind, tuple[str, ...]] = {"docker": ("image",), "remote": ("url",), "command": ("url",)}
+
+
+class Hooks(Model):
+    """Commands around each trial, of the user's own: caches, profilers, whatever a trial should have."""
+
+    before_trial: Argv = ()
+    # Started when the measurement begins; told to stop (SIGINT) when the trial is over.
+    during_trial: Argv = ()
+    after_trial: Argv = ()
+    # What before_trial and after_trial may each take, and during_trial after it was told to stop.
+    hook_timeout_s: Duration = 60.0
+
+
+class ServerSpec(Connect, Hooks):
+    """One server set-up: what it is, how it is configured, and how the load connects to it."""
+
+    # Private ones, in a process or in a container; somebody else's; the user's own, by the user's commands.
+    kind: Kind = "local"
+    # Of private ones; for the others the URL says it.
+    product: Product | None = None
+    # What the server's own version must begin with.
+    version: str | None = Field(default=None, min_length=1)
+    cpus: CpuList | None = None
+    # Set on private servers; on others compared, and set where `set_global` allows it.
+    variables: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    config: Path | None = None
+    arguments: tuple[str, ...] = ()
+    init_sql: tuple[str, ...] = ()
+    basedir: Path | None = None
+
+    # Containers: the image, limits of memory and CPU time, and whose network they have.
+    image: str | None = Field(default=None, min_length=1)
+    memory: Annotated[str, AfterValidator(_size)] | None = None
+    cpu_limit: float | None = Field(default=None, gt=0, le=4096)
+    network: Literal["host", "bridge"] = "host"
+
+    # Servers that are reached.
+    url: str | None = None
+    # Where the password stands: a variable of the environment, or a file. None: DBDYNO_PASSWORD.
+    password_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    password_file: Path | None = None
+    set_global: bool = False
+
+    # The user's own machines, by the user's own commands.
+    start: Argv = ()
+    stop: Argv = ()
+    restore: Argv = ()
+    describe: Argv = ()
+    sample: Argv = ()
+    command_timeout_s: Duration = 600.0
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> ServerSpec:
+        fields = ServerSpec.model_fields
+        given = [name for name in ONLY_FOR if getattr(self, name) != fields[name].get_default()]
+        foreign = [name for name in given if self.kind not in ONLY_FOR[name]]
+        wrong = [f"{name.removesuffix('_s')} is for kind = {' or '.join(ONLY_FOR[name])}" for name in foreign]
+        lacking = [name for name in NEEDED.get(self.kind, ()) if getattr(self, name) is None]
+        wrong += [f"{name} is missing" for name in lacking]
+        if self.password_env is not None and self.password_file is not None:
+            wrong.append("password_env and password_file exclude one another")
+        if self.set_global and not self.variables:
+            wrong.append("set_global has no variables to set")
+        if bool(self.start) != bool(self.stop):
+            wrong.append("start and stop go together")
+        if wrong:
+            raise ValueError(f"a server of kind {self.kind}: {'; '.join(wrong)}")
+        if self.kind in _STARTED and self.product is None:
+            object.__setattr__(self, "product", "mariadb")
+        return self
+
+    @property
+    def started(self) -> bool:
+        """Whether dbdyno itself starts it, in a place of its own."""
+        return self.kind in _STARTED
+
+    def states(self) -> tuple[State, ...]:
+        """What can be done with its data and itself between two groups."""
+        if self.started:
+            return "restore", "restart", "reset", "preserve"
+        able: list[State] = ["reset", "preserve"]
+        if self.start:
+            able.append("restart")
+        if self.restore:
+            able.append("restore")
+        return tuple(able)
+
+    def connect(self) -> Connect:
+        """How the load connects to it."""
+        return Connect(**{name: getattr(self, name) for name in Connect.model_fields})
+
+    def hooks(self) -> Hooks:
+        """The commands around each of its trials."""
+        return Hooks(**{name: getattr(self, name) for name in Hooks.model_fields})
