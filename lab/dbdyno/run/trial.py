@@ -118,6 +118,8 @@ def server_record(description: Description, before: Counters, after: Counters) -
         "harness": dict(description.harness),
         "variables": dict(description.variables),
         "origins": dict(description.origins),
+        "data_bytes": description.data_bytes,
+        "host": dict(description.host),
         "status_before": dict(before.status),
         "status_after": dict(after.status),
         "process": {"before": dict(before.process), "after": dict(after.process)},

@@ -1,6 +1,7 @@
 """Servers: start, configure, read back, snapshot, restore, describe, stop.
 
-`server` is the interface. `local` runs private servers, `endpoint` reaches servers that are somebody else's.
+`server` is the interface. `local` runs private servers, `endpoint` reaches those that are somebody else's, and
+`command` leaves the user's own to the user's commands.
 """
 
 from __future__ import annotations
@@ -8,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dbdyno.experiment.model import Variant
-from dbdyno.servers.endpoint import open_endpoint
+from dbdyno.servers.command import CommandServer
+from dbdyno.servers.endpoint import RemoteServer, open_endpoint
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Server, ServerProblem
 from dbdyno.servers.snapshots import Snapshot, Snapshots
 from dbdyno.servers.workspace import Workspace
 
 # A kind of server is registered by its line here.
-KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {"local": LocalServer}
+KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {
+    "local": LocalServer,
+    "remote": RemoteServer,
+    "command": CommandServer,
+}
 
 
 def open_server(variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> Server:

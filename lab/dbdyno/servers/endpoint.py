@@ -1,4 +1,5 @@
-"""A server that is only reached: somebody else's, named by a URL. Its settings are read and never changed.
+"""Servers that are only reached: somebody else's, named by a URL. Settings are read, and changed only where
+the experiment says so (`set_global`), for as long as its groups last.
 
 The load and the administration share one account here, since it is the only one we are given.
 """
@@ -7,28 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.admin import Refused
-from dbdyno.servers.careful import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
-from dbdyno.servers.mysql_admin import MySQLAdmin, connector
+from dbdyno.servers.configuration import normal
+from dbdyno.servers.product import Product
+from dbdyno.servers.reached import PROTOCOLS
 from dbdyno.servers.server import PASSWORD_WAY_OUT, Address, Description, Server, ServerProblem
-from dbdyno.servers.url import Target, bracketed, parse_url
+from dbdyno.servers.url import Target, parse_url
+from dbdyno.servers.workspace import Workspace
 
-NOT_REACHABLE = 3
-
-# What identifies a server for good, where it has it.
-_IDENTITY = (
-    "server_uuid",
-    "server_uid",
-    "hostname",
-    "port",
-    "datadir",
-    "socket",
-    "version_comment",
-    "aurora_version",
-)
+if TYPE_CHECKING:
+    from dbdyno.servers.snapshots import Snapshot
 
 
 def password(
@@ -53,6 +47,31 @@ def password(
     return ask() if ask is not None else ""
 
 
+def variant_password(variant: Variant) -> str:
+    """The password of a variant's server, from where the variant says. Raises ServerProblem."""
+    name = variant.server.password_env
+    if name is None:
+        return password(variant.server.password_file, None)
+    if name not in os.environ:
+        raise ServerProblem(
+            f"variant {variant.name!r}: the password is to come from the variable {name}, which is not set",
+            f"set it, or name a file as password_file, or leave both out and set {Address.PASSWORD_VARIABLE}",
+        )
+    return os.environ[name]
+
+
+def variant_target(variant: Variant) -> Target:
+    """A variant's URL, with what the variant says of connections beside it. Raises ServerProblem."""
+    assert variant.server.url is not None, "a server that is reached has a URL"
+    try:
+        target = parse_url(variant.server.url)
+    except ServerProblem as problem:
+        text = problem.text.removeprefix("--target: ")
+        raise ServerProblem(f"variant {variant.name!r}, server.url: {text}", problem.way_out) from problem
+    given = {**target.connect.model_dump(), **variant.server.connect().model_dump(exclude_defaults=True)}
+    return Target(**{**vars(target), "connect": type(target.connect)(**given)})
+
+
 def open_endpoint(url: str, password: str) -> Server:
     """The server behind a URL; nothing is connected before `start`. Raises ServerProblem for a wrong URL."""
     return EndpointServer(parse_url(url), password)
@@ -61,66 +80,61 @@ def open_endpoint(url: str, password: str) -> Server:
 class EndpointServer(Server):
     """A server that was there before us and stays after us."""
 
-    def __init__(self, target: Target, password: str) -> None:
-        self.variant = str(target)
+    def __init__(self, target: Target, password: str, name: str = "", spec: ServerSpec | None = None) -> None:
+        self.variant = name or str(target)
         self._target = target
         self._password = password
-        options: dict[str, Any] = {"user": target.user, "password": password, "database": target.database}
-        if target.unix_socket:
-            options["unix_socket"] = target.unix_socket
-        else:
-            options |= {"host": target.host, "port": target.port}
-        self._admin = MySQLAdmin(connector(target.connect, **options))
+        self._spec = spec or ServerSpec(kind="remote", url=str(target))
+        self._reached = PROTOCOLS[target.protocol]
+        self._admin = self._reached.admin(target, password)
+        # What its changed variables were before.
+        self._changed: dict[str, str] = {}
 
     def restore(self) -> None:
         """Nothing: the data of a server that is only reached are kept."""
 
     def start(self) -> None:
-        """Connect. Raises ServerProblem with exit code 3 when that fails."""
+        """Connect, and set what may be set. Raises ServerProblem, with exit code 3 where nothing answers."""
         try:
             self._admin.open()
         except Refused as refused:
-            raise self._refused(refused.code, refused.text) from refused
+            raise self._reached.refusal(
+                self._target, refused.code, refused.text, with_password=bool(self._password)
+            ) from refused
+        if self._spec.set_global:
+            self._change()
 
-    def _refused(self, number: int | str, text: str) -> ServerProblem:
-        """Why a connection failed, by the error numbers of the MySQL protocol."""
-        target = self._target
-        where = target.unix_socket or f"{bracketed(target.host)}:{target.port}"
-        if number in (1045, 1698):
-            with_or_without = "with" if self._password else "without"
-            said = f"{where} refuses user {target.user!r} {with_or_without} a password: {text}"
-            return ServerProblem(said, f"check user and password; {PASSWORD_WAY_OUT}", NOT_REACHABLE)
-        if number in (1044, 1049):
-            return ServerProblem(
-                f"{where} has no database {target.database!r} for user {target.user!r}: {text}",
-                f"create it (CREATE DATABASE `{target.database}`), grant rights on it, or name another",
-                NOT_REACHABLE,
-            )
-        if number == CR_SSL_CONNECTION_ERROR or "CERTIFICATE_VERIFY_FAILED" in text:
-            return ServerProblem(
-                f"{where}: TLS could not be agreed on: {text}",
-                "check tls and tls-ca, and the server's certificate: authority, dates, and the names in it",
-                NOT_REACHABLE,
-            )
-        if number == CR_AUTH_PLUGIN_CANNOT_LOAD:
-            return ServerProblem(f"{where}: {text}", "see docs/connections.md", NOT_REACHABLE)
-        if number == 1040:
-            return ServerProblem(
-                f"{where} has no connection left: {text}",
-                "raise max_connections or close others",
-                NOT_REACHABLE,
-            )
-        return ServerProblem(
-            f"{where} cannot be reached: {text}", "check host, port, and that the server runs", NOT_REACHABLE
-        )
+    def _change(self) -> None:
+        for option, value in self._spec.variables.items():
+            name = normal(option)
+            if name in self._changed:
+                continue
+            try:
+                self._changed[name] = self._reached.change(self._admin, name, value)
+            except ServerProblem as problem:
+                raise ServerProblem(
+                    f"{self.variant}: {name} could not be set on the server: {problem.text}",
+                    problem.way_out
+                    or "give the account the right to it (SYSTEM_VARIABLES_ADMIN, SUPER, ALTER SYSTEM), or "
+                    "set it yourself and leave out set_global",
+                    problem.exit_code,
+                ) from problem
+
+    def _take_back(self) -> None:
+        while self._changed:
+            name, before = self._changed.popitem()
+            # A server that has gone is told elsewhere, and the others are still to be taken back.
+            with suppress(ServerProblem):
+                self._reached.take_back(self._admin, name, before)
 
     def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — it is not ours to stop.
-        """Disconnect; the server goes on."""
+        """Take back what was set, and disconnect; the server goes on."""
+        self._take_back()
         self._admin.close()
 
     def close(self) -> None:
-        """Disconnect."""
-        self._admin.close()
+        """As `stop`."""
+        self.stop(clean=True)
 
     def address(self) -> Address:
         """The account of the URL."""
@@ -134,30 +148,55 @@ class EndpointServer(Server):
             self._password,
             target.others,
             target.connect,
+            target.protocol,
         )
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """See `Server`."""
         return self._admin.query(sql)
 
+    def _product(self, variables: Mapping[str, str]) -> Product:
+        return self._reached.product(variables)
+
     def variables(self) -> Mapping[str, str]:
         """See `Server`."""
-        return self._admin.pairs("SHOW GLOBAL VARIABLES")
+        return self._product({}).variables(self._admin)
 
     def status(self) -> Mapping[str, str]:
         """See `Server`."""
-        return self._admin.pairs("SHOW GLOBAL STATUS")
+        return self._product({}).status(self._admin)
 
     def describe(self) -> Description:
         """See `Server`. Product and version are the server's own words; a proxy may answer for another."""
         variables = self.variables()
-        version = variables.get("version", "")
-        comment = variables.get("version_comment", "")
-        product = "mariadb" if "mariadb" in f"{version} {comment}".lower() else "mysql"
-        identity: dict[str, Any] = {name: variables[name] for name in _IDENTITY if name in variables}
-        identity["url"] = str(self._target)
-        return Description(product, version, identity, declared={}, harness={}, variables=variables)
+        product = self._product(variables)
+        origins: Mapping[str, str] = {}
+        # Not every account may ask where settings come from.
+        with suppress(ServerProblem):
+            origins = product.origins(self._admin)
+        return Description(
+            product=product.name,
+            version=product.release(variables),
+            identity={**self._reached.identity(self._admin, variables), "url": str(self._target)},
+            declared={normal(name): str(value) for name, value in self._spec.variables.items()},
+            harness={},
+            variables=variables,
+            units=product.units(self._admin),
+            origins=origins,
+            data_bytes=product.data_bytes(self._admin, self._target.database),
+            host=self._host(variables),
+        )
+
+    def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+        return self._reached.host(self._admin, variables)
 
     def process(self) -> Mapping[str, float]:
         """Nothing: the process is somebody else's."""
         return {}
+
+
+class RemoteServer(EndpointServer):
+    """The server of a variant of kind `remote`."""
+
+    def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:  # noqa: ARG002
+        super().__init__(variant_target(variant), variant_password(variant), variant.name, variant.server)

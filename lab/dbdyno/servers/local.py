@@ -28,6 +28,7 @@ from dbdyno.servers import ports, process
 from dbdyno.servers.admin import Admin, Refused, shortened
 from dbdyno.servers.copying import METHOD, copy_tree
 from dbdyno.servers.declared import declared
+from dbdyno.servers.machine import this_machine
 from dbdyno.servers.product import Failure, Options, Place
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
 from dbdyno.servers.workspace import Workspace, socket_directory
@@ -301,6 +302,8 @@ class LocalServer(Server):
             variables=variables,
             units=self._product.units(self._asked()),
             origins=self._product.origins(self._asked()),
+            data_bytes=self._product.data_bytes(self._asked(), DATABASE),
+            host=this_machine(),
         )
 
     def _identity(self) -> dict[str, Any]:

@@ -129,6 +129,14 @@ class MySQLFamily(Product):
         """The uuid, where the product has one; a restored copy has its snapshot's."""
         return {name: variables[name] for name in ("server_uuid",) if name in variables}
 
+    def data_bytes(self, admin: Admin, database: str) -> int | None:
+        """By statistics, which ANALYZE has made when the data were loaded."""
+        ((size,),) = admin.query(
+            "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES "
+            f"WHERE TABLE_SCHEMA = '{database}'"
+        )
+        return None if size is None else int(size)
+
     def complaint(self, log: str) -> str:
         """These servers start without a plug-in that they could not load."""
         return complaints.complaint(log)

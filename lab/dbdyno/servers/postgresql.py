@@ -279,6 +279,11 @@ class PostgreSQL(Product):
         ((identifier,),) = admin.query("SELECT system_identifier::text FROM pg_control_system()")
         return {"system_identifier": str(identifier)}
 
+    def data_bytes(self, admin: Admin, database: str) -> int | None:
+        """By the files of the database."""
+        ((size,),) = admin.query(f"SELECT pg_database_size('{database}')")
+        return int(size)
+
     def is_kept(self, file: Path) -> bool:
         """Everything but what the next start makes anew."""
         return file.name not in {"postmaster.pid", "postmaster.opts"} and file.parts[0] != "pg_stat_tmp"

@@ -197,6 +197,10 @@ class Product(ABC):
         """What names the data for good, where the product has such a thing."""
 
     @abstractmethod
+    def data_bytes(self, admin: Admin, database: str) -> int | None:
+        """Bytes of a database, indexes included, as the server reckons."""
+
+    @abstractmethod
     def is_kept(self, file: Path) -> bool:
         """Whether a file of a cleanly stopped data directory (relative path) belongs into a snapshot."""
 

@@ -89,6 +89,10 @@ class Description:
     units: Mapping[str, str] = field(default_factory=dict)
     # Where variables that are no defaults come from, where the server says.
     origins: Mapping[str, str] = field(default_factory=dict)
+    # Bytes of the load's database, indexes included; None where the server does not say.
+    data_bytes: int | None = None
+    # What is known of the machine it runs on.
+    host: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Server(ABC):

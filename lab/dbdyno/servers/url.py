@@ -18,8 +18,13 @@ from dbdyno.experiment.model import Connect
 from dbdyno.servers.declared import all_of
 from dbdyno.servers.server import PASSWORD_WAY_OUT, ServerProblem
 
-SCHEMES = ("mysql", "mariadb")
-DEFAULT_PORT = 3306
+# Schemes of a URL, what the engine speaks for each, and its port.
+SCHEMES = {
+    "mysql": ("mysql", 3306),
+    "mariadb": ("mysql", 3306),
+    "postgresql": ("postgresql", 5432),
+    "postgres": ("postgresql", 5432),
+}
 
 _PLACE = re.compile(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d+))?")
 # Options of the URL: the keys of `Connect`, with dashes, and the unix socket.
@@ -40,6 +45,8 @@ class Target:
     # Further hosts and ports, which connections take in turn with the first.
     others: tuple[tuple[str, int], ...] = ()
     connect: Connect = field(default_factory=Connect)
+    # What is spoken there: "mysql" or "postgresql".
+    protocol: str = "mysql"
 
     def places(self) -> tuple[tuple[str, int], ...]:
         """Every host and port."""
@@ -56,7 +63,7 @@ class Target:
         }
         query = f"?{urlencode(options, safe='/')}" if options else ""
         where = ",".join(f"{bracketed(host)}:{port}" for host, port in self.places())
-        return f"mysql://{quote(self.user)}@{where}/{quote(self.database)}{query}"
+        return f"{self.protocol}://{quote(self.user)}@{where}/{quote(self.database)}{query}"
 
 
 def bracketed(host: str) -> str:
@@ -79,7 +86,8 @@ def parse_url(url: str) -> Target:
         raise _no_url() from None
     account, _, where = parts.netloc.rpartition("@")
     user, colon, _ = account.partition(":")
-    places = _places(where)
+    protocol, port = SCHEMES.get(parts.scheme, ("mysql", 3306))
+    places = _places(where, port)
     if parts.scheme not in SCHEMES:
         wrong(
             f"the target begins with {parts.scheme + '://' if parts.scheme else 'no scheme'!r}; "
@@ -105,7 +113,8 @@ def parse_url(url: str) -> Target:
         problem = all_of(problems, "--target")
         raise ServerProblem(problem.text, problem.way_out or "write it like mysql://user@host:3306/database")
     (host, port), *others = places
-    return Target(unquote(user), host or "localhost", port, database, socket, tuple(others), connect)
+    host = host or "localhost"
+    return Target(unquote(user), host, port, database, socket, tuple(others), connect, protocol)
 
 
 def _no_url() -> ServerProblem:
@@ -114,12 +123,12 @@ def _no_url() -> ServerProblem:
     )
 
 
-def _places(where: str) -> list[tuple[str, int]]:
+def _places(where: str, default: int) -> list[tuple[str, int]]:
     """Hosts and ports of `host:port,[::1]:port`. Raises ServerProblem."""
     places = []
     for text in where.split(","):
         match = _PLACE.fullmatch(text)
-        port = int(match[2] or DEFAULT_PORT) if match else 0
+        port = int(match[2] or default) if match else 0
         if match is None or not 1 <= port <= 65_535 or ("," in where and not match[1]):
             raise _no_url()
         places.append((match[1].strip("[]").lower(), port))
