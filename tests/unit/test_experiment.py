@@ -163,7 +163,14 @@ def test_all_faults_are_told_at_once() -> None:
         (('duration = "2s"', 'duration = "2 days"'), "load.duration", "a number and a unit"),
         (('name = "smallest"', 'name = "../up"'), "experiment.name", "letters, digits"),
         (('name = "a"', 'name = "a"\n[override]\nP07 = " "'), "override.P07", "needs its reason"),
-        (("[load]", '[design]\nstate = "reset"\n[load]'), "design.state", "cannot do this"),
+        (
+            (
+                'name = "a"',
+                'name = "a"\nserver = { kind = "remote", url = "mysql://u@h/d" }',
+            ),
+            "design.state",
+            'which cannot do this. Write state = "reset" or state = "preserve"',
+        ),
         (("[load]", "[laod]"), "laod", "Did you mean load?"),
         (("[[variant]]", "[variant]"), "variant", "Write [[variant]]"),
     ],

@@ -29,6 +29,11 @@ VERIFIED = Connect(
         ("mysql://sb@db1.example:3307/shop", Target("sb", "db1.example", 3307, "shop", None)),
         ("mariadb://sb@db1.example/shop", Target("sb", "db1.example", 3306, "shop", None)),
         ("mysql://a%40b@[::1]:3306/x%20y", Target("a@b", "::1", 3306, "x y", None)),
+        ("postgres://sb@db1/shop", Target("sb", "db1", 5432, "shop", None, protocol="postgresql")),
+        (
+            "postgresql://sb@db1:5433/shop?tls=required",
+            Target("sb", "db1", 5433, "shop", None, (), Connect(tls="required"), "postgresql"),
+        ),
         ("mysql://sb@/shop?socket=/run/s.sock", Target("sb", "localhost", 3306, "shop", "/run/s.sock")),
         (
             "mysql://sb@A,[::1]:3307,c:3308/shop",
@@ -64,7 +69,7 @@ def test_the_plan_has_what_the_url_says() -> None:
 @pytest.mark.parametrize(
     ("url", "parts"),
     [
-        ("postgres://h/", ["begins with 'postgres://'", "names no user", "names no database"]),
+        ("oracle://h/", ["begins with 'oracle://'", "names no user", "names no database"]),
         ("mysql://u@/db", ["names no host"]),
         ("mysql://u@h/a/b", ["'a/b' cannot be the name of a database"]),
         ("mysql://u@h/db?ssl=1", ["the option 'ssl'; known are socket, tls, tls-ca,"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,26 @@ from dbdyno.servers.server import Description
 
 # What names a server for good. MariaDB has no server_uuid; a server we start is known by where its data and
 # its doors are. A restored copy carries the same uuid as its snapshot, so that alone would prove nothing.
-LASTING = ("datadir", "socket", "port", "server_uuid", "server_uid", "uuid", "system_identifier", "hostname")
+LASTING = (
+    "datadir",
+    "data_directory",
+    "socket",
+    "port",
+    "address",
+    "server_uuid",
+    "server_uid",
+    "uuid",
+    "system_identifier",
+    "hostname",
+    "aurora_server_id",
+    "image",
+)
+# Of these, one that is equal on two servers says nothing: defaults, and what a copy takes along.
+_SHARED = ("socket", "port", "datadir", "data_directory", "server_uuid", "system_identifier", "image")
+
+# When a server that is only reached was started; known to the second.
+STARTED = "started_unix_s"
+STARTED_SLACK_S = 3
 
 # What names one start of it.
 ONE_START = ("pid", "start_unix_us")
@@ -24,11 +44,14 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     its default socket: the two may have been different servers. Seed 003 verified the settings of one of
     its two servers only.
 
-    Rule: product, version, data directory, socket, port, and uuid and host name where the server has them,
-    equal the first description of that variant; process id and start time may change between groups, not
-    inside one (a server that crashed and came back has an empty cache); no two variants were answered by
-    the same process, and variants that ask for the same software got the same version. Anything else is a
-    stop.
+    A server that is only reached keeps its start time too: nobody of us restarts it, and one that went away
+    and came back (a failover, say) has another cache and perhaps another machine.
+
+    Rule: what the experiment declares as `version` begins the server's own; product, version, data directory,
+    socket, port, and uuid and host name where the server has them, equal the first description of that
+    variant; process id and start time may change between groups, not inside one (a server that crashed and
+    came back has an empty cache); no two variants were answered by the same process, no two URLs lead to the
+    same server, and variants that ask for the same software got the same version. Anything else is a stop.
     """
     description = context.description
     if description is None:
@@ -40,6 +63,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
                 description, now, (*LASTING, *ONE_START), "since the group began", context.subject
             )
         return
+    yield from _declared_version(context, description)
     if context.first is not None:
         yield from _changed(context.first, description, LASTING, "since it was first seen", context.subject)
     for name, peer in context.peers.items():
@@ -56,6 +80,9 @@ def _changed(
         for key in ("product", "version", *keys)
         if old.get(key) is not None and new.get(key) is not None and old[key] != new[key]
     ]
+    # Reckoned from the server's uptime, in whole seconds.
+    if abs(int(old.get(STARTED, 0)) - int(new.get(STARTED, old.get(STARTED, 0)))) > STARTED_SLACK_S:
+        changed.append(STARTED)
     if changed:
         details = ", ".join(f"{key} was {old[key]} and is {new[key]}" for key in changed)
         yield Finding(
@@ -79,6 +106,15 @@ def _against_peer(context: Context, name: str, mine: Description, peer: Descript
             evidence={key: ours[key] for key in ONE_START},
             subject=context.subject,
         )
+    if _reached_twice(ours, theirs):
+        yield Finding(
+            code="P03",
+            level="stop",
+            text=f"{context.subject} ({ours['url']}) and {name} ({theirs['url']}) lead to the same server "
+            f"({_named(ours)}): one server was measured twice. Check the two URLs.",
+            evidence={"urls": [ours["url"], theirs["url"]]},
+            subject=context.subject,
+        )
     if ours["version"] != theirs["version"] and _same_software(context, name):
         yield Finding(
             code="P03",
@@ -89,6 +125,41 @@ def _against_peer(context: Context, name: str, mine: Description, peer: Descript
             evidence={"version": {context.subject: ours["version"], name: theirs["version"]}},
             subject=context.subject,
         )
+
+
+def _declared_version(context: Context, description: Description) -> Iterator[Finding]:
+    """A server that is of another version than the experiment says."""
+    wanted = context.variant.server.version if context.variant is not None else None
+    if wanted is None or re.match(rf"{re.escape(wanted)}(?![0-9])", description.version):
+        return
+    yield Finding(
+        code="P03",
+        level="stop",
+        text=f"the server is {description.product} {description.version}, and the experiment asks for "
+        f"version {wanted}. Name the right one in basedir, image or url, or correct version.",
+        evidence={"version": description.version, "wanted": wanted},
+        subject=context.subject,
+    )
+
+
+def _reached_twice(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether two different URLs lead to one server. Equal URLs are an A/A experiment, or differ by
+    `set_global`.
+    """
+    urls = ours.get("url"), theirs.get("url")
+    if None in urls or urls[0] == urls[1] or STARTED not in ours:
+        return False
+    named = [key for key in LASTING if key in ours and key in theirs]
+    telling = [key for key in named if key not in _SHARED] or ["server_uuid", "system_identifier"]
+    return (
+        all(ours.get(key) is not None and ours.get(key) == theirs.get(key) for key in telling)
+        and all(ours[key] == theirs[key] for key in named)
+        and abs(ours[STARTED] - theirs.get(STARTED, 0)) <= STARTED_SLACK_S
+    )
+
+
+def _named(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {facts[key]}" for key in LASTING if key in facts)
 
 
 def _facts(description: Description) -> Mapping[str, Any]:
@@ -103,7 +174,14 @@ def _same_software(context: Context, name: str) -> bool:
     if context.variant is None or peer is None:
         return False
     mine = context.variant.server
-    return mine.kind == peer.kind == "local" and (mine.product, mine.basedir) == (peer.product, peer.basedir)
+    if not (mine.started and mine.kind == peer.kind):
+        return False
+    return (mine.product, mine.basedir, mine.image, mine.version) == (
+        peer.product,
+        peer.basedir,
+        peer.image,
+        peer.version,
+    )
 
 
 CHECK = Check("P03", "Identity", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

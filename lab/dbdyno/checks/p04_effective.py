@@ -16,6 +16,9 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
     without ever reading it back: a configuration file that the world may write is ignored, and the server
     adjusts the number when the pool is small. Seed 003 verified one variable family on one of two servers.
 
+    On a server that is only reached nothing is set unless `set_global` says so; there the check tells that it
+    runs with other settings than the experiment speaks of.
+
     Rule: declared and effective value are equal once units (8G), booleans (ON, 1, true), list order and
     letter case are put aside. Cut down to the variable's own step, by less than 1 %: a note. Anything else
     the server made of it, and a variable the server does not have, is a stop that prints both values and
@@ -29,7 +32,7 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
         if name not in variables:
             yield from _absent(option, declared, variables, context.subject)
         elif not same(name, with_unit(declared, context.description.units.get(name)), variables[name]):
-            yield _differs(name, as_text(declared), variables, context.subject)
+            yield _differs(name, as_text(declared), variables, context)
 
 
 def _declared(context: Context) -> dict[str, Setting]:
@@ -43,14 +46,24 @@ def _declared(context: Context) -> dict[str, Setting]:
     return declared
 
 
-def _differs(name: str, declared: str, variables: Mapping[str, str], subject: str) -> Finding:
-    effective = variables[name]
+def _differs(name: str, declared: str, variables: Mapping[str, str], context: Context) -> Finding:
+    effective, subject = variables[name], context.subject
     evidence = {"variable": name, "declared": declared, "effective": effective}
     rounded = rounding(name, declared, variables)
     if rounded is not None:
         text = f"{name}: declared {declared}, effective {effective}: the server {rounded}."
         return Finding(
             code="P04", level="note", text=text, evidence={**evidence, "rule": rounded}, subject=subject
+        )
+    server = context.variant.server if context.variant is not None else None
+    if server is not None and not server.started and not server.set_global:
+        return Finding(
+            code="P04",
+            level="stop",
+            text=f"{name}: declared {declared}, and the server runs with {effective}. It is only read: set "
+            "it there, declare what it has, or allow dbdyno to set it (set_global = true).",
+            evidence=evidence,
+            subject=subject,
         )
     known = rule(name)
     because = f" The server's rule: {known}." if known else " See the warnings in the server's error log."

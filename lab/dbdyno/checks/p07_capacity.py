@@ -47,7 +47,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         return
     in_use = _in_use(context)
     for workload, demand in demands:
-        ours = context.variant is None or context.variant.server.kind == "local"
+        ours = context.variant is None or context.variant.server.started
         limits = of_server(context.description.variables, demand, in_use, ours=ours)
         yield from _judge(limits, demand, workload, context.subject)
 

@@ -59,7 +59,7 @@ def _overlaps(context: Context) -> Iterator[Finding]:
         shared = client_cpus & (available if server is None else parse_cpus(server))
         if shared:
             sharing.setdefault(format_cpus(shared), []).append(variant.name)
-    held = all(variant.server.kind == "local" for variant in context.experiment.variants)
+    held = all(variant.server.started for variant in context.experiment.variants)
     way_out = "Set [client] cpus and [variant.server] cpus apart, or measure" if held else "Measure"
     for cpus, names in sharing.items():
         yield Finding(

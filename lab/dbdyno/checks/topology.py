@@ -15,7 +15,7 @@ def here(variant: Variant) -> bool:
 
     A port that is forwarded, or a container with a network of its own, looks like another machine.
     """
-    if variant.server.kind == "local" or variant.server.url is None:
+    if variant.server.started or variant.server.url is None:
         return True
     target = parse_url(variant.server.url)
     return target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())

@@ -275,6 +275,20 @@ def _state_faults(experiment: Experiment) -> list[Fault]:
                     "Write " + " or ".join(f'state = "{one}"' for one in possible),
                 )
             )
+    reached = [variant.name for variant in experiment.variants if not variant.server.started]
+    data = {
+        (workload.tables, workload.table_size, workload.fills_own_tables, workload.auto_inc)
+        for workload in experiment.workloads
+    }
+    if reached and len(data) > 1 and state != "reset":
+        faults.append(
+            Fault(
+                "design.state",
+                state,
+                f"the workloads have different tables, and {reached[0]!r} has one database for all of them",
+                'Write state = "reset", or give all workloads the same tables and table_size',
+            )
+        )
     return faults
 
 

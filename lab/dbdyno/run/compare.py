@@ -19,18 +19,18 @@ from dataclasses import dataclass, replace
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
-from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.estimate import Estimate
-from dbdyno.run.loading import Tell, load_snapshot
-from dbdyno.run.trial import death, give_up, run_trial
+from dbdyno.run.holding import Holding
+from dbdyno.run.loading import Tell
+from dbdyno.run.trial import Outcome, death, give_up, run_trial
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Description, Server
-from dbdyno.servers.snapshots import Snapshot, Snapshots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
@@ -69,6 +69,20 @@ def compare(experiment: Experiment, run: Run, tell: Tell, engine: Engine | None 
     return Conclusion(stops, done, len(trials) - done)
 
 
+def hook_findings(trial: Trial, outcome: Outcome) -> list[Finding]:
+    """What went wrong with the user's own commands around a trial."""
+    return [
+        Finding(
+            "R04",
+            "warn",
+            f"{text}; see the hook's words in the trial's folder.",
+            {"trial": trial.index},
+            trial.variant,
+        )
+        for text in outcome.complaints
+    ]
+
+
 class _Conductor:
     """One comparison in progress. A server is opened once per variant and data, started once a group."""
 
@@ -98,9 +112,8 @@ class _Conductor:
                 ]
             )
             wanted = [w for w in experiment.workloads if any(trial.workload == w.title for trial in todo)]
-            snapshots = Snapshots(workspace)
-            missing = [w for w in wanted if not snapshots.holds(experiment, w, experiment.variants[0])]
-            self._estimate.rows = sum(w.tables * w.table_size for w in missing)
+            holding = Holding(experiment, workspace, self._engine, self._tell, self._step)
+            self._estimate.rows = holding.rows_missing(wanted)
             self._estimate.group_rows = max((w.tables * w.table_size for w in wanted), default=0)
             self._estimate.rehearsals = len(experiment.variants) if todo else 0
             self._begin()
@@ -108,19 +121,24 @@ class _Conductor:
                 self._rehearse(workspace)
             opened: dict[tuple[str, ...], Server] = {}
             for workload, variant in itertools.product(wanted, experiment.variants):
-                snapshot = stack.enter_context(closing(self._load(workspace, workload, variant)))
-                # Where every group restores its data, workloads over the same data need no copy each.
-                key = (
-                    variant.name,
-                    snapshot.key,
-                    "" if experiment.design.state == "restore" else workload.title,
-                )
+                snapshot = holding.snapshot(workload, variant)
+                if snapshot is not None:
+                    stack.enter_context(closing(snapshot))
+                key = holding.place(workload, variant, snapshot)
                 if key not in opened:
-                    opened[key] = stack.enter_context(closing(open_server(variant, workspace, snapshot)))
+                    opened[key] = stack.enter_context(closing(holding.open(variant, snapshot)))
                 self._servers[variant.name, workload.title] = opened[key]
             self._estimate.loaded()
-            for _, trials in itertools.groupby(todo, key=lambda trial: trial.group):
-                self._group(list(trials))
+            with holding.finishing():
+                self._groups(holding, todo)
+
+    def _groups(self, holding: Holding, todo: list[Trial]) -> None:
+        groups = [list(trials) for _, trials in itertools.groupby(todo, key=lambda trial: trial.group)]
+        for trials, following in itertools.zip_longest(groups, groups[1:]):
+            self._group(holding, trials, self._server_of(following[0]) if following else None)
+
+    def _server_of(self, trial: Trial) -> Server:
+        return self._servers[trial.variant, trial.workload]
 
     def _begin(self) -> None:
         todo = self._estimate.todo
@@ -139,7 +157,8 @@ class _Conductor:
             began = time.monotonic()
             self._step(f"{variant.name}: trying the server's settings")
             with closing(open_server(variant, workspace, None)) as server:
-                server.restore()
+                if variant.server.started:
+                    server.restore()
                 server.start()
                 description = server.describe()
                 context = Context(
@@ -153,27 +172,13 @@ class _Conductor:
             peers[variant.name] = description
             self._estimate.rehearsed(time.monotonic() - began)
 
-    def _load(self, workspace: Workspace, workload: Workload, variant: Variant) -> Snapshot:
-        """The data of a workload, loaded by the engine's own `prepare` where they are not there yet."""
-        return load_snapshot(
-            self._experiment,
-            workload,
-            variant,
-            workspace,
-            engine=self._engine,
-            tell=self._tell,
-            say=self._step,
-        )
-
     def _step(self, text: str) -> None:
         self._tell(progress.Step(text, self._estimate.left_s()))
 
-    def _ready(self, server: Server, variant: Variant, workload: str) -> Context:
-        """Bring a server up with its data and check it. Raises _Stopped, ServerProblem."""
+    def _ready(self, holding: Holding, server: Server, variant: Variant, workload: str) -> Context:
+        """Bring a server up with its data and check it. Raises _Stopped, Problem."""
         key = (variant.name, workload)
-        if self._experiment.design.state == "restore" or key not in self._first:
-            server.restore()
-        server.start()
+        holding.ready(server, self._experiment.workload(workload), variant)
         description = server.describe()
         context = Context(
             self._experiment,
@@ -189,17 +194,19 @@ class _Conductor:
         self._check(Moment.READY, context)
         return context
 
-    def _group(self, trials: list[Trial]) -> None:
-        """One group: its server, its trials, its checks."""
+    def _group(self, holding: Holding, trials: list[Trial], following: Server | None) -> None:
+        """One group: its server, its trials, its checks. `following` is the server of the next."""
         began = time.monotonic()
         variant, workload = self._experiment.variant(trials[0].variant), trials[0].workload
-        server = self._servers[variant.name, workload]
-        self._step(f"block {trials[0].block + 1}, {variant.name}: restoring the data, starting the server")
+        server = self._server_of(trials[0])
+        self._step(f"block {trials[0].block + 1}, {variant.name}: {holding.doing()}")
         try:
-            context = self._ready(server, variant, workload)
+            context = self._ready(holding, server, variant, workload)
             self._trials(trials, server, context)
-        finally:
-            server.stop(clean=self._experiment.design.state == "restart")
+        except BaseException:
+            server.stop(clean=False)
+            raise
+        holding.leave(server, following)
         self._estimate.group_ended(time.monotonic() - began, len(trials))
 
     def _trials(self, trials: list[Trial], server: Server, context: Context) -> None:
@@ -238,6 +245,7 @@ class _Conductor:
             description=context.description,
             engine=self._engine,
         )
+        self._keep(hook_findings(trial, outcome))
         if outcome.hello:
             self._hello[trial.workload] = outcome.hello
         return str(outcome.stored.meta["reason"] or ""), outcome.events_per_s()

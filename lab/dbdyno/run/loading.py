@@ -18,9 +18,15 @@ Tell = Callable[[progress.Progress], None]
 
 
 def prepare(
-    experiment: Experiment, workload: Workload, server: Server, engine: Engine, tell: Tell
+    experiment: Experiment,
+    workload: Workload,
+    server: Server,
+    engine: Engine,
+    tell: Tell,
+    *,
+    on_loading: Callable[[Record], None] = lambda _record: None,
 ) -> EngineResult:
-    """Load the tables of a workload on a running server. Raises Problem.
+    """Load the tables of a workload on a running server, where they are missing. Raises Problem.
 
     A server that we started takes LOAD DATA LOCAL meanwhile; one that is only reached is loaded by what it
     allows.
@@ -29,6 +35,7 @@ def prepare(
     def loading(record: Record) -> None:
         if record["type"] == "loading":
             tell(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
+            on_loading(record)
 
     address = server.address()
     asked = plan(experiment, workload, address.target(experiment.load.transport))

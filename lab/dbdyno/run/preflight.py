@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from dbdyno import checks
@@ -15,8 +15,8 @@ from dbdyno.checks import Context, Finding, Moment
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine
-from dbdyno.run.loading import Tell, load_snapshot
-from dbdyno.servers import open_server
+from dbdyno.run.holding import Holding, has_snapshot
+from dbdyno.run.loading import Tell
 from dbdyno.servers.server import Description, Server
 from dbdyno.servers.workspace import Workspace
 
@@ -40,10 +40,16 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, tell: Tell)
                     peers=dict(first),
                     workload=workload,
                 )
-                findings += checks.run(Moment.READY, context)
+                findings += checks.run(Moment.READY, context, _codes(experiment, variant))
             first.setdefault(variant.name, description)
     once = {(finding.code, finding.subject, finding.text): finding for finding in findings}
     return sorted(once.values(), key=lambda finding: checks.LEVELS.index(finding.level))
+
+
+def _codes(experiment: Experiment, variant: Variant) -> list[str]:
+    """The checks that can be made: there are data to check where a snapshot has brought them."""
+    with_data = has_snapshot(experiment, variant)
+    return [check.code for check in checks.ALL if with_data or check.code != "P02"]
 
 
 @contextmanager
@@ -61,13 +67,14 @@ def _server(
     def say(text: str) -> None:
         tell(progress.Step(text, 0.0))
 
-    with (
-        closing(
-            load_snapshot(experiment, workload, variant, workspace, engine=engine, tell=tell, say=say)
-        ) as snapshot,
-        closing(open_server(variant, workspace, snapshot)) as server,
-    ):
-        say(f"{variant.name}: restoring the data, starting the server")
-        server.restore()
+    holding = Holding(experiment, workspace, engine, tell, say)
+    with ExitStack() as stack:
+        snapshot = holding.snapshot(workload, variant)
+        if snapshot is not None:
+            stack.enter_context(closing(snapshot))
+        server = stack.enter_context(closing(holding.open(variant, snapshot)))
+        say(f"{variant.name}: starting the server")
+        if variant.server.started:
+            server.restore()
         server.start()
         yield server

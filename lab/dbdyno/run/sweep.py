@@ -23,8 +23,8 @@ from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine
+from dbdyno.run.holding import cleanup
 from dbdyno.run.loading import Tell, prepare
-from dbdyno.run.plan import plan
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
@@ -140,12 +140,10 @@ class _Sweep:
         """Drop our tables; why it failed, or nothing."""
         self._say("dropping the tables")
         try:
-            address = self._server.address()
-            asked = plan(self._experiment, self._workload, address.target(self._experiment.load.transport))
-            result = self._engine.run("cleanup", asked, address.environment())
+            why = cleanup(self._experiment, self._workload, self._server, self._engine)
         except Problem as problem:
-            return f"the tables could not be dropped: {problem.text}"
-        return "" if result.done else f"the tables could not be dropped: {result.failure()}"
+            why = problem.text
+        return f"the tables could not be dropped: {why}" if why else ""
 
     def _leftover_way_out(self) -> str:
         names = DataSpec.of(self._workload).names()

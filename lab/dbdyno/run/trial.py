@@ -11,6 +11,7 @@ from dbdyno.binary import EngineProblem
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Engine, EngineResult, Record
+from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import trial_plan
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
@@ -36,6 +37,8 @@ class Outcome:
     stored: StoredTrial
     hello: Record | None
     end: Record | None
+    # What went wrong with the user's own commands around it.
+    complaints: tuple[str, ...] = ()
 
     def events_per_s(self) -> float | None:
         """Events per second of the measured phase, for people who watch; the judge computes its own."""
@@ -66,20 +69,28 @@ def run_trial(
     started_unix_us = time.time_ns() // 1000
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
+        hooks = TrialHooks(experiment, trial, server, description, writer)
         try:
+            if reason := hooks.before():
+                raise ServerProblem(reason)
             result = engine.run(
                 "run",
                 plan,
                 address.environment(),
-                cpus=experiment.client.cpus,
+                hooks.record,
+                experiment.client.cpus,
                 on_line=writer.event,
                 on_ready=lambda: before.read(server),
             )
             reason = result.failure()
+            hooks.over()
             after.read(server)
         except (EngineProblem, ServerProblem) as problem:
             # What the engine said first is nearer to the cause than a server that no longer answers.
             reason = (result.failure() if result else "") or problem.text
+        finally:
+            hooks.over()
+        hooks.after()
         writer.server(server_record(description, before, after))
         stored = writer.finish(
             "failed" if reason else "done",
@@ -88,7 +99,9 @@ def run_trial(
             started_unix_us=started_unix_us,
             ended_unix_us=time.time_ns() // 1000,
         )
-    return Outcome(stored, result.hello if result else None, result.end if result else None)
+    return Outcome(
+        stored, result.hello if result else None, result.end if result else None, tuple(hooks.complaints)
+    )
 
 
 def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:

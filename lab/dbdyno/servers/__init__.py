@@ -1,6 +1,6 @@
 """Servers: start, configure, read back, snapshot, restore, describe, stop.
 
-`server` is the interface. `local` runs private servers, `endpoint` reaches those that are somebody else's, and
+`server` is the interface. `local` runs private servers, `endpoint` reaches those of somebody else's, and
 `command` leaves the user's own to the user's commands.
 """
 

@@ -127,6 +127,10 @@ class EndpointServer(Server):
             with suppress(ServerProblem):
                 self._reached.take_back(self._admin, name, before)
 
+    def settle(self) -> None:
+        """As far as the account may: vacuum and statistics where the protocol has them."""
+        self._reached.settle(self._admin)
+
     def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — it is not ours to stop.
         """Take back what was set, and disconnect; the server goes on."""
         self._take_back()

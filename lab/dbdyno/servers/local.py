@@ -126,9 +126,14 @@ class LocalServer(Server):
             raise self._explained(status)
 
     def settle(self) -> None:
-        """Bring freshly loaded data to rest, so that a clean stop leaves nothing to be done."""
-        assert self._admin is not None, "only a running server can settle"
-        self._product.settle(self._admin, DATABASE)
+        """See `Server`."""
+        self._product.settle(self._asked(), DATABASE)
+
+    def rest(self) -> None:
+        """Stop it cleanly with nothing left to be done, so that its data can be a snapshot."""
+        self.settle()
+        self._product.before_snapshot(self._asked())
+        self.stop(clean=True)
 
     def give_data(self, target: Path) -> None:
         """Move the data directory of a cleanly stopped server to `target`, on the same file system."""

@@ -103,14 +103,15 @@ class MySQLFamily(Product):
         """Nothing: the `init_file` has done it."""
 
     def settle(self, admin: Admin, database: str) -> None:
-        """Statistics of every table; then let the stop purge and merge everything (`innodb_fast_shutdown` =
-        0).
-        """
+        """Statistics of every table."""
         tables = admin.query(
             f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
         )
         for (table,) in tables:
             admin.query(f"ANALYZE TABLE `{database}`.`{table}`")
+
+    def before_snapshot(self, admin: Admin) -> None:
+        """Let the stop purge and merge everything."""
         admin.query("SET GLOBAL innodb_fast_shutdown = 0")
 
     def status(self, admin: Admin) -> Mapping[str, str]:

@@ -170,7 +170,10 @@ class Product(ABC):
 
     @abstractmethod
     def settle(self, admin: Admin, database: str) -> None:
-        """Bring freshly loaded data to rest before a clean stop: statistics, purge."""
+        """Bring freshly loaded data to rest: statistics, purge."""
+
+    def before_snapshot(self, admin: Admin) -> None:  # noqa: B027 — most have nothing to do then.
+        """What is left to do before the clean stop after which a snapshot is taken."""
 
     @abstractmethod
     def status(self, admin: Admin) -> Mapping[str, str]:

@@ -73,6 +73,10 @@ class Reached(ABC):
         """Why a connection failed, in the user's terms."""
 
     @abstractmethod
+    def settle(self, admin: Admin) -> None:
+        """Bring freshly loaded data to rest, as far as the account may."""
+
+    @abstractmethod
     def change(self, admin: Admin, name: str, value: Value) -> str:
         """Set a variable for the whole server; what `take_back` needs. Raises ServerProblem."""
 
@@ -165,6 +169,9 @@ class ReachedMySQL(Reached):
             return ServerProblem(f"{_where(target)}: {text}", "see docs/connections.md", NOT_REACHABLE)
         return _full(target, text) if code == 1040 else _unreachable(target, text)
 
+    def settle(self, admin: Admin) -> None:
+        """Nothing: the loader has analysed its tables."""
+
     def change(self, admin: Admin, name: str, value: Value) -> str:
         """SET GLOBAL."""
         before = admin.pairs(f"SHOW GLOBAL VARIABLES LIKE {_mysql_literal(_like(name))}")
@@ -247,6 +254,10 @@ class ReachedPostgreSQL(Reached):
         if code == "53300" or "too many clients" in text or "remaining connection slots" in text:
             return _full(target, text)
         return _unreachable(target, text)
+
+    def settle(self, admin: Admin) -> None:
+        """Freeze every row of the account's own tables, so that no trial does it."""
+        admin.query("VACUUM (FREEZE, ANALYZE)")
 
     def change(self, admin: Admin, name: str, value: Value) -> str:
         """ALTER SYSTEM and a reload; what waits for a restart is taken back and refused."""

@@ -1,7 +1,7 @@
 """What the lab asks of a server, whoever runs it.
 
-`Server` is the whole interface; one file beside this one implements it for each kind (`local`, later
-`docker`, `remote`, `command`). Everything here speaks of one server of one variant.
+`Server` is the whole interface; one file beside this one implements it for each kind. Everything here speaks
+of one server of one variant.
 
 ::
 
@@ -104,11 +104,15 @@ class Server(ABC):
 
     @abstractmethod
     def restore(self) -> None:
-        """Bring the data back to the snapshot (local), or do nothing (preserve). The server is stopped."""
+        """Bring the data back to the snapshot, or do nothing where there is none. The server is stopped."""
 
     @abstractmethod
     def start(self) -> None:
         """Start and wait until it answers. Raises ServerProblem with the server's own words."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Bring freshly loaded data of a running server to rest, as far as we may."""
 
     @abstractmethod
     def stop(self, *, clean: bool) -> None:

@@ -166,8 +166,7 @@ class Snapshots:
             report(f"loading {rows:,} rows")
             load(server)
             report("settling the data")
-            server.settle()
-            server.stop(clean=True)
+            server.rest()
             unfinished.mkdir(mode=0o700)
             try:
                 server.give_data(unfinished / "data")

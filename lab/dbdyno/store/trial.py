@@ -6,6 +6,7 @@
                 plan.json
                 events.jsonl.gz  (events.jsonl while it runs)
                 server.json
+                hook-NAME.txt   what the user's own commands around the trial have said
 """
 
 from __future__ import annotations
@@ -120,6 +121,13 @@ class TrialWriter:
     def server(self, record: Mapping[str, Any]) -> None:
         """Write server.json. Raises StoreProblem."""
         files.write_json(self._path / "server.json", record)
+
+    def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
+        """Keep what a hook said, in hook-NAME.txt, and how it ended, in trial.json. Raises StoreProblem."""
+        with files.plainly(self._path):
+            files.write(self._path / f"hook-{name}.txt", words.encode(errors="replace"))
+        ended = {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
+        self._meta.setdefault("hooks", {})[name] = ended
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
         """End the trial; `facts` go into trial.json beside its place in the schedule. Raises StoreProblem."""

@@ -1,0 +1,170 @@
+"""How a group's server comes to its data: what each `design.state` means for each kind of server.
+
+| state | before each group |
+|---|---|
+| restore | the snapshot's bytes, or the user's `restore` command |
+| restart | a clean stop and a start over what the trials before have left |
+| reset | the tables dropped and loaded anew on the running server |
+| preserve | nothing; a server is stopped only where another one's turn comes |
+
+Servers that we start have their data from a snapshot (but for `reset`); on others the engine's `prepare`
+loads what is missing, and refuses what dbdyno has not made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.problem import Problem
+from dbdyno.run import progress
+from dbdyno.run.engine import Engine, Record
+from dbdyno.run.loading import Tell, load_snapshot, prepare
+from dbdyno.run.plan import plan
+from dbdyno.servers import open_server
+from dbdyno.servers.server import Server
+from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.workspace import Workspace
+
+
+def has_snapshot(experiment: Experiment, variant: Variant) -> bool:
+    """Whether a variant's data come from a snapshot of dbdyno's own."""
+    return variant.server.started and experiment.design.state != "reset"
+
+
+class Holding:
+    """Opens servers with their data, and brings them to the state that each group begins with."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        workspace: Workspace,
+        engine: Engine,
+        tell: Tell,
+        say: Callable[[str], None],
+    ) -> None:
+        self._experiment, self._workspace = experiment, workspace
+        self._engine, self._tell, self._say = engine, tell, say
+        self._state = experiment.design.state
+        # Servers that have had their first group, with the workload whose tables they hold.
+        self._begun: set[tuple[int, str]] = set()
+        # On servers that are only reached: the tables this run has made, to be dropped at its end.
+        self._made: list[tuple[Server, Workload]] = []
+        self._snapshots = Snapshots(workspace)
+
+    def rows_missing(self, workloads: list[Workload]) -> int:
+        """Rows to load before the first group."""
+        baseline = self._experiment.variants[0]
+        if not has_snapshot(self._experiment, baseline):
+            return 0
+        missing = [w for w in workloads if not self._snapshots.holds(self._experiment, w, baseline)]
+        return sum(workload.tables * workload.table_size for workload in missing)
+
+    def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
+        """The data of a workload, from the cache or loaded now; None where a server has none. Raises
+        Problem.
+        """
+        if not has_snapshot(self._experiment, variant):
+            return None
+        return load_snapshot(
+            self._experiment,
+            workload,
+            variant,
+            self._workspace,
+            engine=self._engine,
+            tell=self._tell,
+            say=self._say,
+        )
+
+    def open(self, variant: Variant, snapshot: Snapshot | None) -> Server:
+        """The variant's server, stopped. Raises ServerProblem."""
+        return open_server(variant, self._workspace, snapshot)
+
+    def place(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
+        """What servers are told apart by: equal ones share a server object and, in turn, its data."""
+        if not variant.server.started:
+            return (variant.name,)
+        # Where every group restores its data, workloads over the same data need no copy each.
+        of = "" if self._state in ("restore", "reset") else workload.title
+        return variant.name, snapshot.key if snapshot else "", of
+
+    def doing(self) -> str:
+        """What `ready` does, in a few words."""
+        return {
+            "restore": "restoring the data, starting the server",
+            "restart": "restarting the server",
+            "reset": "loading the data anew",
+            "preserve": "going on with the data",
+        }[self._state]
+
+    def ready(self, server: Server, workload: Workload, variant: Variant) -> None:
+        """Bring a server up in the state its next group begins with. Raises Problem."""
+        first = (id(server), workload.title) not in self._begun
+        if self._state == "restore" or (first and variant.server.started):
+            server.restore()
+        server.start()
+        if self._state == "reset":
+            self._reset(server, workload)
+        elif first and not variant.server.started and self._state != "restore":
+            self._load(server, workload)
+        self._begun.add((id(server), workload.title))
+
+    def leave(self, server: Server, following: Server | None) -> None:
+        """After a group: stop the server, unless it is the one of the next group and may go on."""
+        if self._state in ("preserve", "reset") and following is server:
+            return
+        server.stop(clean=self._state != "restore")
+
+    def _reset(self, server: Server, workload: Workload) -> None:
+        self._clean(server, workload)
+        self._load(server, workload)
+
+    def _load(self, server: Server, workload: Workload) -> None:
+        """What is missing, by the engine's own `prepare`."""
+        steps: set[str] = set()
+
+        def loading(record: Record) -> None:
+            steps.add(record["data"]["step"])
+
+        prepare(self._experiment, workload, server, self._engine, self._tell, on_loading=loading)
+        if "created" in steps:
+            server.settle()
+        # What was there before belongs to an earlier run, which was told to keep it.
+        if not server.ours and "kept" not in steps and (server, workload) not in self._made:
+            self._made.append((server, workload))
+
+    def _clean(self, server: Server, workload: Workload) -> None:
+        """Drop what any workload of the experiment may have left: they name their tables alike."""
+        widest = max(self._experiment.workloads, key=lambda one: one.tables)
+        why = cleanup(self._experiment, widest, server, self._engine)
+        if why:
+            raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """At the end, whatever it is: tables that this run has made on servers of others are dropped."""
+        try:
+            yield
+        finally:
+            if not self._experiment.loading.keep:
+                for server, workload in self._made:
+                    self._drop(server, workload)
+
+    def _drop(self, server: Server, workload: Workload) -> None:
+        try:
+            server.start()
+            why = cleanup(self._experiment, workload, server, self._engine)
+        except Problem as problem:
+            why = problem.text
+        if why:
+            where = server.address().database
+            self._tell(progress.Step(f"the tables in {where} could not be dropped: {why}", 0.0))
+
+
+def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: Engine) -> str:
+    """Drop the tables of a workload that dbdyno has made; why it failed, or nothing. Raises Problem."""
+    address = server.address()
+    asked = plan(experiment, workload, address.target(experiment.load.transport))
+    result = engine.run("cleanup", asked, address.environment())
+    return "" if result.done else result.failure()

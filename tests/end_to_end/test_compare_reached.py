@@ -1,0 +1,265 @@
+"""`dbdyno compare` on servers it does not start: by URL, and by the user's own commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.conftest import variant
+from tests.end_to_end.comparing import Comparing, refused
+from tests.end_to_end.mysql_server import MySQLServer
+
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.workspace import Workspace
+
+HEAD = """
+[experiment]
+name = "reached"
+[[workload]]
+name = "oltp_read_write"
+tables = 2
+table_size = 500
+[load]
+connections = [2]
+duration = "500ms"
+warmup = "200ms"
+[design]
+blocks = 2
+state = "reset"
+"""
+VARIANT = """
+[[variant]]
+name = "{name}"
+[variant.server]
+kind = "{kind}"
+url = "{url}"
+password_file = "{file}"
+{more}
+"""
+
+
+@pytest.fixture(scope="module")
+def pair(workspace: Workspace) -> Iterator[tuple[LocalServer, LocalServer]]:
+    with (
+        closing(LocalServer(variant("somebody's first"), workspace, None)) as one,
+        closing(LocalServer(variant("somebody's second"), workspace, None)) as other,
+    ):
+        one.start()
+        other.start()
+        yield one, other
+
+
+Somebodys = LocalServer | MySQLServer
+
+
+def url(server: Somebodys, user: str = "dbdyno") -> str:
+    return f"mysql://{user}@127.0.0.1:{server.address().port}/dbdyno"
+
+
+class Given:
+    """An experiment over servers that run already."""
+
+    def __init__(self, results: Path, folder: Path) -> None:
+        self.results, self.folder = results, folder
+
+    def table(
+        self, name: str, server: Somebodys, kind: str = "remote", more: str = "", user: str = "dbdyno"
+    ) -> str:
+        secret = self.folder / f"{name}.password"
+        secret.write_text(server.address().password)
+        return VARIANT.format(name=name, kind=kind, url=url(server, user), file=secret, more=more)
+
+    def comparing(self, *tables: str) -> Comparing:
+        return Comparing(self.results, HEAD + "".join(tables))
+
+
+@pytest.fixture
+def given(results: Path, tmp_path: Path) -> Given:
+    return Given(results, tmp_path)
+
+
+def tables_of(server: LocalServer) -> set[str]:
+    rows = server.query("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'dbdyno'")
+    return {row[0] for row in rows}
+
+
+def test_two_endpoints_are_compared_and_left_as_they_were(
+    given: Given, pair: tuple[LocalServer, LocalServer]
+) -> None:
+    before = [server.variables() for server in pair]
+    comparing = given.comparing(given.table("one", pair[0]), given.table("other", pair[1]))
+    answer = comparing.run("--no-report")
+    assert answer.returncode == 0, answer.stderr
+    trials = comparing.newest().trials()
+    assert len(trials) == 4
+    for trial in trials:
+        server = trial.server
+        assert trial.done
+        assert server["identity"]["url"] == url(pair[trial.meta["variant"] == "other"])
+        assert server["identity"]["started_unix_s"] > 1e9
+        assert len(server["variables"]) > 500
+        assert server["origins"]["innodb_buffer_pool_size"] == "config"
+        assert server["data_bytes"] > 0
+        assert server["host"]["hostname"]
+        assert server["process"]["before"] == {}
+        moved = int(server["status_after"]["Com_commit"]) - int(server["status_before"]["Com_commit"])
+        assert moved > 0
+    assert [tables_of(server) for server in pair] == [set(), set()]
+    assert [server.variables() for server in pair] == before
+    everything = answer.stdout + answer.stderr
+    for path in comparing.newest().path.rglob("*"):
+        if path.is_file() and path.suffix != ".gz":
+            everything += path.read_text(errors="replace")
+    assert all(server.address().password not in everything for server in pair)
+
+
+def test_variables_are_compared_and_set_only_where_that_is_allowed(
+    given: Given, pair: tuple[LocalServer, LocalServer], mysql: MySQLServer
+) -> None:
+    """A MariaDB and a MySQL; the second one's account may set variables for a while."""
+    before = mysql.variables()["innodb_io_capacity"]
+    declared = 'variables = { innodb_io_capacity = 777, sort_buffer_size = "1M" }\n'
+    one = given.table("one", pair[0])
+    answer = given.comparing(one, given.table("other", mysql, more=declared)).run("--no-report")
+    assert answer.returncode == 4
+    told = answer.stdout + answer.stderr
+    assert f"innodb_io_capacity: declared 777, and the server runs with {before}. It is only read" in told
+    allowed = given.comparing(one, given.table("other", mysql, more=f"{declared}set_global = true\n"))
+    refused(allowed.run("--no-report"), 4, "innodb_io_capacity could not be set", "leave out set_global")
+    mysql.sql("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO dbdyno@'%'")
+    try:
+        answer = allowed.run("--no-report", "--set", "design.state=preserve")
+    finally:
+        mysql.sql("REVOKE SYSTEM_VARIABLES_ADMIN ON *.* FROM dbdyno@'%'")
+    assert answer.returncode == 0, answer.stderr
+    values = {
+        (trial.meta["variant"], trial.server["product"], trial.server["variables"]["innodb_io_capacity"])
+        for trial in allowed.newest().trials()
+    }
+    assert values == {("one", "mariadb", "200"), ("other", "mysql", "777")}
+    assert mysql.variables()["innodb_io_capacity"] == before
+    assert mysql.sql("SHOW TABLES IN dbdyno") == []
+
+
+def test_what_keeps_endpoints_from_being_compared_is_told(
+    given: Given, pair: tuple[LocalServer, LocalServer], mysql: MySQLServer
+) -> None:
+    one = given.table("one", pair[0])
+    # Two names of one server.
+    same = given.table("other", pair[0]).replace("127.0.0.1", "localhost")
+    answer = given.comparing(one, same).run("--no-report")
+    assert answer.returncode == 4
+    assert "lead to the same server" in answer.stdout + answer.stderr
+    # Another version than declared.
+    answer = given.comparing(one, given.table("other", pair[1], more='version = "9.7"')).run("--no-report")
+    assert answer.returncode == 4
+    assert "the experiment asks for version 9.7" in answer.stdout + answer.stderr
+    # Somebody else's table under one of our names.
+    pair[1].query("CREATE TABLE dbdyno.sbtest2 (id INT PRIMARY KEY)")
+    answer = given.comparing(one, given.table("other", pair[1])).run("--no-report")
+    refused(
+        answer, 4, "schema dbdyno already holds sbtest2 (not made by dbdyno)", "drop these tables yourself"
+    )
+    assert tables_of(pair[1]) == {"sbtest2"}
+    assert tables_of(pair[0]) == set()
+    pair[1].query("DROP TABLE dbdyno.sbtest2")
+    # An account that may not make tables.
+    mysql.sql("CREATE USER poor@'%' IDENTIFIED BY ''")
+    mysql.sql("GRANT SELECT ON dbdyno.* TO poor@'%'")
+    (given.folder / "none").write_text("")
+    poor = given.table("other", mysql, user="poor").replace("other.password", "none")
+    refused(given.comparing(one, poor).run("--no-report"), 4, "CREATE command denied to user 'poor'")
+    mysql.sql("DROP USER poor@'%'")
+    missing = given.table("other", pair[1]).replace("password_file", "password_env = 'DBDYNO_NO_SUCH' #")
+    refused(
+        given.comparing(one, missing).run("--no-report"), 2, "the variable DBDYNO_NO_SUCH, which is not set"
+    )
+
+
+def test_a_server_that_was_restarted_between_groups_is_another_one(
+    given: Given, pair: tuple[LocalServer, LocalServer]
+) -> None:
+    """After its first trial the second server is restarted by somebody, as a failover does it."""
+    server = pair[1]
+    script = given.folder / "restart.py"
+    script.write_text(
+        "import os, pathlib, time\n"
+        f"pathlib.Path({str(given.folder / 'restart')!r}).touch()\n"
+        f"while pathlib.Path({str(given.folder / 'restart')!r}).exists(): time.sleep(0.05)\n"
+    )
+    comparing = given.comparing(
+        given.table("one", pair[0]),
+        given.table("other", server, more=f'after_trial = ["{sys.executable}", "{script}"]'),
+    )
+
+    def failover() -> None:
+        while not (given.folder / "restart").exists():
+            if stopped.wait(0.05):
+                return
+        secret = server.address().password
+        server.stop(clean=True)
+        # The start is known to the second, with some slack.
+        stopped.wait(5)
+        server.start()
+        assert server.address().password == secret
+        (given.folder / "restart").unlink()
+        # The kernel ends a server with the thread that started it, and later tests use it.
+        threading.Event().wait(3600)
+
+    stopped = threading.Event()
+    outside = threading.Thread(target=failover, daemon=True)
+    outside.start()
+    try:
+        answer = comparing.run("--no-report")
+    finally:
+        stopped.set()
+    assert answer.returncode == 4, answer.stderr
+    assert "another server answers since the group began: started_unix_s was" in answer.stdout
+
+
+def test_the_users_own_commands_run_a_server(given: Given, pair: tuple[LocalServer, LocalServer]) -> None:
+    """Commands and hooks write down that they ran; the server itself runs all the time."""
+    diary = given.folder / "diary"
+    note = given.folder / "note.py"
+    note.write_text(
+        "import os, sys, json\n"
+        f"open({str(diary)!r}, 'a').write(' '.join([sys.argv[1], os.environ['DBDYNO_VARIANT']]) + '\\n')\n"
+        "assert not any('PASSWORD' in name for name in os.environ)\n"
+        "if sys.argv[1] == 'describe': print(json.dumps({'rack': 7}))\n"
+        "if sys.argv[1] == 'sample': print('cpu_user_s 12.5\\nnote: none')\n"
+        "if sys.argv[1] == 'during':\n"
+        "    import time; print('watching', os.environ['DBDYNO_POINT'], flush=True); time.sleep(600)\n"
+    )
+
+    def argv(word: str) -> str:
+        return json.dumps([sys.executable, str(note), word])
+
+    commands = "".join(f"{word} = {argv(word)}\n" for word in ("start", "stop", "describe", "sample"))
+    hooks = f"before_trial = {argv('before')}\nduring_trial = {argv('during')}\nafter_trial = ['false']\n"
+    comparing = given.comparing(
+        given.table("one", pair[0]), given.table("own", pair[1], "command", more=commands + hooks)
+    )
+    answer = comparing.run("--no-report", "--set", "design.blocks=1")
+    assert answer.returncode == 0, answer.stderr
+    assert "'false' ended with exit status 1" in answer.stderr
+    (trial,) = [trial for trial in comparing.newest().trials() if trial.meta["variant"] == "own"]
+    assert trial.done
+    assert trial.server["host"]["rack"] == 7
+    assert trial.server["process"]["after"] == {"cpu_user_s": 12.5}
+    assert (trial.path / "hook-during_trial.txt").read_text().startswith("watching connections=2\n")
+    assert trial.meta["hooks"]["before_trial"]["exit_status"] == 0
+    assert trial.meta["hooks"]["during_trial"]["exit_status"] == 0
+    words = [line.split()[0] for line in diary.read_text().splitlines()]
+    # The rehearsal, then the only group; a description again when the group is over.
+    assert words[:3] == ["start", "describe", "stop"]
+    assert words[3:] == ["start", "describe", "before", "sample", "during", "sample", "describe", "stop"]
+    assert "own" in diary.read_text()
+    # A hook that must work, and does not.
+    answer = comparing.run("--no-report", "--set", 'variant[own].server.before_trial=["false"]')
+    assert answer.returncode == 4
+    assert "the hook before_trial: 'false' ended with exit status 1" in answer.stderr
