@@ -134,8 +134,9 @@ class _Conductor:
 
     def _groups(self, holding: Holding, todo: list[Trial]) -> None:
         groups = [list(trials) for _, trials in itertools.groupby(todo, key=lambda trial: trial.group)]
-        for trials, following in itertools.zip_longest(groups, groups[1:]):
-            self._group(holding, trials, self._server_of(following[0]) if following else None)
+        servers = [self._server_of(trials[0]) for trials in groups]
+        for place, trials in enumerate(groups, start=1):
+            self._group(holding, trials, servers[place:])
 
     def _server_of(self, trial: Trial) -> Server:
         return self._servers[trial.variant, trial.workload]
@@ -194,8 +195,8 @@ class _Conductor:
         self._check(Moment.READY, context)
         return context
 
-    def _group(self, holding: Holding, trials: list[Trial], following: Server | None) -> None:
-        """One group: its server, its trials, its checks. `following` is the server of the next."""
+    def _group(self, holding: Holding, trials: list[Trial], following: list[Server]) -> None:
+        """One group: its server, its trials, its checks. `following` are the servers of the later ones."""
         began = time.monotonic()
         variant, workload = self._experiment.variant(trials[0].variant), trials[0].workload
         server = self._server_of(trials[0])

@@ -13,7 +13,7 @@ loads what is missing, and refuses what dbdyno has not made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from dbdyno.experiment.model import Experiment, Variant, Workload
@@ -110,10 +110,15 @@ class Holding:
             self._load(server, workload)
         self._begun.add((id(server), workload.title))
 
-    def leave(self, server: Server, following: Server | None) -> None:
-        """After a group: stop the server, unless it is the one of the next group and may go on."""
-        if self._state in ("preserve", "reset") and following is server:
+    def leave(self, server: Server, following: Sequence[Server]) -> None:
+        """After a group: stop the server, unless it is the one of the next group and may go on.
+
+        `following` are the servers of all later groups; where it is not among them, its tables go.
+        """
+        if self._state in ("preserve", "reset") and following and following[0] is server:
             return
+        if not any(later is server for later in following):
+            self._drop_made(server)
         server.stop(clean=self._state != "restore")
 
     def _reset(self, server: Server, workload: Workload) -> None:
@@ -147,9 +152,14 @@ class Holding:
         try:
             yield
         finally:
-            if not self._experiment.loading.keep:
-                for server, workload in self._made:
-                    self._drop(server, workload)
+            for server, _ in list(self._made):
+                self._drop_made(server)
+
+    def _drop_made(self, server: Server) -> None:
+        made = [workload for holder, workload in self._made if holder is server]
+        self._made = [(holder, workload) for holder, workload in self._made if holder is not server]
+        if made and not self._experiment.loading.keep:
+            self._drop(server, max(made, key=lambda workload: workload.tables))
 
     def _drop(self, server: Server, workload: Workload) -> None:
         try:
