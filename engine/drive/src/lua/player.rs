@@ -131,7 +131,8 @@ impl<C: ScriptedConnector> Player<C> {
         let mut free_since = None;
         let mut alone = 0u32;
         while let Some(due) = desk.next_due(seat, free_since).await {
-            let start = free_since.unwrap_or_else(|| desk.now());
+            // It begins when its user is free and it is due, whichever comes last.
+            let start = free_since.unwrap_or_else(|| desk.now()).max(due);
             self.broker.under.set(Some(Under { due, start }));
             let returned = match self.call(&mut event, &number).await {
                 Ok(returned) => returned,

@@ -4,7 +4,7 @@ use dbdyno_door::Plan;
 use dbdyno_door::plan::{
     Client, Compression, Endpoint, LastEvents, Load, Loading, LoadingForm, NewRows, OltpOptions, OnLost,
     Phases, QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode,
-    Workload, WorkloadName,
+    Workload, WorkloadName, limits,
 };
 
 use super::registry::Registry;
@@ -98,8 +98,13 @@ fn driver(registry: &Registry) -> Result<(), Refused> {
     }
 }
 
+/// A rate that nobody can play fills the line just as fast at the highest that the engine knows.
 fn shape(rate: u32) -> Shape {
-    if rate == 0 { Shape::Closed } else { Shape::Poisson { rate_per_s: rate.into() } }
+    if rate == 0 {
+        Shape::Closed
+    } else {
+        Shape::Poisson { rate_per_s: f64::from(rate).min(limits::RATE_PER_S) }
+    }
 }
 
 fn statements(registry: &Registry) -> Result<StatementMode, Refused> {

@@ -105,9 +105,7 @@ fn latency(settings: &Settings, tally: &Tally) -> String {
     text
 }
 
-/// Means follow from the totals, so that they are right between checkpoints too; how far users differ is known of the
-/// whole run alone. An event that was ended by force counts once more here, and its time in the deviation, as sysbench
-/// has it.
+/// An event that was ended by force counts once more here, and its time in the deviation, as sysbench has it.
 fn fairness(frame: &Frame<'_>, tally: &Tally) -> String {
     let threads = f64::from(frame.settings.threads.max(1));
     let (unfinished, unfinished_us) = frame.unfinished;
@@ -116,7 +114,7 @@ fn fairness(frame: &Frame<'_>, tally: &Tally) -> String {
     // Who plays the unfinished events is known where everybody plays one.
     let each = if unfinished as usize == tally.users.len() { 1.0 } else { 0.0 };
     let each_us = each * unfinished_us as f64 / threads;
-    let users = if frame.stretch.whole { tally.users.as_slice() } else { &[] };
+    let users = &tally.users;
     let events = spread(users.iter().map(|user| user.events as f64 + each), mean);
     let busy_us = spread(users.iter().map(|user| user.busy_us + each_us), mean_busy_us);
     format!(
@@ -192,7 +190,7 @@ mod tests {
     }
 
     fn text(settings: &Settings) -> String {
-        let stretch = Stretch { at_us: 4_023_400, tally: tally(), whole: true };
+        let stretch = Stretch { at_us: 4_023_400, tally: tally() };
         let frame =
             Frame { settings, database: true, stretch: &stretch, unfinished: (0, 0), own: Vec::new() };
         report(&frame, &tally())

@@ -122,7 +122,7 @@ mod tests {
             buckets,
             ..Tally::default()
         };
-        let stretch = Stretch { at_us: 6_000_000, tally, whole: false };
+        let stretch = Stretch { at_us: 6_000_000, tally };
         let text = line(&settings, &Nothing, &News::Interval(Box::new(stretch)));
         assert_eq!((text.matches('\n').count(), text.ends_with("}\n")), (1, true));
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -26,8 +26,6 @@ pub struct Stretch {
     pub at_us: u64,
     /// The figures.
     pub tally: Tally,
-    /// Whether it counts from the beginning of the measurement on, as the figures of users do.
-    pub whole: bool,
 }
 
 impl Stretch {
@@ -125,27 +123,25 @@ impl Reader {
         let mut news = Vec::new();
         if self.checkpoints_us.contains(&at_us) {
             let tally = std::mem::replace(&mut self.total, Tally::from(interval.end_us));
-            let whole = tally.start_us == self.start_us;
-            news.push(News::Checkpoint(Box::new(Stretch { at_us, tally, whole })));
+            news.push(News::Checkpoint(Box::new(Stretch { at_us, tally })));
         }
         if self.interval_us != 0 && at_us.is_multiple_of(self.interval_us) {
             let tally = std::mem::replace(&mut self.interval, Tally::from(interval.end_us));
-            news.push(News::Interval(Box::new(Stretch { at_us, tally, whole: false })));
+            news.push(News::Interval(Box::new(Stretch { at_us, tally })));
         }
         news
     }
 
     fn end(&mut self, end: &End) -> Outcome {
-        let mut tally = std::mem::take(&mut self.total);
+        let tally = std::mem::take(&mut self.total);
         let measured = end.phases.get(&PhaseName::Measure);
-        tally.users.clone_from(&end.users);
         let at_us = tally.end_us.saturating_sub(self.start_us);
         let accounting = measured.map(|totals| totals.accounting.clone()).unwrap_or_default();
         Outcome {
             reason: end.reason,
             failure: end.failure.clone(),
             started: self.started,
-            last: Stretch { at_us, whole: tally.start_us == self.start_us, tally },
+            last: Stretch { at_us, tally },
             unfinished: accounting.unfinished,
             unfinished_us: accounting.unfinished_us,
         }
@@ -156,7 +152,7 @@ impl Reader {
 mod tests {
     use std::collections::BTreeMap;
 
-    use dbdyno_door::record::{Counts, Phase};
+    use dbdyno_door::record::{Counts, Phase, UserTotals};
 
     use super::*;
     use crate::sysbench::Compat;
@@ -182,7 +178,8 @@ mod tests {
             "in_flight":0,"generator":{"cpu":0,"lag_us_max":0,"lag_us_p99":0,"steal":0,"run_queue_wait_us":0,
             "client_delay_us_p99":null}}"#;
         let empty: Interval = serde_json::from_str(empty).unwrap();
-        Record::Interval(Box::new(Interval { phase, start_us, end_us, counts, ..empty }))
+        let users = if end_us == 4_000_000 { vec![UserTotals::default()] } else { Vec::new() };
+        Record::Interval(Box::new(Interval { phase, start_us, end_us, counts, users, ..empty }))
     }
 
     /// 1 s of warm-up, a line every 2 s, a checkpoint after 3 s that splits the second interval.
@@ -199,7 +196,8 @@ mod tests {
         let News::Interval(first) = &measured(&mut reader, 1, 3, 7)[0] else { panic!("no interval") };
         assert_eq!((first.at_s(), first.tally.events, first.tally.seconds()), (2.0, 7, 2.0));
         let News::Checkpoint(check) = &measured(&mut reader, 3, 4, 5)[0] else { panic!("no checkpoint") };
-        assert_eq!((check.at_s(), check.tally.events, check.whole), (3.0, 12, true));
+        assert_eq!((check.at_s(), check.tally.events), (3.0, 12));
+        assert_eq!(check.tally.users.len(), 1, "users since the checkpoint before");
         assert_eq!(check.tally.errors, 2, "lost connections are none");
         let News::Interval(second) = &measured(&mut reader, 4, 5, 2)[0] else { panic!("no interval") };
         assert_eq!((second.at_s(), second.tally.events, second.tally.seconds()), (4.0, 7, 2.0));

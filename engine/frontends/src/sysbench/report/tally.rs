@@ -37,7 +37,7 @@ pub struct Tally {
     pub latency_max_us: Option<f64>,
     /// sysbench's buckets, ascending.
     pub buckets: Vec<(u16, u64)>,
-    /// By user, from the start of the run on; empty where that is not known.
+    /// By user; empty where that is not known.
     pub users: Vec<UserTotals>,
     /// Users that have not ended.
     pub active: u32,
@@ -70,6 +70,9 @@ impl Tally {
         self.latency_min_us = fold(self.latency_min_us, interval.latency_min_us, f64::min);
         self.latency_max_us = fold(self.latency_max_us, interval.latency_max_us, f64::max);
         log_buckets::merge(&mut self.buckets, &interval.sysbench_buckets);
+        if !interval.users.is_empty() {
+            self.users.clone_from(&interval.users);
+        }
         self.active = interval.users_active;
         self.backlog = interval.backlog;
         self.in_flight = interval.in_flight;

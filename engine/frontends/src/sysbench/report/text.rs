@@ -132,12 +132,17 @@ impl Text {
         let frame =
             Frame { settings: &self.settings, database, stretch, unfinished, own: extra.total(stretch) };
         let report = cumulative::report(&frame, tally);
-        let mut text = log.flush() + &log.timestamped(Level::Notice, report.trim_end_matches('\n'));
-        text += &log.timestamped(Level::Notice, "");
+        // A blank line that begins it follows the one that ended the report before, and is collapsed.
+        let (mut text, report) = match report.strip_prefix('\n') {
+            Some(rest) => (log.line(Level::Notice, ""), rest),
+            None => (String::new(), report.as_str()),
+        };
+        text += &log.line(Level::Notice, report.trim_end_matches('\n'));
+        text += &log.line(Level::Notice, "");
         if self.settings.debug && !tally.users.is_empty() {
             let rows = cumulative::threads(&tally.users);
-            text += &rows.iter().map(|row| log.timestamped(Level::Debug, row)).collect::<String>();
-            text += &log.timestamped(Level::Notice, "");
+            text += &rows.iter().map(|row| log.line(Level::Debug, row)).collect::<String>();
+            text += &log.line(Level::Notice, "");
         }
         text
     }
@@ -210,7 +215,7 @@ mod tests {
             buckets: vec![(LogScale::sysbench().bucket(11.45) as u16, 400)],
             ..Tally::default()
         };
-        Stretch { at_us: 10_000_000, tally, whole: false }
+        Stretch { at_us: 10_000_000, tally }
     }
 
     #[test]
@@ -246,7 +251,7 @@ mod tests {
     #[test]
     fn a_forced_shutdown_counts_what_was_under_way_once_among_the_threads() {
         let users = vec![UserTotals::default(); 2];
-        let last = Stretch { at_us: 2_000_200, tally: Tally { users, ..Tally::default() }, whole: true };
+        let last = Stretch { at_us: 2_000_200, tally: Tally { users, ..Tally::default() } };
         let outcome = Outcome {
             reason: EndReason::ForcedShutdown,
             failure: None,
