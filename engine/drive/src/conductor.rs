@@ -16,6 +16,7 @@ use dbdyno_wire::null::NullConnector;
 use dbdyno_workload::Oltp;
 use tokio::sync::watch;
 
+use crate::absent;
 use crate::clock::{Clock, unix_us};
 use crate::control::{Inbox, Message};
 use crate::finish::Finish;
@@ -32,6 +33,8 @@ use crate::{Ended, Sink};
 const STOP_AHEAD: Duration = Duration::from_millis(50);
 /// Connections of each worker on which the delay inside the client is sampled.
 const SAMPLED_PER_WORKER: u64 = 32;
+/// How long after the end of a run a worker is waited for whose users have not left.
+const OWING: Duration = Duration::from_secs(1);
 /// How far ahead a start at once is set, so that every worker is there.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
@@ -107,6 +110,7 @@ pub(crate) fn play_with(
         clock: None,
         ended: None,
         working: plan.client.workers,
+        given_up: false,
         listening: true,
     };
     conductor.write(hello(plan, statements));
@@ -123,7 +127,8 @@ pub(crate) fn play_with(
         Some(start) => conductor.play(start),
         None => conductor.quit(),
     };
-    for thread in threads {
+    // Who is not waited for ends with the process.
+    for thread in threads.into_iter().filter(|_| !conductor.given_up) {
         thread.join().expect("a worker does not panic");
     }
     conductor.write_end(cpu_before)
@@ -143,6 +148,8 @@ struct Conductor<'a> {
     ended: Option<Ended>,
     /// Workers that have not finished.
     working: u32,
+    /// Those are not waited for.
+    given_up: bool,
     listening: bool,
 }
 
@@ -217,23 +224,50 @@ impl Conductor<'_> {
         let start_unix_us = unix_us() + start.saturating_duration_since(Instant::now()).as_micros() as u64;
         let cpu_before = machine::process_cpu();
         self.write_phase(0, start_unix_us);
-        while self.working > 0 {
-            let message = self.inbox.messages.recv().expect("the inbox holds a sender");
-            let Message::Closed { bound, closed, fared } = message else {
-                self.handle(message);
-                continue;
-            };
-            let Some(Complete { records, phase_end }) = self.merge.add(bound, *closed, fared) else {
-                continue;
-            };
-            for record in records {
-                self.write(record);
-            }
-            if let Some(at) = phase_end {
-                self.write_phase(at, start_unix_us);
+        while self.working > 0 && !self.given_up {
+            match self.inbox.messages.recv_timeout(self.patience(clock)) {
+                Ok(Message::Closed { bound, closed, fared }) => {
+                    let complete = self.merge.add(bound, *closed, fared);
+                    complete.into_iter().for_each(|complete| self.write_complete(complete, start_unix_us));
+                }
+                Ok(message) => self.handle(message),
+                Err(_) => self.give_up(start_unix_us),
             }
         }
         cpu_before
+    }
+
+    /// How long the next message is waited for.
+    fn patience(&self, clock: Clock) -> Duration {
+        match self.finish.counts_last_events() && self.finish.users() > 0 {
+            true => (clock.instant(self.end()) + OWING).saturating_duration_since(Instant::now()),
+            false => Duration::MAX,
+        }
+    }
+
+    fn end(&self) -> Nanos {
+        self.finish.stop_at().min(self.timeline.end())
+    }
+
+    /// Waits no longer for the workers that owe something.
+    fn give_up(&mut self, start_unix_us: u64) {
+        self.given_up = true;
+        let silent = self.finish.users().saturating_sub(self.merge.in_flight() as u32);
+        let known = (self.merge.written_to(), self.end());
+        let spans = absent::spans(self.plan, self.merge.kinds(), silent, known);
+        for complete in self.merge.stand_in(spans) {
+            self.write_complete(complete, start_unix_us);
+        }
+    }
+
+    fn write_complete(&mut self, complete: Complete, start_unix_us: u64) {
+        let Complete { records, phase_end } = complete;
+        for record in records {
+            self.write(record);
+        }
+        if let Some(at) = phase_end {
+            self.write_phase(at, start_unix_us);
+        }
     }
 
     /// Sends the workers home before the start.

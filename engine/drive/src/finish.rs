@@ -122,6 +122,11 @@ impl Finish {
         last
     }
 
+    /// Users that have not left.
+    pub(crate) fn users(&self) -> u32 {
+        self.edge().users
+    }
+
     /// How long to wait for the users once the run is over.
     pub(crate) fn drain(&self, drain_us: u64) -> Duration {
         if !self.counted {

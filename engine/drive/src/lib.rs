@@ -23,6 +23,7 @@
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
+mod absent;
 mod backoff;
 mod client_words;
 mod clock;

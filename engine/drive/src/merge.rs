@@ -30,6 +30,10 @@ pub(crate) struct Merge {
     drained: Drained,
     users: Vec<(u64, UserTotals)>,
     health: Health,
+    /// The last bound that is complete.
+    written_to: Nanos,
+    /// Something stands in for workers that were not heard to the end.
+    incomplete: bool,
 }
 
 #[derive(Default)]
@@ -60,7 +64,35 @@ impl Merge {
             drained: Drained::default(),
             users: Vec::new(),
             health: Health::new(),
+            written_to: 0,
+            incomplete: false,
         }
+    }
+
+    /// Statement kinds.
+    pub(crate) fn kinds(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Up to where all workers were heard.
+    pub(crate) fn written_to(&self) -> Nanos {
+        self.written_to
+    }
+
+    /// Events under way at the end of the last span that any worker has closed, on the workers that have.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let last = self.open.last_key_value().and_then(|(_, partial)| partial.closed.interval.as_ref());
+        last.map_or(0, |span| span.in_flight)
+    }
+
+    /// Completes every open span with what stands in for the workers that were not heard.
+    pub(crate) fn stand_in(&mut self, spans: Vec<(Nanos, Closed)>) -> Vec<Complete> {
+        self.incomplete = true;
+        for (bound, closed) in spans {
+            self.open.entry(bound).or_default().closed.merge(closed);
+        }
+        let open = std::mem::take(&mut self.open);
+        open.into_iter().map(|(bound, partial)| self.complete(bound, partial)).collect()
     }
 
     /// Adds one worker's span. Returns what it completed.
@@ -80,6 +112,7 @@ impl Merge {
 
     fn complete(&mut self, bound: Nanos, partial: Partial) -> Complete {
         let Closed { tick_events, interval, window, phase: phase_closed } = partial.closed;
+        self.written_to = bound;
         let mut records = Vec::new();
         if self.ticks {
             records.push(Record::Tick(Tick { at_us: bound / 1000, events: tick_events }));
@@ -88,10 +121,21 @@ impl Merge {
         records.extend(interval.map(|span| self.interval(span, &partial.fared)));
         records.extend(window.and_then(|window| self.statements(window)));
         let phase_end = phase_closed.is_some().then_some(bound);
-        if let (Some(phase), Some(closed)) = (phase, phase_closed) {
+        if let (Some(phase), Some(mut closed)) = (phase, phase_closed) {
+            if self.incomplete {
+                self.settle_accounts(phase, &mut closed.accounting);
+            }
             self.phases.insert(phase, closed);
         }
         Complete { records, phase_end }
+    }
+
+    /// What a worker did before it was heard no more is in the intervals alone.
+    fn settle_accounts(&self, phase: PhaseName, accounting: &mut Accounting) {
+        let counted = self.totals.get(&phase).map(|(_, _, totals)| &totals.counts);
+        accounting.done = counted.map_or(0, |counts| counts.events);
+        accounting.dropped = counted.map_or(0, |counts| counts.dropped);
+        accounting.due = accounting.done + accounting.failed + accounting.dropped + accounting.unfinished;
     }
 
     fn interval(&mut self, span: Span, fared: &Fared) -> Record {

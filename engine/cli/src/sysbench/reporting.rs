@@ -28,6 +28,8 @@ pub(super) struct Reporting<'a> {
     pub(super) extra: &'a dyn Extra,
     /// Lines of the test, before its users begin.
     pub(super) mode_lines: Vec<String>,
+    /// Whether a database is used; a script decides by itself.
+    pub(super) database: bool,
     /// Reports of the script's own.
     pub(super) hooks: Option<Hooks>,
 }
@@ -47,6 +49,7 @@ impl<'a> Reporting<'a> {
             text: Text::new(settings.clone()),
             extra,
             mode_lines: Vec::new(),
+            database: true,
             hooks: None,
         }
     }
@@ -59,7 +62,7 @@ impl<'a> Reporting<'a> {
     }
 
     fn tell(&self, news: &News) {
-        let database = self.hooks.as_ref().is_none_or(Hooks::uses_database);
+        let database = self.hooks.as_ref().map_or(self.database, Hooks::uses_database);
         match self.settings.format {
             Format::Text => self.tell_text(news, database),
             Format::Json => console::print(&json::line(self.settings, self.extra, news)),

@@ -241,7 +241,9 @@ impl<C: ScriptedConnector> AnyStage for Stage<C> {
             std::thread::spawn(move || worker.run())
         };
         let ended = conductor::play_with(&plan, statements(), |_| Ok(()), spawn, &inbox, sink);
-        if self.has_function("done")
+        // A run that is ended by force ends at once.
+        if ended.reason != EndReason::ForcedShutdown
+            && self.has_function("done")
             && let Err(failure) = self.call("done")
         {
             self.setting.front.log(Level::Fatal, &failure.to_string());
