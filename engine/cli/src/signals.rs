@@ -21,7 +21,25 @@ pub(crate) fn die_of_signal() {
 
 /// Turns the first signal into an order to stop; a second one ends the process at once.
 pub(crate) fn stop_on_signal(control: Control) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    stop_on(&[SIGINT, SIGTERM, SIGHUP], control)
+}
+
+/// The same for Ctrl-C alone, and not where whoever started the process had it ignored, as shells do for what runs in the
+/// background.
+pub(crate) fn stop_on_interrupt(control: Control) -> io::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if ignores(&status, SIGINT) { Ok(()) } else { stop_on(&[SIGINT], control) }
+}
+
+/// Whether a signal is ignored, by the kernel's file on a process.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+fn stop_on(signals: &[i32], control: Control) -> io::Result<()> {
+    let mut signals = Signals::new(signals)?;
     std::thread::spawn(move || {
         let mut signals = signals.forever();
         FIRST.store(signals.next().unwrap_or(SIGINT), Ordering::Relaxed);
@@ -30,4 +48,15 @@ pub(crate) fn stop_on_signal(control: Control) -> io::Result<()> {
         std::process::exit(130);
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_stands_in_a_mask() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001002\nSigCgt:\t0\n";
+        assert!(ignores(status, SIGINT) && !ignores(status, SIGHUP) && !ignores("", SIGINT));
+    }
 }

@@ -17,6 +17,8 @@ pub(super) enum Unusable {
     Driver(String),
     /// A line for standard error.
     Other(String),
+    /// Lines for standard error: the engine has no such plan.
+    Plan(String),
 }
 
 /// The plan of a native workload or of a script, and its secrets.
@@ -32,7 +34,7 @@ pub(super) fn plan(
     })?;
     let faults = plan.faults();
     if !faults.is_empty() {
-        return Err(Unusable::Other(faults.join("\n")));
+        return Err(Unusable::Plan(faults.join("\n")));
     }
     let mut secrets = input::secrets(&plan).map_err(Unusable::Other)?;
     secrets.password = line.registry.string("mysql-password").unwrap_or_default().into();

@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use dbdyno_door::plan::WorkloadName;
 use dbdyno_frontends::sysbench::commandline::{self, CommandLine, Files};
 use dbdyno_frontends::sysbench::log::{Level, Log};
 use dbdyno_frontends::sysbench::settings::{Refused, Settings};
@@ -83,7 +84,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
 fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[String]) -> ExitCode {
     let name = line.test.clone().unwrap_or_default();
     match oltp::NATIVE.iter().find(|(native, _)| *native == name) {
-        Some(&(_, workload)) if !line.registry.bool("lua") && !is_shadowed(&name) => {
+        Some(&(_, workload)) if is_native(&line, &settings, &name, workload) => {
             native::test(line, settings, console, workload)
         }
         _ => {
@@ -91,6 +92,15 @@ fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[St
             script::test(line, settings, console, argv)
         }
     }
+}
+
+/// Whether the engine plays the workload itself. The script does where it is asked to, where a file of the user's stands
+/// in its place, and where it takes what the engine does not.
+fn is_native(line: &CommandLine, settings: &Settings, name: &str, workload: WorkloadName) -> bool {
+    let has_script = || Path::new(SHARE).join(format!("{name}.lua")).is_file();
+    !line.registry.bool("lua")
+        && !is_shadowed(name)
+        && (native::can_play(line.clone(), settings, workload) || !has_script())
 }
 
 /// Whether a file of the user's stands before the bundled script of that name, where Lua looks for it.

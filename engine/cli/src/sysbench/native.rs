@@ -29,6 +29,16 @@ struct Native {
     workload: WorkloadName,
 }
 
+/// Whether the engine can play what the options of `workload` say. Not that it is sensible: the script may take what
+/// the engine does not, such as tables without rows.
+pub(super) fn can_play(mut line: CommandLine, settings: &Settings, workload: WorkloadName) -> bool {
+    // What is wrong with the options is told in time.
+    if line.command.is_none() || line.declare(&oltp::declared(workload)).is_err() {
+        return true;
+    }
+    !matches!(database::plan(Some(workload), &line, settings), Err(database::Unusable::Plan(_)))
+}
+
 /// Runs a command of `workload`.
 pub(super) fn test(
     mut line: CommandLine,
@@ -106,13 +116,13 @@ impl Native {
                 lines.iter().for_each(|line| self.console.log(Level::Fatal, line));
                 return FAILED.into();
             }
-            Err(database::Unusable::Other(said)) => {
+            Err(database::Unusable::Other(said) | database::Unusable::Plan(said)) => {
                 eprintln!("{said}");
                 return FAILED.into();
             }
         };
         let (control, inbox) = dbdyno_drive::channel();
-        if let Err(error) = signals::stop_on_signal(control) {
+        if let Err(error) = signals::stop_on_interrupt(control) {
             eprintln!("signals cannot be handled: {error}");
         }
         code(work(&plan, &secrets, inbox, sink).reason)

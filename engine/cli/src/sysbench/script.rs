@@ -129,7 +129,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
             console.log(Level::Fatal, &said);
             return FAILED.into();
         }
-        Err(database::Unusable::Other(said)) => {
+        Err(database::Unusable::Other(said) | database::Unusable::Plan(said)) => {
             eprintln!("{said}");
             return FAILED.into();
         }
@@ -306,7 +306,7 @@ impl Command {
 
     fn measure(&self) -> ExitCode {
         let (control, inbox) = dbdyno_drive::channel();
-        if let Err(error) = signals::stop_on_signal(control) {
+        if let Err(error) = signals::stop_on_interrupt(control) {
             eprintln!("signals cannot be handled: {error}");
         }
         let mut reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);

@@ -1,0 +1,124 @@
+"""What the drop-in has beyond sysbench: reports for programs, several percentiles, statistics on Ctrl-C."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.differential import drop_in
+
+# Every test runs without a server: the statements are answered from memory, or there are none.
+DRY = ["--mysql-dry-run", "oltp_read_only", "run"]
+SLEEPING = "ffi.cdef[[int usleep(unsigned int);]]\nfunction event() ffi.C.usleep({us}) end\n"
+WAIT_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def sysbench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return drop_in(tmp_path_factory.mktemp("shims")).folder / "sysbench"
+
+
+def ran(*command: object, **more: object) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    return subprocess.run(words, capture_output=True, text=True, timeout=WAIT_S, check=False, **more)  # type: ignore[call-overload, no-any-return]
+
+
+def test_reports_as_json_have_standard_output_for_themselves(sysbench: Path) -> None:
+    done = ran(
+        sysbench, *DRY, "--time=2", "--report-interval=1", "--report-format=json", "--percentile=50,99.9"
+    )
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [report["report"] for report in reports] == ["interval", "interval", "final"]
+    final = reports[-1]
+    assert final["ended"] == "time-limit"
+    assert final["events"] >= sum(report["events"] for report in reports[:-1]) > 0
+    assert final["queries"]["other"] == final["queries"]["total"] == 16 * final["events"]
+    assert set(final["latency_ms"]) == {"min", "avg", "max", "sum", "p50", "p99.9"}
+    assert done.stderr.startswith("sysbench 1.0.20 ")
+    assert done.returncode == 0
+
+
+def test_reports_as_csv_have_a_value_for_every_name(sysbench: Path) -> None:
+    done = ran(sysbench, *DRY, "--events=7", "--report-format=csv", "--threads=2")
+    (final,) = csv.DictReader(done.stdout.splitlines())
+    assert (final["report"], final["events"], final["other"]) == ("final", "7", "112")
+    assert float(final["latency_p95"]) > 0.0
+    assert None not in final.values()
+
+
+def test_what_fails_is_told_on_standard_error(sysbench: Path, tmp_path: Path) -> None:
+    (tmp_path / "fails.lua").write_text('function event() error("at once") end')
+    done = ran(sysbench, "fails.lua", "run", "--report-format=csv", cwd=tmp_path)
+    assert "FATAL: `thread_run' function failed: fails.lua:1: at once" in done.stderr
+    assert "FATAL" not in done.stdout
+    assert done.returncode == 1
+
+
+def test_several_percentiles(sysbench: Path) -> None:
+    done = ran(sysbench, *DRY, "--events=9", "--percentile=50,99,99.9")
+    rows = [line.split(":")[0].strip() for line in done.stdout.splitlines() if "th percentile:" in line]
+    assert rows == ["50th percentile", "99th percentile", "99.9th percentile"]
+
+
+@pytest.mark.parametrize("compat", ["1.0", "1.1"])
+def test_the_forms_of_both_versions(sysbench: Path, compat: str) -> None:
+    done = ran(sysbench, *DRY, "--events=5", f"--compat={compat}")
+    newer = "Throughput:\n    events/s (eps): " in done.stdout
+    assert newer == (compat == "1.1")
+    assert ("General statistics:\n" in done.stdout) == (compat == "1.0")
+    assert done.returncode == 0
+    refused = ran(sysbench, *DRY, "--events=5", f"--compat={compat}", "--rand-type=special")
+    assert ("Invalid random numbers distribution: special." in refused.stdout) == (compat == "1.1")
+
+
+def started(sysbench: Path, folder: Path, script: str, *options: str) -> subprocess.Popen[bytes]:
+    (folder / "sleeps.lua").write_text(script)
+    command = [str(sysbench), "sleeps.lua", "run", "--time=600", *options]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    seen = b""
+    until = time.monotonic() + WAIT_S
+    assert process.stdout is not None
+    while b"Threads started!" not in seen:
+        assert select.select([process.stdout], [], [], until - time.monotonic())[0], seen
+        seen += os.read(process.stdout.fileno(), 1 << 16)
+    return process
+
+
+# A user that is held for an hour must not hold the report.
+@pytest.mark.parametrize("us", [1000, 3_600_000_000])
+def test_ctrl_c_prints_what_was_measured(sysbench: Path, tmp_path: Path, us: int) -> None:
+    process = started(sysbench, tmp_path, SLEEPING.format(us=us), "--threads=2")
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=WAIT_S)[0].decode()
+    assert "Threads fairness:" in said
+    assert process.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_other_signals_end_it_without_a_word(sysbench: Path, tmp_path: Path, name: str) -> None:
+    process = started(sysbench, tmp_path, SLEEPING.format(us=1000))
+    process.send_signal(signal.Signals[name])
+    assert b"fairness" not in process.communicate(timeout=WAIT_S)[0]
+    assert process.returncode == -signal.Signals[name]
+
+
+def test_a_forced_shutdown_waits_for_nobody(sysbench: Path, tmp_path: Path) -> None:
+    (tmp_path / "sleeps.lua").write_text(SLEEPING.format(us=3_600_000_000))
+    options = ["--time=1", "--forced-shutdown=0", "--threads=3"]
+    done = ran(sysbench, "sleeps.lua", "run", *options, cwd=tmp_path)
+    assert "FATAL: The --max-time limit has expired, forcing shutdown...\n" in done.stdout
+    assert "\nNumber of unfinished transactions on forced shutdown: 3\n" in done.stdout
+    assert done.returncode == 2
+
+
+def test_what_the_engine_does_not_take_the_script_does(sysbench: Path) -> None:
+    # No table at all: the engine's plan refuses it, the bundled script has nothing to do.
+    done = ran(sysbench, "--mysql-dry-run", "--tables=0", "oltp_read_write", "prepare")
+    assert (done.returncode, done.stderr) == (0, "")
