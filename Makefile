@@ -18,7 +18,7 @@ ENGINE := $(BIN)/dbdyno-engine
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz FORCE
+.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,7 +39,7 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit
 
-test: check packages-servers packages-peers mysql mariadb-plugins ## check, then the end-to-end tests on real servers
+test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end
 
 bench: build packages-servers packages-peers ## dbdyno against its peers, side by side
@@ -92,6 +92,11 @@ packages-servers:
 # MariaDB is a package of every distribution; a current MySQL is not, and is unpacked for the tests alone.
 mysql:
 	@scripts/mysql-root .servers/mysql-9.7
+
+# A Docker engine of the tests' own, and an image that comes from no registry.
+docker:
+	@scripts/debian-packages docker
+	scripts/docker-image .servers/docker-mariadb.tar
 
 packages-fuzz:
 	@scripts/debian-packages fuzz

@@ -130,7 +130,7 @@ def _against_peer(context: Context, name: str, mine: Description, peer: Descript
 def _declared_version(context: Context, description: Description) -> Iterator[Finding]:
     """A server that is of another version than the experiment says."""
     wanted = context.variant.server.version if context.variant is not None else None
-    if wanted is None or re.match(rf"{re.escape(wanted)}(?![0-9])", description.version):
+    if wanted is None or re.match(rf"{re.escape(wanted.rstrip('.'))}(?![0-9])", description.version):
         return
     yield Finding(
         code="P03",

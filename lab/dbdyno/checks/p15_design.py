@@ -112,10 +112,14 @@ def _differences(baseline: Variant, variant: Variant, *, factorial: bool) -> Ite
         )
 
 
+# What is no part of a set-up: a promise that is checked, and where a secret stands.
+_NO_SET_UP = ("version", "password_env", "password_file")
+
+
 def _differing(one: ServerSpec, other: ServerSpec) -> Iterator[str]:
     """What differs between two set-ups, by the keys of the experiment file."""
     for key in type(one).model_fields:
-        if key != "variables" and getattr(one, key) != getattr(other, key):
+        if key not in ("variables", *_NO_SET_UP) and getattr(one, key) != getattr(other, key):
             yield key
     left, right = _by_name(one), _by_name(other)
     for name in dict.fromkeys([*left, *right]):

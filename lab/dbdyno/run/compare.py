@@ -30,7 +30,8 @@ from dbdyno.run.holding import Holding
 from dbdyno.run.loading import Tell
 from dbdyno.run.trial import Outcome, death, give_up, run_trial
 from dbdyno.servers import open_server
-from dbdyno.servers.server import Description, Server
+from dbdyno.servers.declared import all_of
+from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
@@ -151,6 +152,7 @@ class _Conductor:
 
         A setting that a server refuses or adjusts is told before an hour of loading and measuring, not after.
         """
+        self._require_servers(workspace)
         # Data are checked when there are some.
         codes = [check.code for check in checks.ALL if check.code != "P02"]
         peers: dict[str, Description] = {}
@@ -172,6 +174,19 @@ class _Conductor:
                 self._check(Moment.READY, context, codes)
             peers[variant.name] = description
             self._estimate.rehearsed(time.monotonic() - began)
+
+    def _require_servers(self, workspace: Workspace) -> None:
+        """Programs, images, URLs, passwords: what any variant lacks is told before the first is started."""
+        problems = []
+        for variant in self._experiment.variants:
+            try:
+                open_server(variant, workspace, None).close()
+            except ServerProblem as problem:
+                problems.append(problem)
+        if len(problems) == 1:
+            raise problems[0]
+        if problems:
+            raise all_of(problems, f"{len(problems)} variants cannot be served")
 
     def _step(self, text: str) -> None:
         self._tell(progress.Step(text, self._estimate.left_s()))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from dbdyno.experiment.model import Variant
 from dbdyno.servers.command import CommandServer
+from dbdyno.servers.docker import DockerServer
 from dbdyno.servers.endpoint import RemoteServer, open_endpoint
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Server, ServerProblem
@@ -19,6 +20,7 @@ from dbdyno.servers.workspace import Workspace
 # A kind of server is registered by its line here.
 KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {
     "local": LocalServer,
+    "docker": DockerServer,
     "remote": RemoteServer,
     "command": CommandServer,
 }

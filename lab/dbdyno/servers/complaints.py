@@ -79,6 +79,8 @@ def _unknown(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerPro
 
 def known_options(failure: Failure) -> frozenset[str]:
     """The normal names of all options of this server's program; empty when it does not say."""
+    if not failure.binaries.here:
+        return frozenset()
     try:
         answer = subprocess.run(
             [*failure.binaries.command(), "--no-defaults", "--verbose", "--help"],

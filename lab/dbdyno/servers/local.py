@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import secrets
 import shutil
-import subprocess
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ from dbdyno.servers.admin import Admin, Refused, shortened
 from dbdyno.servers.copying import METHOD, copy_tree
 from dbdyno.servers.declared import declared
 from dbdyno.servers.machine import this_machine
-from dbdyno.servers.product import Failure, Options, Place
+from dbdyno.servers.product import Binaries, Failure, Options, Place
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
 from dbdyno.servers.workspace import Workspace, socket_directory
 
@@ -74,10 +73,10 @@ class LocalServer(Server):
         self._spec = variant.server
         self._declared = declared(variant)
         self._product = self._declared.product
-        self._binaries = self._product.binaries(workspace.reachable(self._spec.basedir))
+        self._binaries = self._find(workspace)
         self._workspace = workspace
         self._snapshot = snapshot
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: process.Child | None = None
         self._admin: Admin | None = None
         self._log_start = 0
         # Letters, digits, `-` and `_` only, so that it needs no escaping in a statement.
@@ -85,8 +84,15 @@ class LocalServer(Server):
         directory = workspace.server_directory(variant.name)
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.free_pair(str(directory), self._declared.port)
-        self._place = Place(directory, sockets / self._product.socket_name(port), port, admin_port)
+        self._place = self._make_place(directory, sockets, port, admin_port)
         _alive.add(self)
+
+    def _find(self, workspace: Workspace) -> Binaries:
+        """The server's programs."""
+        return self._product.binaries(workspace.reachable(self._spec.basedir))
+
+    def _make_place(self, directory: Path, sockets: Path, port: int, admin_port: int) -> Place:
+        return Place(directory, sockets / self._product.socket_name(port), port, admin_port)
 
     # --- data
 
@@ -186,7 +192,11 @@ class LocalServer(Server):
         self._place.log.touch(mode=0o600)
         self._workspace.user.own(self._place.log, 0o600)
         self._log_start = self._place.log.stat().st_size
-        self._process = process.start(
+        self._process = self._begin(command)
+
+    def _begin(self, command: Sequence[str]) -> process.Child:
+        """Start a program of the server's as its user, on its CPUs."""
+        return process.start(
             command,
             user=self._workspace.user,
             cpus=self._spec.cpus,
@@ -243,8 +253,8 @@ class LocalServer(Server):
         )
         if clean:
             self.stopped_in_s = seconds
-            if running.returncode != 0:
-                raise self._explained(running.returncode)
+            if (status := running.poll()) is not None and status != 0:
+                raise self._explained(status)
 
     def close(self) -> None:
         """See `Server`."""

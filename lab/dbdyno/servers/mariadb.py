@@ -26,6 +26,7 @@ class MariaDB(MySQLFamily):
     name = "mariadb"
     title = "MariaDB"
     spoken = "MariaDB"
+    programs = (("mariadbd", "mysqld"), ("mariadb-install-db", "mysql_install_db"))
 
     reserved: ClassVar[Mapping[str, str]] = {**MySQLFamily.reserved, "extra_port": PRIVATE}
 
@@ -57,8 +58,8 @@ class MariaDB(MySQLFamily):
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """`mariadbd` and `mariadb-install-db`, also under their old names."""
-        server = programs.find(("mariadbd", "mysqld"), basedir)
-        install = programs.find(("mariadb-install-db", "mysql_install_db"), basedir)
+        server = programs.find(self.programs[0], basedir)
+        install = programs.find(self.programs[1], basedir)
         missing = "mariadbd" if server is None else "mariadb-install-db"
         if server is None or install is None:
             if basedir is not None:
@@ -122,7 +123,7 @@ class MariaDB(MySQLFamily):
             command.append(f"--basedir={_base(binaries)}")
         return [*command, *arguments]
 
-    def start_statements(self, load: Address, admin_password: str) -> Sequence[str]:
+    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
         """Two accounts, each for TCP and for the socket; the ones a fresh data directory brings have no
         password.
         """
@@ -131,7 +132,7 @@ class MariaDB(MySQLFamily):
             "FLUSH PRIVILEGES",
             f"CREATE DATABASE IF NOT EXISTS `{load.database}`",
         ]
-        for host in ("localhost", "127.0.0.1"):
+        for host in ("localhost", place.clients):
             statements += [
                 f"CREATE OR REPLACE USER '{ADMIN_USER}'@'{host}' IDENTIFIED BY '{admin_password}'",
                 f"GRANT ALL ON *.* TO '{ADMIN_USER}'@'{host}'",

@@ -27,6 +27,7 @@ class MySQL(MySQLFamily):
     name = "mysql"
     title = "MySQL"
     spoken = " Ver "
+    programs = (("mysqld",), ("mysqld",))
 
     reserved: ClassVar[Mapping[str, str]] = {
         **MySQLFamily.reserved,
@@ -63,7 +64,7 @@ class MySQL(MySQLFamily):
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """`mysqld`: a package's, a vendor's tarball, or a root that was unpacked beside the system."""
-        server = programs.find(("mysqld",), basedir)
+        server = programs.find(self.programs[0], basedir)
         if server is None:
             if basedir is not None:
                 raise ServerProblem(
@@ -126,7 +127,7 @@ class MySQL(MySQLFamily):
         """The generated file is the only one read."""
         return [*binaries.command(), f"--defaults-file={place.option_file}", *binaries.options, *arguments]
 
-    def start_statements(self, load: Address, admin_password: str) -> Sequence[str]:
+    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
         """Two accounts; the load's has rights on its own schema alone, so that no privilege (such as
         TP_CONNECTION_ADMIN) takes it past the thread pool.
         """
@@ -137,7 +138,7 @@ class MySQL(MySQLFamily):
         ]
         accounts = ((ADMIN_USER, admin_password, "*.*"), (load.user, load.password, f"`{load.database}`.*"))
         for user, password, scope in accounts:
-            for host in ("localhost", "127.0.0.1"):
+            for host in ("localhost", place.clients):
                 account = f"'{user}'@'{host}'"
                 statements += [
                     f"CREATE USER IF NOT EXISTS {account}",

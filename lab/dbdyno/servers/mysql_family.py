@@ -73,7 +73,7 @@ class MySQLFamily(Product):
             declared=options.declared,
             place=self.placement(place),
         )
-        statements = self.start_statements(load, admin_password)
+        statements = self.start_statements(place, load, admin_password)
         return {
             place.option_file: text,
             place.init_file: "".join(f"{statement};\n" for statement in statements),
@@ -90,12 +90,12 @@ class MySQLFamily(Product):
             "socket": str(place.socket),
             "pid_file": str(place.directory / "server.pid"),
             "log_error": str(place.log),
-            "bind_address": "127.0.0.1",
+            "bind_address": place.listens,
             "port": str(place.port),
             "init_file": str(place.init_file),
         }
 
-    def start_statements(self, load: Address, admin_password: str) -> Sequence[str]:
+    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
         """Statements that leave the load's schema and account, the administrator's, and no others."""
         raise NotImplementedError
 

@@ -45,6 +45,7 @@ class PostgreSQL(Product):
     name = "postgresql"
     title = "PostgreSQL"
     protocol = "postgresql"
+    programs = (("postgres",), ("initdb",))
     # Fast and immediate shutdown; SIGTERM would wait for the clients to leave.
     stop_signal = signal.SIGINT
     kill_signal = signal.SIGQUIT
@@ -77,12 +78,12 @@ class PostgreSQL(Product):
     def binaries(self, basedir: Path | None) -> Binaries:
         """`postgres` and `initdb`: on PATH, where Debian puts each version, or in `basedir`."""
         folders = (*programs.FOLDERS, *_versions(basedir or Path("/")))
-        server = programs.find(("postgres",), basedir, folders)
-        install = programs.find(("initdb",), basedir, folders)
+        server = programs.find(self.programs[0], basedir, folders)
+        install = programs.find(self.programs[1], basedir, folders)
         if basedir is None and (server is None or install is None):
             found = (
-                programs.find(("postgres",), Path("/"), folders),
-                programs.find(("initdb",), Path("/"), folders),
+                programs.find(self.programs[0], Path("/"), folders),
+                programs.find(self.programs[1], Path("/"), folders),
             )
             server, install = found
         if server is None or install is None:
@@ -112,13 +113,17 @@ class PostgreSQL(Product):
                 f"{binaries.server} cannot be run: {error}", "check server.basedir"
             ) from error
         text = " ".join(answer.stdout.split())
-        if answer.returncode != 0 or "PostgreSQL" not in text:
+        if answer.returncode != 0 or not self.is_named(text):
             raise ServerProblem(
                 f"{binaries.server} is no PostgreSQL server: it says "
                 f"{(text or answer.stderr.strip())[:200]!r}",
                 "name a folder that holds PostgreSQL as server.basedir",
             )
         return text
+
+    def is_named(self, version: str) -> bool:
+        """By the name in it."""
+        return "PostgreSQL" in version
 
     def socket_name(self, port: int) -> str:
         """Its clients know a folder and a port, and make the name themselves."""
@@ -165,10 +170,11 @@ class PostgreSQL(Product):
         if options.config:
             text = options.config.rstrip() + "\n"
             parts.insert(1, f"# The file the experiment names as `config`, as it is.\n{text}")
+        where = "all" if place.clients == "%" else f"{place.clients}/32"
         lines = [
             f"local all {ADMIN_USER} peer map=dbdyno",
             f"local {load.database} {load.user} scram-sha-256",
-            f"host {load.database} {load.user} 127.0.0.1/32 scram-sha-256",
+            f"host {load.database} {load.user} {where} scram-sha-256",
         ]
         return {
             place.option_file: "\n".join(parts),
@@ -185,7 +191,7 @@ class PostgreSQL(Product):
             "external_pid_file": str(place.directory / "server.pid"),
             "unix_socket_directories": str(place.socket.parent),
             "unix_socket_permissions": "0700" if place.socket.parent == place.directory else "0777",
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": place.listens,
             "port": str(place.port),
             "log_destination": "stderr",
             "logging_collector": "off",

@@ -43,6 +43,8 @@ def explain(failure: Failure, user: ServerUser) -> ServerProblem:
 
 def known_settings(failure: Failure) -> frozenset[str]:
     """The names of all settings of this server's program; empty when it does not say."""
+    if not failure.binaries.here:
+        return frozenset()
     try:
         answer = subprocess.run(
             [*failure.binaries.command(), "--describe-config"],

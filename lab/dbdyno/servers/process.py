@@ -14,12 +14,35 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.server import ServerProblem
+
+
+class Child(Protocol):
+    """A server's process, wherever it runs: `subprocess.Popen`'s own interface, as far as it is used."""
+
+    returncode: int | None
+
+    # On this machine.
+    pid: int
+
+    def poll(self) -> int | None:
+        """Its exit status; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises subprocess.TimeoutExpired."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
 
 # `prctl` option from <linux/prctl.h>.
 PR_SET_PDEATHSIG = 1
@@ -120,9 +143,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def end(
-    process: subprocess.Popen[bytes], number: int | None = None, *, clean: bool, timeout_s: float
-) -> float:
+def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: float) -> float:
     """Ask the process to stop or kill it, wait for it, and return the seconds that took.
 
     `number` is the signal for that: SIGTERM for a clean end and SIGKILL for the other, unless it is given.

@@ -28,6 +28,9 @@ class Place:
     port: int
     # A second port that the load does not use, where the product has one; 0 for none.
     admin_port: int
+    # The address it listens on, and where its clients come from ("%" for anywhere).
+    listens: str = "127.0.0.1"
+    clients: str = "127.0.0.1"
 
     @property
     def data(self) -> Path:
@@ -67,6 +70,8 @@ class Binaries:
     loader: tuple[str, ...] = ()
     # Options without which these programs do not find their own files.
     options: tuple[str, ...] = ()
+    # Whether they can be run on this machine as they are; an image's cannot.
+    here: bool = True
 
     def command(self) -> list[str]:
         """The beginning of a command line of the server's program."""
@@ -108,6 +113,8 @@ class Product(ABC):
     title: ClassVar[str]
     # What the engine speaks with it: `target.protocol` of a plan.
     protocol: ClassVar[str]
+    # What its server's program and the one that makes data directories are called.
+    programs: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
     # Signals that ask for a clean stop, and that end it where its data will be thrown away.
     stop_signal: ClassVar[int] = signal.SIGTERM
     kill_signal: ClassVar[int] = signal.SIGKILL
@@ -125,6 +132,10 @@ class Product(ABC):
     @abstractmethod
     def version(self, binaries: Binaries) -> str:
         """What the server's program says about itself, on one line."""
+
+    @abstractmethod
+    def is_named(self, version: str) -> bool:
+        """Whether what a program says of its version is a server of this product."""
 
     def socket_name(self, port: int) -> str:  # noqa: ARG002 — most name it as they are told.
         """The name of its unix socket."""

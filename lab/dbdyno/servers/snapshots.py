@@ -29,6 +29,7 @@ import dbdyno
 from dbdyno.experiment.model import Experiment, ServerSpec, Variant, Workload
 from dbdyno.servers.copying import METHOD, sync_tree, tree_bytes
 from dbdyno.servers.declared import declared
+from dbdyno.servers.docker import DockerServer, software
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Lock, Workspace
@@ -124,7 +125,7 @@ class Snapshots:
             "format": FORMAT,
             "dbdyno": dbdyno.__version__,
             "product": product.name,
-            "version": product.version(product.binaries(variant.server.basedir)),
+            "version": _software(variant),
             "options": dict(sorted(wanted.init_options().items())),
             "data": {name: options[name] for name in DATA_OPTIONS}
             | ({"empty": True} if workload.fills_own_tables else {}),
@@ -159,7 +160,7 @@ class Snapshots:
         self._workspace.require_space(rows * ROW_BYTES + EMPTY_BYTES, f"a snapshot of {rows:,} rows")
         unfinished = self._workspace.snapshots / f"{key}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        with closing(LocalServer(_neutral(variant), self._workspace, None)) as server:
+        with closing(_KINDS[variant.server.kind](_neutral(variant), self._workspace, None)) as server:
             report("making an empty data directory")
             server.restore()
             server.start()
@@ -192,6 +193,18 @@ class Snapshots:
             lock.release()
 
 
+# Who makes the data of each kind.
+_KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": DockerServer}
+
+
+def _software(variant: Variant) -> str:
+    """What makes the files: product and version, and of an image its content. Raises ServerProblem."""
+    if variant.server.kind == "docker":
+        return software(variant)
+    product = declared(variant).product
+    return product.version(product.binaries(variant.server.basedir))
+
+
 def _key(made_of: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -204,6 +217,8 @@ def _neutral(variant: Variant) -> Variant:
         kind=variant.server.kind,
         product=variant.server.product,
         basedir=variant.server.basedir,
+        image=variant.server.image,
+        network=variant.server.network,
         variables=settings,
     )
     return Variant(name="snapshot", server=spec)
