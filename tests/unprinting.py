@@ -37,6 +37,19 @@ FORMATS: tuple[str, ...] = (
     # While it runs.
     "[ %ds ] thds: %d tps: %.2f qps: %.2f (r/w/o: %.2f/%.2f/%.2f) lat (ms,%d%%): %.2f err/s: %?.2f reconn/s: %?.2f",  # noqa: E501
     "[ %ds ] thds: %d eps: %.2f lat (ms,%d%%): %.2f",
+    # By the reporters that scripts may choose.
+    "[ %ds ] thds: %d tps: %.2f qps: %.2f (r/w/o: %.2f/%?.2f/%?.2f) lat (ms,%d%%): %.2f err/s %?.2f reconn/s: %?.2f",  # noqa: E501
+    "%u,%d,%.2f,%.2f,%.2f,%?.2f,%?.2f,%.2f,%?.2f,%?.2f",
+    '    "time": %4u,',
+    '    "tps": %.2f,',
+    '      "total": %.2f,',
+    '      "reads": %.2f,',
+    '      "writes": %?.2f,',
+    '      "other": %?.2f',
+    '    "latency": %.2f,',
+    '    "errors": %?.2f,',
+    '    "reconnects": %?.2f',
+    # Of the server.
     "[ %ds ] queue length: %q, concurrency: %q",
     "[ %ds ] queue length: %q concurrency: %q",
     "[ %ds ] %.2f MiB/sec",
@@ -76,6 +89,10 @@ FORMATS: tuple[str, ...] = (
 )
 
 CONVERSION = re.compile(r"%(?P<zero>\??)(?P<flags>[-0]*\d*(?:\.\d+)?)(?P<kind>[a-z%])")
+# What is random in a message: an address, and the values in a statement that was refused.
+ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
+QUERY = re.compile(r"(?<= for query ').*")
+VALUE = re.compile(r"(?<![a-z])-?\d+(?:-\d+)*")
 HISTOGRAM_HEAD = "       value  ------------- distribution ------------- count"
 STARS_MAX = 40
 
@@ -160,7 +177,8 @@ def _lines(lines: Sequence[str], *, timed: bool) -> Iterator[str]:
     position = 0
     while position < len(lines):
         line = lines[position]
-        yield re.sub(r"\b0x[0-9a-f]{6,16}\b", "0x#", unprinted_line(line, timed=timed))
+        line = QUERY.sub(lambda found: VALUE.sub("#", found[0]), line)
+        yield ADDRESS.sub("0x#", unprinted_line(line, timed=timed))
         position += 1
         if line == HISTOGRAM_HEAD:
             rows = []

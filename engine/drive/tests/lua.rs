@@ -152,6 +152,7 @@ fn a_loop_of_the_scripts_own_is_followed() {
            end
            print('left')
         end
+        function event() end
         function thread_init() con = sysbench.sql.driver():connect() end";
     let ran = Run::default().run(text);
     assert_eq!((ran.records.counts().events, ran.records.counts().reads), (10, 10));

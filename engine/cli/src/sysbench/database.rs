@@ -30,7 +30,7 @@ pub(super) fn plan(
     let made = plan::plan(workload, &line.registry, settings, seed(settings), workers(settings));
     let plan = made.map_err(|refused| match refused {
         Refused::Fatal(said) => Unusable::Driver(said),
-        Refused::Usage(said) => Unusable::Other(said),
+        Refused::Usage(said) | Refused::Plain(said) => Unusable::Other(said),
     })?;
     let faults = plan.faults();
     if !faults.is_empty() {

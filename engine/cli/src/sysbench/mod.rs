@@ -124,6 +124,7 @@ fn said(text: &str) -> ExitCode {
 fn refuse(refused: &Refused) -> ExitCode {
     match refused {
         Refused::Usage(text) => eprintln!("{text}"),
+        Refused::Plain(text) => print(&format!("{text}\n")),
         Refused::Fatal(text) => {
             print(&Log::new(Level::Fatal).line(Level::Fatal, text));
         }

@@ -54,15 +54,18 @@ pub(super) fn test(
         return FAILED.into();
     };
     let declared = oltp::declared(workload);
+    let newer = line.compat != Default::default();
+    let bulk = workload == WorkloadName::BulkInsert;
+    if bulk && !newer {
+        line.adopt();
+    }
     let noted = line.notes.len();
     if let Err(usage) = line.declare(&declared) {
         eprintln!("{}", usage.0);
         return FAILED.into();
     }
     line.notes[noted..].iter().for_each(|note| eprintln!("{note}"));
-    let newer = line.compat != Default::default();
     let native = Native { line, settings, console, workload };
-    let bulk = workload == WorkloadName::BulkInsert;
     match command.as_str() {
         "help" if bulk => {
             eprintln!("'{name}' test does not implement the 'help' command.");

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dbdyno_door::option::{Declared, Kind, Value};
+use dbdyno_door::option::{Declared, Value};
 use dbdyno_drive::lua::{CommandKind, LuaFailure, Main, Setting};
 use dbdyno_frontends::sysbench::commandline::CommandLine;
 use dbdyno_frontends::sysbench::log::Level;
-use dbdyno_frontends::sysbench::registry::{Registry, Untaken};
+use dbdyno_frontends::sysbench::registry::Registry;
 use dbdyno_frontends::sysbench::report::Nothing;
 use dbdyno_frontends::sysbench::settings::Settings;
 use dbdyno_frontends::sysbench::{Compat, help};
@@ -68,7 +68,7 @@ impl Front for Desk {
     fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
         let mut line = lock(&self.line);
         if declared.is_none() && line.compat == Compat::V10 {
-            adopt(&mut line);
+            line.adopt();
         }
         line.declare(declared.unwrap_or_default()).map_err(|usage| usage.0)?;
         *lock(&self.declared) = declared.map(<[_]>::to_vec);
@@ -80,7 +80,10 @@ impl Front for Desk {
     }
 
     fn print_options(&self, declared: &[Declared]) {
-        self.console.print(&format!("{}\n", help::listed(declared)));
+        // Until they are registered there are none, as a chunk finds that runs for no command.
+        if lock(&self.declared).is_some() {
+            self.console.print(&format!("{}\n", help::listed(declared)));
+        }
     }
 
     fn argv(&self) -> &[String] {
@@ -94,22 +97,6 @@ impl Front for Desk {
     fn script_path(&self) -> Option<&str> {
         self.path.as_deref()
     }
-}
-
-/// Makes strings of the options that nobody knows, for a script that declares none.
-fn adopt(line: &mut CommandLine) {
-    let mut refused = Vec::new();
-    for left in std::mem::take(&mut line.leftovers) {
-        match line.registry.set(&left.name, left.value.as_deref()) {
-            Err(Untaken::Unknown) => {
-                let default = Some(left.value.unwrap_or_default());
-                line.registry.declare(Declared { name: left.name, kind: Kind::String, default, help: None });
-            }
-            Err(_) => refused.push(left),
-            Ok(()) => {}
-        }
-    }
-    line.leftovers = refused;
 }
 
 /// Runs a command of the script that the first word names.

@@ -4,8 +4,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dbdyno_door::plan::Plan;
 use dbdyno_gauge::Statement;
@@ -16,6 +16,7 @@ use dbdyno_wire::scripted::{self, Scripted, ScriptedConnector};
 use dbdyno_wire::{Connection, Outcome, WireError};
 use tokio::sync::Semaphore;
 
+use super::LuaFailure;
 use super::mishaps::Said;
 use crate::desk::{Desk, Seat};
 
@@ -30,6 +31,8 @@ pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];
 pub(super) struct Common {
     /// Connections opened so far: they take the server's addresses in turn.
     opened: AtomicU64,
+    /// Why a user's end failed, which ends nobody's run: the first of them.
+    pub(super) fault_at_end: OnceLock<LuaFailure>,
     /// Some state has asked for a database driver.
     pub(super) database_is_used: AtomicBool,
 }
@@ -178,16 +181,14 @@ impl<C: ScriptedConnector> Broker<C> {
                 context.sql.succeeded(connection, outcome, None)
             }
             Err(error) => {
-                let said = if let Way::Prepared(_) = execution.way { Said::Execute } else { Said::Query };
-                Box::pin(self.mishap(
-                    context,
-                    connection,
-                    error,
-                    said,
-                    || context.sql.statement_text(statement),
-                    hold,
-                ))
-                .await
+                let prepared = matches!(execution.way, Way::Prepared(_));
+                let said = if prepared { Said::Execute } else { Said::Query };
+                // What was sent: with `?` where parameters travel apart, else with their values.
+                let text = || match said {
+                    Said::Execute => context.sql.statement_text(statement),
+                    Said::Query => context.sql.with_literals(statement, <[u8]>::to_vec),
+                };
+                Box::pin(self.mishap(context, connection, error, said, text, hold)).await
             }
         }
     }

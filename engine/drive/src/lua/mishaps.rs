@@ -63,8 +63,11 @@ impl<C: ScriptedConnector> Broker<C> {
                 Level::Fatal,
                 &format!("{} returned error {code} ({message}) for query '{text}'", said.words()),
             );
-        } else if lost && LOST.contains(&code) {
-            self.reopen(context, connection, hold).await;
+        } else {
+            self.shared.front.log(Level::Debug, &format!("Ignoring error {code} {message}, "));
+            if lost && LOST.contains(&code) {
+                self.reopen(context, connection, hold).await;
+            }
         }
         context.sql.failed(connection, SqlError { code, state, message, ignorable })
     }

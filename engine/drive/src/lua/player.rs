@@ -109,16 +109,24 @@ impl<C: ScriptedConnector> Player<C> {
             }
             Err(error) => Err(error),
         };
-        let ended = match played {
-            Ok(()) => Box::pin(self.call_global("thread_done", &[self.number as i64])).await.map(drop),
-            Err(error) => Err(LuaFailure::function("thread_run", error)),
-        };
-        self.broker.count_scripts_own(self.state.context());
-        if let Err(failure) = ended {
-            self.broker.shared.front.log(Level::Fatal, &failure.to_string());
-            let failure = Failure { text: failure.to_string(), ..Failure::default() };
-            desk.fail((EndReason::ScriptError, failure));
+        let shared = Rc::clone(&self.broker.shared);
+        let log = |failure: &LuaFailure| shared.front.log(Level::Fatal, &failure.to_string());
+        match played.map_err(|error| LuaFailure::function("thread_run", error)) {
+            Ok(()) => {
+                let ended = Box::pin(self.call_global("thread_done", &[self.number as i64])).await;
+                // What was measured stands, and is told, as in sysbench.
+                if let Err(failure) = ended {
+                    log(&failure);
+                    let _ = shared.common.fault_at_end.set(failure);
+                }
+            }
+            Err(failure) => {
+                log(&failure);
+                let failure = Failure { text: failure.to_string(), ..Failure::default() };
+                desk.fail((EndReason::ScriptError, failure));
+            }
         }
+        self.broker.count_scripts_own(self.state.context());
         desk.leave(desk.now());
         Box::pin(self.broker.close_all()).await;
         // Closing a state takes a while, and the others' last events are not to wait for it.

@@ -226,8 +226,8 @@ impl<C: ScriptedConnector> AnyStage for Stage<C> {
         {
             return self.ended_by(&failure);
         }
-        let has_loop = self.main.borrow().state.thread_run().is_ok_and(|own| own.is_some());
-        if !has_loop && !self.has_function("event") {
+        // Even of a script with a loop of its own sysbench wants one.
+        if !self.has_function("event") {
             let text = format!("cannot find the event() function in {}", self.setting.program.name);
             self.setting.front.log(Level::Fatal, &text);
             let failure = Some(Failure { text, ..Failure::default() });
@@ -248,6 +248,12 @@ impl<C: ScriptedConnector> AnyStage for Stage<C> {
         {
             self.setting.front.log(Level::Fatal, &failure.to_string());
         }
-        ended
+        match self.common.fault_at_end.get() {
+            Some(fault) if ended.failure.is_none() => Ended {
+                reason: EndReason::ScriptError,
+                failure: Some(Failure { text: fault.to_string(), ..Failure::default() }),
+            },
+            _ => ended,
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! The first pass takes sysbench's own options and leaves the others to the test, which declares its own when it is
 //! known. A file of options is read where it is named: what follows it on the command line stands above it.
 
-use dbdyno_door::option::Declared;
+use dbdyno_door::option::{Declared, Kind};
 
 use super::registry::{Registry, Untaken, Usage};
 use super::{Compat, config_file};
@@ -41,6 +41,8 @@ pub struct CommandLine {
     pub command: Option<String>,
     /// What the test may know.
     pub leftovers: Vec<Leftover>,
+    /// What was given to options of ours; a test may declare one of the same name, and mean its own.
+    ours: Vec<Leftover>,
     /// Lines for standard error; none of them ends the program.
     pub notes: Vec<String>,
 }
@@ -57,6 +59,7 @@ pub fn read(arguments: &[String], files: &dyn Files) -> Result<CommandLine, Usag
         test: None,
         command: None,
         leftovers: Vec::new(),
+        ours: Vec::new(),
         notes: Vec::new(),
     };
     for argument in arguments {
@@ -90,8 +93,11 @@ impl CommandLine {
         if name.replace('_', "-") == "config-file" {
             return self.config_file(value.unwrap_or_default(), files);
         }
+        if self.registry.is_ours(name) {
+            self.ours.push(Leftover::new(name, value, false));
+        }
         if self.registry.set(name, value).is_err() {
-            self.leave(name, value, false);
+            self.leftovers.push(Leftover::new(name, value, false));
         }
     }
 
@@ -104,14 +110,10 @@ impl CommandLine {
         for line in lines {
             let value = line.values.join(",");
             if self.registry.set(&line.name, Some(&value)).is_err() {
-                self.leave(&line.name, Some(&value), true);
+                self.leftovers.push(Leftover::new(&line.name, Some(&value), true));
             }
         }
         self.notes.extend(fault);
-    }
-
-    fn leave(&mut self, name: &str, value: Option<&str>, from_file: bool) {
-        self.leftovers.push(Leftover { name: name.into(), value: value.map(Into::into), from_file });
     }
 
     /// `--test=X`, from before 1.0: X is the test, and the first word the command.
@@ -132,6 +134,27 @@ impl CommandLine {
         self.test = self.leftovers.remove(at).value;
     }
 
+    /// Makes strings of the options that nobody knows: a test of 1.0 that declares no options has them all.
+    pub fn adopt(&mut self) {
+        let mut refused = Vec::new();
+        for left in std::mem::take(&mut self.leftovers) {
+            match self.registry.set(&left.name, left.value.as_deref()) {
+                Err(Untaken::Unknown) => {
+                    let default = Some(left.value.unwrap_or_default());
+                    self.registry.declare(Declared {
+                        name: left.name,
+                        kind: Kind::String,
+                        default,
+                        help: None,
+                    });
+                }
+                Err(Untaken::NotBool) => refused.push(left),
+                Ok(()) => {}
+            }
+        }
+        self.leftovers = refused;
+    }
+
     /// The second pass: what the test declares, and then what was left for it. A name in a file that nobody knows is a
     /// note; on the command line it is an error.
     ///
@@ -139,7 +162,9 @@ impl CommandLine {
     /// An option that nobody knows, or a boolean that is neither on nor off.
     pub fn declare(&mut self, declared: &[Declared]) -> Result<(), Usage> {
         declared.iter().for_each(|option| self.registry.declare(option.clone()));
-        for left in std::mem::take(&mut self.leftovers) {
+        let again = self.ours.iter().filter(|left| !self.registry.is_ours(&left.name)).cloned();
+        let left_over = again.collect::<Vec<_>>().into_iter().chain(std::mem::take(&mut self.leftovers));
+        for left in left_over {
             let Err(untaken) = self.registry.set(&left.name, left.value.as_deref()) else { continue };
             if left.from_file && untaken == Untaken::Unknown {
                 self.notes.push(format!("WARNING: nobody knows the option '{}' of the file", left.name));
@@ -152,6 +177,10 @@ impl CommandLine {
 }
 
 impl Leftover {
+    fn new(name: &str, value: Option<&str>, from_file: bool) -> Self {
+        Self { name: name.into(), value: value.map(Into::into), from_file }
+    }
+
     fn written(&self) -> String {
         match &self.value {
             Some(value) => format!("--{}={value}", self.name),
@@ -162,7 +191,7 @@ impl Leftover {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::option::Kind;
+    use dbdyno_door::option::Value;
 
     use super::*;
 
@@ -208,6 +237,25 @@ mod tests {
             let mut line = given(&format!("cpu run {option}"), "").unwrap();
             assert_eq!(line.declare(&[]).unwrap_err().0, format!("invalid option: {option}"));
         }
+    }
+
+    #[test]
+    fn a_test_may_have_an_option_of_the_name_of_one_of_ours() {
+        let mut line = given("test.lua run --workers=8 --compat=1.0", "").unwrap();
+        line.declare(&[Declared::new("workers", Kind::Double, Some("2"), "")]).unwrap();
+        let values = line.registry.values().unwrap();
+        let value =
+            |name: &str| values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        assert_eq!(value("workers"), Some(Value::Double(8.0)));
+        assert_eq!(value("compat"), None, "scripts are told nothing of ours");
+    }
+
+    #[test]
+    fn what_nobody_knows_becomes_a_string_where_nothing_is_declared() {
+        let mut line = given("test.lua run --bogus=1 --switch --validate=maybe", "").unwrap();
+        line.adopt();
+        assert_eq!((line.registry.string("bogus"), line.registry.string("switch")), (Some("1"), None));
+        assert_eq!(line.declare(&[]).unwrap_err().0, "invalid option: --validate=maybe");
     }
 
     #[test]

@@ -187,7 +187,7 @@ pub fn pgsql(compat: Compat) -> Vec<Row> {
     }
 }
 
-/// All of them.
+/// All that sysbench has.
 pub fn all(compat: Compat) -> Vec<Row> {
     let parts = [
         general(compat),
@@ -197,5 +197,5 @@ pub fn all(compat: Compat) -> Vec<Row> {
         DATABASE.to_vec(),
         mysql(compat),
     ];
-    parts.into_iter().flatten().chain(pgsql(compat)).chain(OURS).collect()
+    parts.into_iter().flatten().chain(pgsql(compat)).collect()
 }

@@ -38,7 +38,11 @@ pub fn plan(
         target,
         workload: Workload {
             name: workload.unwrap_or(WorkloadName::OltpPointSelect),
-            options: workload.map_or_else(OltpOptions::default, |_| oltp::options(registry)),
+            // bulk_insert declares none.
+            options: match workload {
+                None | Some(WorkloadName::BulkInsert) => OltpOptions::default(),
+                Some(_) => oltp::options(registry),
+            },
             keys: settings.keys.clone(),
             statements: statements(registry)?,
             new_rows: NewRows::Sysbench,
@@ -91,8 +95,10 @@ fn report(settings: &Settings) -> Report {
 
 fn driver(registry: &Registry) -> Result<(), Refused> {
     match registry.string("db-driver") {
-        // Without a name it is the one that there is.
-        None | Some("mysql") => Ok(()),
+        Some("mysql") => Ok(()),
+        None => Err(Refused::Fatal(
+            "Multiple DB drivers are available. Use --db-driver=name to specify which one to use".into(),
+        )),
         Some("pgsql") => Err(Refused::Fatal("the pgsql driver is not there yet; mysql is".into())),
         Some(other) => Err(Refused::Fatal(format!("invalid database driver name: '{other}'"))),
     }

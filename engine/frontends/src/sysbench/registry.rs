@@ -26,6 +26,8 @@ struct Entry {
     declared: Declared,
     /// Empty for no value.
     values: Vec<String>,
+    /// sysbench does not know it, and its scripts are told nothing of it.
+    ours: bool,
 }
 
 /// Options by name; `-` and `_` are the same in a name.
@@ -35,21 +37,31 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// sysbench's own options with their defaults.
+    /// sysbench's own options and ours, with their defaults.
     pub fn new(compat: Compat) -> Self {
         let mut registry = Self { entries: Vec::new() };
-        options::all(compat).into_iter().for_each(|row| registry.declare(declared(&row)));
+        options::all(compat).into_iter().for_each(|row| registry.add(declared(&row), false));
+        options::OURS.into_iter().for_each(|row| registry.add(declared(&row), true));
         registry
     }
 
     /// Adds an option with its default; one of the same name is replaced.
     pub fn declare(&mut self, declared: Declared) {
+        self.add(declared, false);
+    }
+
+    fn add(&mut self, declared: Declared, ours: bool) {
         let values = declared.default.as_deref().map_or_else(Vec::new, |text| split(declared.kind, text));
-        let entry = Entry { declared, values };
+        let entry = Entry { declared, values, ours };
         match self.position(&entry.declared.name) {
             Some(position) => self.entries[position] = entry,
             None => self.entries.push(entry),
         }
+    }
+
+    /// Whether that name is an option of ours that sysbench does not know, and the test neither.
+    pub fn is_ours(&self, name: &str) -> bool {
+        self.position(name).is_some_and(|position| self.entries[position].ours)
     }
 
     /// Type of an option.
@@ -110,12 +122,12 @@ impl Registry {
         self.position(name).map_or(&[], |position| &self.entries[position].values)
     }
 
-    /// Every option with its value, names in underscore form; files are left out.
+    /// Every option with its value, names in underscore form; files and options of ours are left out.
     ///
     /// # Errors
     /// A number is none.
     pub fn values(&self) -> Result<Vec<(String, Value)>, Usage> {
-        let listed = self.entries.iter().filter(|entry| entry.declared.kind != Kind::File);
+        let listed = self.entries.iter().filter(|entry| entry.declared.kind != Kind::File && !entry.ours);
         listed
             .map(|entry| {
                 let name = &entry.declared.name;

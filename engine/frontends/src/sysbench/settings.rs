@@ -13,6 +13,8 @@ pub enum Refused {
     Usage(String),
     /// A FATAL line of the log.
     Fatal(String),
+    /// A line for standard output.
+    Plain(String),
 }
 
 impl From<Usage> for Refused {
@@ -105,6 +107,9 @@ impl Settings {
         }
         let histogram = registry.bool("histogram");
         let percentiles = percentiles(registry)?;
+        if registry.size("thread-stack-size") == 0 {
+            return Err(Refused::Fatal("Invalid value for thread-stack-size: 0.\n".into()));
+        }
         if histogram && percentiles.is_empty() {
             return Err(Refused::Fatal("--histogram cannot be used with --percentile=0".into()));
         }
@@ -177,7 +182,7 @@ fn verbosity(registry: &Registry, debug: bool) -> Result<Level, Refused> {
     }
     let levels = [Level::Fatal, Level::Alert, Level::Warning, Level::Notice, Level::Info, Level::Debug];
     let level = usize::try_from(given).ok().and_then(|at| levels.get(at));
-    level.copied().ok_or_else(|| Refused::Usage(format!("Invalid value for verbosity: {given}")))
+    level.copied().ok_or_else(|| Refused::Plain(format!("Invalid value for verbosity: {given}")))
 }
 
 /// An option, or its old name where that was used.
@@ -301,13 +306,14 @@ mod tests {
             ("threads", "0", "Invalid value for --threads: 0.\n"),
             ("percentile", "101", "Invalid value for --percentile: 101"),
             ("rand-type", "x", "Invalid random numbers distribution: x."),
+            ("thread-stack-size", "x", "Invalid value for thread-stack-size: 0.\n"),
             ("forced-shutdown", "x", "Invalid value for --forced-shutdown: 'x'"),
             ("report-checkpoints", "1,a", "Invalid value for --report-checkpoints: 'a'"),
         ] {
             assert_eq!(read(&[(name, value)]), Err(Refused::Fatal(said.into())));
         }
         let verbosity = read(&[("verbosity", "9")]);
-        assert_eq!(verbosity, Err(Refused::Usage("Invalid value for verbosity: 9".into())));
+        assert_eq!(verbosity, Err(Refused::Plain("Invalid value for verbosity: 9".into())));
         let both = read(&[("percentile", "0"), ("histogram", "on")]);
         assert_eq!(both, Err(Refused::Fatal("--histogram cannot be used with --percentile=0".into())));
     }

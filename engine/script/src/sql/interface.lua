@@ -35,12 +35,13 @@ local NULL = ffi.cast("struct dbdyno_no_result *", nil)
 
 local connection = {}
 
--- Raises what the last call on this connection failed with, at `level` of the caller.
-local function raise(self, text, level)
+-- Raises what the last call on this connection failed with, at `level` of the caller; without an error of the
+-- server's, as on a closed connection, at `level_without`.
+local function raise(self, text, level, level_without)
    local class, errno, state, message = raw.last_error(self)
    self.error = class
    if class == NONE then
-      error("SQL API error", level + 1)
+      error("SQL API error", (level_without or level) + 1)
    end
    self.sql_errno, self.sql_state, self.sql_errmsg = errno, state, message
    local described = {
@@ -124,7 +125,8 @@ function connection:query(text)
    if rows then
       return self.result
    elseif rows == false then
-      raise(self, text, 2)
+      -- One place further out, where sysbench finds it.
+      raise(self, text, 2, 3)
    end
    return NULL
 end
