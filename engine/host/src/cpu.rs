@@ -1,0 +1,101 @@
+//! `cpu`: prime numbers by trial division.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use dbdyno_door::option::{Declared, Kind};
+use dbdyno_draw::Rng;
+
+use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test, Work};
+
+/// The test.
+pub struct Cpu;
+
+impl Test for Cpu {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn declared(&self) -> Vec<Declared> {
+        vec![Declared::new(
+            "cpu-max-prime",
+            Kind::Int,
+            Some("10000"),
+            "an event counts the primes below this",
+        )]
+    }
+
+    fn configure(&self, given: &dyn Given, _general: General) -> Result<Box<dyn Configured>, Fault> {
+        match given.int("cpu-max-prime")? {
+            limit if limit > 0 => Ok(Box::new(Primes { limit: limit as u64 })),
+            limit => Err(Fault::fatal(format!("Invalid value of cpu-max-prime: {limit}."))),
+        }
+    }
+}
+
+/// The primes below a limit: one event counts all of them.
+#[derive(Clone, Copy)]
+struct Primes {
+    limit: u64,
+}
+
+impl Configured for Primes {
+    fn mode_lines(&self) -> Vec<String> {
+        vec![format!("Prime numbers limit: {}\n", self.limit)]
+    }
+
+    fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
+        Ok(Arc::new(*self))
+    }
+
+    fn total(&self, part: &Part) -> Vec<String> {
+        let rate = part.rate(part.events as f64);
+        vec!["CPU speed:".into(), format!("    events per second: {rate:8.2}")]
+    }
+
+    fn figures(&self, part: &Part) -> Vec<(&'static str, f64)> {
+        vec![("cpu_events_per_s", part.rate(part.events as f64))]
+    }
+}
+
+impl Bench for Primes {
+    fn runner(&self, _number: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Runner for Primes {
+    fn event(&mut self) -> Result<Work, Vec<Line>> {
+        // A compiler that saw that nobody asks for the number would leave the work out, or do it once.
+        black_box(count(black_box(self.limit)));
+        Ok(Work::default())
+    }
+}
+
+/// Primes from 3 on that are below `limit`, each tried with every divisor up to its root.
+fn count(limit: u64) -> u64 {
+    let mut primes = 0;
+    for candidate in 3..limit {
+        let root = (candidate as f64).sqrt();
+        let mut divisor = 2u64;
+        while divisor as f64 <= root && !candidate.is_multiple_of(divisor) {
+            divisor += 1;
+        }
+        primes += u64::from(divisor as f64 > root);
+    }
+    primes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn primes_are_counted() {
+        // Primes up to 10, 100, 1000 and 10000 are 4, 25, 168 and 1229; 2 is not looked at.
+        let counted = [1, 3, 4, 10, 100, 1000, 10_000].map(count);
+        assert_eq!(counted, [0, 0, 1, 3, 24, 167, 1228]);
+        // A square is found by its root.
+        assert_eq!(count(122) - count(121), 0);
+    }
+}

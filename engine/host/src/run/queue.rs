@@ -1,0 +1,89 @@
+//! Events that are due by a rate, for all threads in one line.
+//!
+//! A thread that finds nobody waiting takes the next arrival before it is due and sleeps until then: that is the order
+//! in which a line would be served, without anybody who serves it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dbdyno_draw::Rng;
+use dbdyno_pace::Nanos;
+use dbdyno_pace::arrivals::{Arrivals, Poisson};
+use dbdyno_pace::level::Level;
+
+/// The line.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    limit: usize,
+}
+
+struct State {
+    arrivals: Poisson,
+    /// The first arrival that is in nobody's hands.
+    next: Nanos,
+    waiting: VecDeque<Nanos>,
+}
+
+impl Queue {
+    /// Arrivals with exponential gaps, of which `limit` may wait.
+    pub(super) fn new(rate_per_s: f64, limit: usize, seed: u64) -> Self {
+        let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), 0, 1]);
+        let mut arrivals = Poisson::new(Level::flat(rate_per_s), 1, rng);
+        let next = arrivals.next_due();
+        Self { state: Mutex::new(State { arrivals, next, waiting: VecDeque::new() }), limit }
+    }
+
+    fn settled(&self, now: Nanos) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.next <= now && state.waiting.len() <= self.limit {
+            let due = state.advance();
+            state.waiting.push_back(due);
+        }
+        state
+    }
+
+    /// When the event was due, or will be, that a thread takes which is free at `now`; `None` where too many wait.
+    pub(super) fn take(&self, now: Nanos) -> Option<Nanos> {
+        let mut state = self.settled(now);
+        if state.waiting.len() > self.limit {
+            return None;
+        }
+        Some(state.waiting.pop_front().unwrap_or_else(|| state.advance()))
+    }
+
+    /// Events that wait at `now`; `None` where these are too many.
+    pub(super) fn waiting(&self, now: Nanos) -> Option<u64> {
+        let waiting = self.settled(now).waiting.len();
+        (waiting <= self.limit).then_some(waiting as u64)
+    }
+}
+
+impl State {
+    fn advance(&mut self) -> Nanos {
+        let next = self.arrivals.next_due();
+        std::mem::replace(&mut self.next, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_are_taken_in_order_early_or_late() {
+        let all = Queue::new(1000.0, 100_000, 3);
+        let early: Vec<_> = (0..50).map(|_| all.take(0).unwrap()).collect();
+        assert!(early.is_sorted() && early[0] > 0);
+        let late = Queue::new(1000.0, 100_000, 3);
+        assert_eq!(late.waiting(early[9]), Some(10));
+        let taken: Vec<_> = (0..50).map(|_| late.take(early[9]).unwrap()).collect();
+        assert_eq!(taken, early);
+        assert_eq!(late.waiting(early[9]), Some(0));
+    }
+
+    #[test]
+    fn the_line_has_an_end() {
+        let queue = Queue::new(1e9, 10, 3);
+        assert_eq!((queue.waiting(1_000_000_000), queue.take(1_000_000_000)), (None, None));
+    }
+}

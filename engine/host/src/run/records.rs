@@ -1,0 +1,172 @@
+//! Spans of all threads, added up and written as records.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dbdyno_door::Record;
+use dbdyno_door::histogram::Buckets;
+use dbdyno_door::record::{End, EndReason, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
+use dbdyno_gauge::closed::{Closed, PhaseClosed, Span, Totals};
+use dbdyno_gauge::percentiles;
+use dbdyno_pace::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::ledger::Ledger;
+use super::meter::Part;
+use crate::test::Work;
+
+/// Spans until all threads have closed them, and the totals.
+pub(super) struct Records {
+    threads: usize,
+    open: BTreeMap<Nanos, Partial>,
+    totals: BTreeMap<PhaseName, (Nanos, Nanos, Totals)>,
+    phases: BTreeMap<PhaseName, PhaseClosed>,
+    seq: u64,
+    ledger: Ledger,
+    cpu_at_start: Duration,
+    cpu: Duration,
+}
+
+#[derive(Default)]
+struct Partial {
+    seen: usize,
+    closed: Closed,
+    work: Work,
+}
+
+/// A span that all threads have closed.
+pub(super) struct Complete {
+    pub(super) record: Option<Record>,
+    /// A phase ended here.
+    pub(super) phase_end: Option<Nanos>,
+}
+
+impl Records {
+    /// From now on.
+    pub(super) fn new(threads: u32, ledger: Ledger) -> Self {
+        let cpu = process_cpu();
+        Self {
+            threads: threads as usize,
+            open: BTreeMap::new(),
+            totals: BTreeMap::new(),
+            phases: BTreeMap::new(),
+            seq: 0,
+            ledger,
+            cpu_at_start: cpu,
+            cpu,
+        }
+    }
+
+    /// Adds a thread's span. Returns what it completed; `backlog` are the events that wait for a thread.
+    pub(super) fn add(&mut self, part: Part, late: Nanos, backlog: u64) -> Option<Complete> {
+        let partial = self.open.entry(part.bound).or_default();
+        partial.seen += 1;
+        partial.closed.merge(part.closed);
+        partial.work += part.work;
+        if partial.seen < self.threads {
+            return None;
+        }
+        let Partial { closed, work, .. } = self.open.remove(&part.bound)?;
+        let phase_end = closed.phase.is_some().then_some(part.bound);
+        if let (Some(span), Some(phase)) = (&closed.interval, closed.phase) {
+            self.phases.insert(span.phase, phase);
+        }
+        let record = closed.interval.map(|span| self.interval(span, work, late, backlog));
+        Some(Complete { record, phase_end })
+    }
+
+    fn interval(&mut self, mut span: Span, work: Work, late: Nanos, backlog: u64) -> Record {
+        span.counts.reads += work.reads;
+        span.counts.writes += work.writes;
+        span.counts.other += work.syncs;
+        span.counts.bytes += work.read_bytes + work.written_bytes;
+        let (_, end, totals) =
+            self.totals.entry(span.phase).or_insert((span.start, span.end, Totals::default()));
+        *end = span.end;
+        totals.add(&span);
+        self.ledger.enter(span.end / 1000, work);
+        self.seq += 1;
+        Record::Interval(Box::new(Interval {
+            seq: self.seq - 1,
+            phase: span.phase,
+            start_us: span.start / 1000,
+            end_us: span.end / 1000,
+            latency_sum_us: span.latency.sum_us,
+            latency_min_us: span.latency.min_us,
+            latency_max_us: span.latency.max_us,
+            percentiles_us: percentiles(
+                &span.latency.buckets,
+                (span.latency.min_us, span.latency.max_us),
+                &Buckets::default(),
+            ),
+            backlog,
+            in_flight: span.in_flight,
+            users_active: span.users_active,
+            users: by_number(span.users),
+            generator: self.generator(span.end - span.start, late),
+            counts: span.counts,
+            sysbench_buckets: span.sysbench_buckets,
+            latency_us: span.latency.buckets,
+            service_us: span.service.buckets,
+        }))
+    }
+
+    /// Here the threads' CPU time is the load itself; how late the conductor was is the lag.
+    fn generator(&mut self, length: Nanos, late: Nanos) -> Generator {
+        let cpu = process_cpu();
+        let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));
+        let wall = Duration::from_nanos(length.max(1)).as_secs_f64();
+        let (cpu, lag_us_max) = (used.as_secs_f64() / wall / self.threads as f64, late / 1000);
+        Generator { cpu, lag_us_max, lag_us_p99: lag_us_max, ..Generator::default() }
+    }
+
+    /// The last record.
+    pub(super) fn end(&self, reason: EndReason, users: Vec<(u64, UserTotals)>) -> Record {
+        let complete =
+            self.totals.iter().filter_map(|(phase, of)| Some((*phase, of, self.phases.get(phase)?)));
+        Record::End(Box::new(End {
+            reason,
+            failure: None,
+            phases: complete.map(|(phase, of, closed)| (phase, phase_totals(of, closed))).collect(),
+            users: by_number(users),
+            memory_peak_bytes: memory_peak_bytes(),
+            cpu_us: process_cpu().saturating_sub(self.cpu_at_start).as_micros() as u64,
+        }))
+    }
+}
+
+fn phase_totals((start, end, totals): &(Nanos, Nanos, Totals), closed: &PhaseClosed) -> PhaseTotals {
+    let Totals { counts, latency, sysbench_buckets } = totals.clone();
+    PhaseTotals {
+        start_us: start / 1000,
+        end_us: end / 1000,
+        counts,
+        accounting: closed.accounting.clone(),
+        latency_sum_us: latency.sum_us,
+        latency_min_us: latency.min_us,
+        latency_max_us: latency.max_us,
+        percentiles_us: percentiles(&latency.buckets, (latency.min_us, latency.max_us), &closed.censored),
+        latency_us: latency.buckets,
+        sysbench_buckets,
+        drained_us: Buckets::default(),
+        censored_us: closed.censored.clone(),
+    }
+}
+
+fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
+    users.sort_unstable_by_key(|(number, _)| *number);
+    users.into_iter().map(|(_, totals)| totals).collect()
+}
+
+fn process_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Peak resident memory of the process (VmHWM), in bytes; 0 where the kernel does not tell.
+fn memory_peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib: Option<u64> = line.and_then(|line| line.split_ascii_whitespace().nth(1)?.parse().ok());
+    kib.unwrap_or(0) * 1024
+}
