@@ -40,8 +40,11 @@ struct Primes {
 }
 
 impl Configured for Primes {
-    fn mode_lines(&self) -> Vec<String> {
-        vec![format!("Prime numbers limit: {}\n", self.limit)]
+    fn mode_lines(&self) -> Vec<Line> {
+        vec![
+            Line::info("Doing CPU performance benchmark\n"),
+            Line::notice(format!("Prime numbers limit: {}\n", self.limit)),
+        ]
     }
 
     fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
@@ -78,12 +81,40 @@ fn count(limit: u64) -> u64 {
     for candidate in 3..limit {
         let root = (candidate as f64).sqrt();
         let mut divisor = 2u64;
-        while divisor as f64 <= root && !candidate.is_multiple_of(divisor) {
+        while (divisor as i64) as f64 <= root && remainder(candidate, divisor) != 0 {
             divisor += 1;
         }
         primes += u64::from(divisor as f64 > root);
     }
     primes
+}
+
+/// What a division of 64 bits leaves. Compilers put a test before it and divide small numbers by 32 bits, which is several
+/// times faster on some processors; the work of an event is that of 64 bits.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // One instruction.
+#[inline]
+fn remainder(dividend: u64, divisor: u64) -> u64 {
+    assert!(divisor != 0);
+    let rest;
+    // SAFETY: the divisor is not 0, and the upper half of the dividend is, so that the quotient fits.
+    unsafe {
+        std::arch::asm!(
+            "div {divisor}",
+            divisor = in(reg) divisor,
+            inout("rax") dividend => _,
+            inout("rdx") 0u64 => rest,
+            options(pure, nomem, nostack)
+        );
+    }
+    rest
+}
+
+/// What a division of 64 bits leaves.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn remainder(dividend: u64, divisor: u64) -> u64 {
+    dividend % divisor
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub enum Level {
     Warning,
     /// What everybody sees.
     Notice,
+    /// Details.
+    Info,
 }
 
 /// A line for the log.
@@ -39,6 +41,11 @@ impl Line {
     /// A line that everybody sees.
     pub fn notice(text: impl Into<String>) -> Self {
         Self { level: Level::Notice, text: text.into() }
+    }
+
+    /// A line for those who want details.
+    pub fn info(text: impl Into<String>) -> Self {
+        Self { level: Level::Info, text: text.into() }
     }
 }
 
@@ -130,7 +137,7 @@ pub trait Test: Sync {
 /// A test whose options are known: what it does and what is told of it.
 pub trait Configured: Send + Sync {
     /// Lines that say what is about to be done.
-    fn mode_lines(&self) -> Vec<String> {
+    fn mode_lines(&self) -> Vec<Line> {
         Vec::new()
     }
 
