@@ -38,8 +38,8 @@ impl LogScale {
     /// The bucket of `value`, from 0.
     #[inline]
     pub fn bucket(&self, value: f64) -> usize {
-        // A conversion from floating point saturates: what has no logarithm falls into the first bucket.
-        let bucket = ((value.ln() - self.low) * self.per_unit + 0.5).floor() as usize;
+        // A conversion from floating point cuts off and saturates: what has no logarithm falls into the first bucket.
+        let bucket = ((value.ln() - self.low) * self.per_unit + 0.5) as usize;
         bucket.min(self.buckets.saturating_sub(1))
     }
 

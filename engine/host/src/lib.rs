@@ -18,9 +18,11 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod cpu;
+mod lock;
 pub mod memory;
 pub mod mutex;
 pub mod run;
+mod step;
 pub mod test;
 pub mod threads;
 

@@ -1,12 +1,13 @@
 //! `mutex`: threads that take one of many locks for a moment, after some steps without any.
 
-use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use dbdyno_door::option::{Declared, Kind};
 use dbdyno_draw::Rng;
 
+use crate::lock::Locks;
+use crate::step::step;
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Runner, Test, Work};
 
 /// The test.
@@ -53,21 +54,21 @@ impl Configured for Options {
     }
 
     fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
-        let locks = (0..self.number).map(|_| Mutex::new(())).collect();
-        Ok(Arc::new(Locks(Arc::new(Shared { options: *self, locks, counter: AtomicU64::new(0) }))))
+        let locks = Locks::new(self.number);
+        Ok(Arc::new(Opened(Arc::new(Shared { options: *self, locks, counter: AtomicU64::new(0) }))))
     }
 }
 
-struct Locks(Arc<Shared>);
+struct Opened(Arc<Shared>);
 
 struct Shared {
     options: Options,
-    locks: Vec<Mutex<()>>,
+    locks: Locks,
     /// What the holders of any lock change.
     counter: AtomicU64,
 }
 
-impl Bench for Locks {
+impl Bench for Opened {
     fn counts_events(&self) -> bool {
         false
     }
@@ -92,21 +93,12 @@ impl Runner for Taker {
     fn event(&mut self) -> Result<Work, Vec<Line>> {
         let Shared { options, locks, counter } = &*self.shared;
         for _ in 0..options.locks {
-            let lock = &locks[self.rng.below(locks.len() as u64) as usize];
-            spin(options.loops);
-            let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let lock = locks.get(self.rng.below(locks.len() as u64) as usize);
+            (0..options.loops).for_each(|_| step());
             // Two locks protect nothing from each other, so what is changed is no plain number; but it costs no more.
-            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            lock.hold(|| counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed));
         }
         Ok(Work::default())
-    }
-}
-
-/// Steps that do nothing, one after the other, and that a compiler may not leave out.
-fn spin(loops: u32) {
-    let mut left = loops;
-    while left > 0 {
-        left = black_box(left - 1);
     }
 }
 
@@ -117,11 +109,8 @@ mod tests {
     #[test]
     fn a_thread_has_one_event_that_takes_every_lock_it_should() {
         let options = Options { number: 5, locks: 1000, loops: 3 };
-        let shared = Arc::new(Shared {
-            options,
-            locks: (0..options.number).map(|_| Mutex::new(())).collect(),
-            counter: AtomicU64::new(0),
-        });
+        let shared =
+            Arc::new(Shared { options, locks: Locks::new(options.number), counter: AtomicU64::new(0) });
         let mut taker = Taker { shared: Arc::clone(&shared), rng: Rng::new(1, &[]), done: false };
         assert!(taker.next());
         taker.event().unwrap();

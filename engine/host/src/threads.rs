@@ -1,11 +1,12 @@
 //! `threads`: threads that yield while they hold one of a few locks.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use dbdyno_door::option::{Declared, Kind};
 use dbdyno_draw::Rng;
 
+use crate::lock::Locks;
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Runner, Test, Work};
 
 /// The test.
@@ -49,21 +50,21 @@ impl Configured for Yields {
     }
 
     fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
-        let locks = (0..self.locks).map(|_| Mutex::new(())).collect();
-        Ok(Arc::new(Locks(Arc::new(Shared { yields: self.yields, locks, turn: AtomicUsize::new(0) }))))
+        let locks = Locks::new(self.locks);
+        Ok(Arc::new(Opened(Arc::new(Shared { yields: self.yields, locks, turn: AtomicUsize::new(0) }))))
     }
 }
 
-struct Locks(Arc<Shared>);
+struct Opened(Arc<Shared>);
 
 struct Shared {
     yields: u32,
-    locks: Vec<Mutex<()>>,
+    locks: Locks,
     /// Events that have begun.
     turn: AtomicUsize,
 }
 
-impl Bench for Locks {
+impl Bench for Opened {
     fn runner(&self, _number: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
         Ok(Box::new(OneLock { shared: Arc::clone(&self.0), lock: 0 }))
     }
@@ -82,10 +83,9 @@ impl Runner for OneLock {
     }
 
     fn event(&mut self) -> Result<Work, Vec<Line>> {
-        let lock = &self.shared.locks[self.lock];
+        let lock = self.shared.locks.get(self.lock);
         for _ in 0..self.shared.yields {
-            let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-            std::thread::yield_now();
+            lock.hold(std::thread::yield_now);
         }
         Ok(Work::default())
     }
@@ -97,11 +97,7 @@ mod tests {
 
     #[test]
     fn events_take_the_locks_in_turn() {
-        let shared = Arc::new(Shared {
-            yields: 2,
-            locks: (0..3).map(|_| Mutex::new(())).collect(),
-            turn: AtomicUsize::new(0),
-        });
+        let shared = Arc::new(Shared { yields: 2, locks: Locks::new(3), turn: AtomicUsize::new(0) });
         let mut runners = [0, 1].map(|_| OneLock { shared: Arc::clone(&shared), lock: 0 });
         let taken: Vec<_> = (0..8)
             .map(|event| {

@@ -11,6 +11,7 @@ use dbdyno_draw::Rng;
 
 use super::Operation;
 use super::block::Block;
+use crate::step::step;
 use crate::test::{Line, Runner, Work};
 
 /// What an event does.
@@ -68,7 +69,10 @@ impl Runner for Toucher {
 }
 
 fn write(words: &[AtomicU64]) {
-    words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    for word in words {
+        word.store(0, Ordering::Relaxed);
+        step();
+    }
 }
 
 fn read(words: &[AtomicU64]) {
@@ -78,14 +82,13 @@ fn read(words: &[AtomicU64]) {
 
 /// The steps of the others, without the access.
 fn walk(words: &[AtomicU64]) {
-    for word in words {
-        black_box(word);
-    }
+    words.iter().for_each(|_| step());
 }
 
 fn at_random<'a>(words: &'a [AtomicU64], rng: &mut Rng) -> &'a AtomicU64 {
-    // It is below the length, whatever was drawn.
-    &words[rng.below(words.len() as u64) as usize]
+    // By floating point, as the original draws all its numbers: it is a part of the work. It is below the length,
+    // whatever was drawn.
+    &words[(rng.unit() * words.len() as f64) as usize]
 }
 
 fn write_at_random(words: &[AtomicU64], rng: &mut Rng) {

@@ -141,7 +141,7 @@ impl Conductor<'_> {
     fn play(mut self) -> Result<EndReason, Stopped> {
         let start_unix_us = unix_us();
         self.write_phase(0, start_unix_us);
-        let clock = Clock(self.common.gate.open());
+        let clock = self.common.gate.open();
         while self.working > 0 {
             let now = clock.now();
             let Some(bound) = self.timeline.bound_after(self.closed_to) else { break };

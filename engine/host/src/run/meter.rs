@@ -14,7 +14,9 @@ use crate::test::Work;
 /// One thread's place: every thread has a gauge of its own.
 const SEAT: usize = 0;
 
-/// A thread's meter, and what the conductor can see of it without its lock.
+/// A thread's meter, and what the conductor can see of it without its lock. No two threads write into one line of the
+/// processor's cache, nor into a pair of them.
+#[repr(align(128))]
 pub(super) struct Shared {
     meter: Mutex<Meter>,
     /// When the event that is under way was due, and 1; 0 between two events.

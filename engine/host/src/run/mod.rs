@@ -28,10 +28,9 @@ pub use conductor::{Stopped, run};
 pub use control::{Control, Inbox, channel};
 pub use ledger::Ledger;
 
-use std::time::Instant;
-
 use dbdyno_door::plan::{Phases, Report};
 use dbdyno_pace::Nanos;
+use rustix::time::{ClockId, clock_gettime};
 
 /// What a run is asked to do.
 #[derive(Clone, Debug)]
@@ -50,12 +49,25 @@ pub struct Order {
     pub seed: u64,
 }
 
-/// Time since the start of the run, the same for all threads.
+/// Time since the start of the run, the same for all threads. Read twice an event, so it is the kernel's bare numbers.
 #[derive(Clone, Copy, Debug)]
-struct Clock(Instant);
+struct Clock {
+    start: Nanos,
+}
 
 impl Clock {
-    fn now(self) -> Nanos {
-        self.0.elapsed().as_nanos() as Nanos
+    fn starting_now() -> Self {
+        Self { start: monotonic() }
     }
+
+    #[inline]
+    fn now(self) -> Nanos {
+        monotonic() - self.start
+    }
+}
+
+#[inline]
+fn monotonic() -> Nanos {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dbdyno_draw::Rng;
 use dbdyno_gauge::Event;
@@ -57,19 +57,19 @@ impl Limits {
 /// Where threads wait for the clock to start.
 #[derive(Default)]
 pub(super) struct Gate {
-    start: Mutex<Option<Instant>>,
+    start: Mutex<Option<Clock>>,
     opened: Condvar,
 }
 
 impl Gate {
-    pub(super) fn open(&self) -> Instant {
-        let start = Instant::now();
+    pub(super) fn open(&self) -> Clock {
+        let start = Clock::starting_now();
         *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(start);
         self.opened.notify_all();
         start
     }
 
-    fn pass(&self) -> Instant {
+    fn pass(&self) -> Clock {
         let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match *start {
@@ -87,7 +87,7 @@ pub(super) fn thread(common: &Common, number: u32) {
         Ok(mut runner) => {
             // Without a conductor nobody waits for the word.
             let _ = common.messages.send(Message::Ready);
-            let clock = Clock(common.gate.pass());
+            let clock = common.gate.pass();
             play(common, &common.meters[number as usize], clock, runner.as_mut())
         }
         Err(lines) => Message::Failed(lines),
