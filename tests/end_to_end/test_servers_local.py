@@ -74,6 +74,7 @@ def test_it_says_who_it_is(mariadb: LocalServer) -> None:
         "cpu_system_s",
         "context_switches",
         "rss_bytes",
+        "cpu_wait_s",
         "read_bytes",
         "write_bytes",
     } <= use.keys()

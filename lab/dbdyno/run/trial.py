@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.binary import EngineProblem
@@ -13,21 +12,10 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import trial_plan
+from dbdyno.run.sampling import Counters, Edges
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.trial import TrialWriter
-
-
-@dataclass
-class Counters:
-    """What a server and its process had done by an instant; empty where it could not be read."""
-
-    status: Mapping[str, str] = field(default_factory=dict)
-    process: Mapping[str, float] = field(default_factory=dict)
-
-    def read(self, server: Server) -> None:
-        """Read them now. Raises ServerProblem when the server does not answer."""
-        self.status, self.process = server.status(), server.process()
 
 
 @dataclass(frozen=True)
@@ -59,29 +47,38 @@ def run_trial(
 ) -> Outcome:
     """Run one trial and write it down, also when it fails.
 
-    The server is asked twice only: between "every connection is open" and the start of the clock, and after
-    the end. While the load runs nobody else speaks to it. Raises StoreProblem; whatever else fails is the
-    trial's own failure and stands in its trial.json.
+    The server is asked four times only: between "every connection is open" and the start of the clock, at
+    both edges of the measurement, and after the end. Otherwise nobody else speaks to it while the load runs.
+    Raises StoreProblem; whatever else fails is the trial's own failure and stands in its trial.json.
     """
     address = server.address()
     plan = trial_plan(experiment, trial, address.target(experiment.load.transport))
     before, after = Counters(), Counters()
+    edges = Edges(server, description, round(experiment.load.duration_s * 1e6))
     started_unix_us = time.time_ns() // 1000
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
         hooks = TrialHooks(experiment, trial, server, description, writer)
+
+        def heard(record: Record) -> None:
+            edges.heard(record)
+            hooks.record(record)
+
         try:
             if reason := hooks.before():
                 raise ServerProblem(reason)
-            result = engine.run(
-                "run",
-                plan,
-                address.environment(),
-                hooks.record,
-                experiment.client.cpus,
-                on_line=writer.event,
-                on_ready=lambda: before.read(server),
-            )
+            try:
+                result = engine.run(
+                    "run",
+                    plan,
+                    address.environment(),
+                    heard,
+                    experiment.client.cpus,
+                    on_line=writer.event,
+                    on_ready=lambda: before.read(server),
+                )
+            finally:
+                edges.close()
             reason = result.failure()
             hooks.over()
             after.read(server)
@@ -91,7 +88,7 @@ def run_trial(
         finally:
             hooks.over()
         hooks.after()
-        writer.server(server_record(description, before, after))
+        writer.server(server_record(description, before, after, edges))
         stored = writer.finish(
             "failed" if reason else "done",
             reason=reason or None,
@@ -121,7 +118,9 @@ def death(server: Server) -> str:
     return ""
 
 
-def server_record(description: Description, before: Counters, after: Counters) -> dict[str, Any]:
+def server_record(
+    description: Description, before: Counters, after: Counters, edges: Edges | None = None
+) -> dict[str, Any]:
     """The content of server.json."""
     return {
         "product": description.product,
@@ -136,4 +135,5 @@ def server_record(description: Description, before: Counters, after: Counters) -
         "status_before": dict(before.status),
         "status_after": dict(after.status),
         "process": {"before": dict(before.process), "after": dict(after.process)},
+        "edges": edges.as_json() if edges else None,
     }

@@ -30,6 +30,7 @@ from dbdyno.servers.declared import declared
 from dbdyno.servers.machine import this_machine
 from dbdyno.servers.product import Binaries, Failure, Options, Place
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
+from dbdyno.servers.usage import Usage, host
 from dbdyno.servers.workspace import Workspace, socket_directory
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class LocalServer(Server):
         self._workspace = workspace
         self._snapshot = snapshot
         self._process: process.Child | None = None
+        self._usage: Usage | None = None
         self._admin: Admin | None = None
         self._log_start = 0
         # Letters, digits, `-` and `_` only, so that it needs no escaping in a statement.
@@ -203,6 +205,7 @@ class LocalServer(Server):
             directory=self._place.directory,
             output=self._place.log,
         )
+        self._usage = Usage(self._process.pid)
 
     def _wait_until_ready(self, admin: Admin) -> None:
         assert self._process is not None, "launched before"
@@ -244,7 +247,7 @@ class LocalServer(Server):
             self._admin = None
         if self._process is None:
             return
-        running, self._process = self._process, None
+        running, self._process, self._usage = self._process, None, None
         seconds = process.end(
             running,
             self._product.stop_signal if clean else self._product.kill_signal,
@@ -339,7 +342,16 @@ class LocalServer(Server):
 
     def process(self) -> Mapping[str, float]:
         """See `Server`."""
-        return process.resources(self._process.pid) if self._process is not None else {}
+        return self._usage.read() if self._usage is not None else {}
+
+    def watch(self) -> None:
+        """See `Server`."""
+        if self._usage is not None:
+            self._usage.watch()
+
+    def host(self) -> Mapping[str, float]:
+        """See `Server`."""
+        return host(self._place.directory)
 
     def _harness(self) -> dict[str, str]:
         """The harness's options, without those the experiment declares itself."""

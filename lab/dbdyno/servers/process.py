@@ -5,18 +5,15 @@ Linux only, like the engine: parent-death signals, CPU sets and /proc are Linux'
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import resource
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
-
-import psutil
 
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
 from dbdyno.servers.account import ServerUser
@@ -162,62 +159,3 @@ def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: fl
                 f"process {process.pid} did not stop within {timeout_s:g} s and was killed", exit_code=4
             ) from error
     return time.monotonic() - began
-
-
-def resources(pid: int) -> Mapping[str, float]:
-    """Resource use of a server, all its processes together, since it started; what the kernel refuses to
-    show is left out.
-
-    cpu_user_s, cpu_system_s, rss_bytes, threads; read_bytes and write_bytes are storage traffic (proc(5),
-    `io`); context_switches_voluntary and context_switches_involuntary sum the threads alive now, since Linux
-    keeps no total over those that have ended, and context_switches is the sum of both.
-    """
-    use: dict[str, float] = {}
-    try:
-        process = psutil.Process(pid)
-        _add(process, use, ended=True)
-        for child in process.children(recursive=True):
-            # Between listing and reading it may end.
-            with contextlib.suppress(psutil.Error, OSError):
-                _add(child, use, ended=False)
-    except (psutil.Error, OSError):
-        pass
-    return use
-
-
-def _add(process: psutil.Process, use: dict[str, float], *, ended: bool) -> None:
-    """Add one process; with `ended` also the CPU time of its children that are no more. Its `io` has theirs
-    in any case.
-    """
-    with process.oneshot():
-        times, memory = process.cpu_times(), process.memory_info()
-        found = {
-            "cpu_user_s": times.user + (times.children_user if ended else 0.0),
-            "cpu_system_s": times.system + (times.children_system if ended else 0.0),
-            "rss_bytes": float(memory.rss),
-            "threads": float(process.num_threads()),
-        }
-    voluntary, involuntary = _context_switches(process.pid)
-    found |= {
-        "context_switches": float(voluntary + involuntary),
-        "context_switches_voluntary": float(voluntary),
-        "context_switches_involuntary": float(involuntary),
-    }
-    with contextlib.suppress(psutil.Error, OSError):
-        counters = process.io_counters()
-        found |= {"read_bytes": float(counters.read_bytes), "write_bytes": float(counters.write_bytes)}
-    for name, value in found.items():
-        use[name] = use.get(name, 0.0) + value
-
-
-def _context_switches(pid: int) -> tuple[int, int]:
-    """Voluntary and involuntary ones of the threads alive."""
-    totals = {b"voluntary_ctxt_switches": 0, b"nonvoluntary_ctxt_switches": 0}
-    for task in os.scandir(f"/proc/{pid}/task"):
-        # A thread may end between listing and reading.
-        with contextlib.suppress(OSError), open(f"{task.path}/status", "rb") as file:  # noqa: PTH123 — by the thousand.
-            for line in file:
-                name, _, value = line.partition(b":")
-                if name in totals:
-                    totals[name] += int(value)
-    return totals[b"voluntary_ctxt_switches"], totals[b"nonvoluntary_ctxt_switches"]

@@ -144,6 +144,16 @@ class Server(ABC):
 
     @abstractmethod
     def process(self) -> Mapping[str, float]:
-        """Resource use of the server's process since it started: cpu_user_s, cpu_system_s, context_switches,
-        read_bytes, write_bytes, rss_bytes; empty where it cannot be seen.
+        """Resource use of the server's processes since it started, by the names of `usage.Usage.read`; empty
+        where it cannot be seen.
         """
+
+    def watch(self) -> None:
+        """Look at what would be gone with a thread that ends; called now and then while the load runs."""
+        return
+
+    def host(self) -> Mapping[str, float]:
+        """Counters of the server's machine since it was started, by the names of `usage.host`; empty where it
+        cannot be seen.
+        """
+        return {}

@@ -1,0 +1,136 @@
+"""The server's counters at the edges of the measurement, read beside the load.
+
+::
+
+    ready ---- warm-up ---- | begin ........ measurement ........ end | ---- drained, connections closed
+                            read                                  read
+
+Both edges lie under the running load, so that what is under way at either is alike, and the connections whose
+threads did the work are still there. Each reading carries its instant: what lies between two of them is
+divided by the transactions that ended between them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.run.engine import Record
+from dbdyno.servers.server import Description, Server, ServerProblem
+
+# Threads are looked at this often, in case some end; and never for more than this share of the time.
+WATCH_S = 1.0
+WATCH_SHARE = 0.01
+# The last reading begins before the end by as much as the first one took, and at least by this.
+LEAD_S = 0.005
+# A trial that ends waits so long for a reading that is under way.
+CLOSE_S = 30.0
+
+_WAITS = (
+    "SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT "
+    "FROM performance_schema.events_waits_summary_global_by_event_name WHERE COUNT_STAR > 0"
+)
+PICOSECONDS = 1e12
+
+
+@dataclass
+class Counters:
+    """What a server, its processes and its machine had done by an instant; empty where not to be read."""
+
+    unix_us: int = 0
+    status: Mapping[str, str] = field(default_factory=dict)
+    process: Mapping[str, float] = field(default_factory=dict)
+    host: Mapping[str, float] = field(default_factory=dict)
+    # Waits of performance_schema: name -> [how often, seconds].
+    waits: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+
+    def read(self, server: Server, *, waits: bool = False) -> None:
+        """Read them now. Raises ServerProblem when the server does not answer."""
+        began = time.time_ns()
+        self.process, self.host = server.process(), server.host()
+        self.status = server.status()
+        self.waits = _waits(server) if waits else {}
+        # Its middle: the parts are read one after another.
+        self.unix_us = (began + time.time_ns()) // 2000
+
+    def as_json(self) -> dict[str, Any]:
+        """As server.json keeps it."""
+        return {
+            "unix_us": self.unix_us,
+            "status": dict(self.status),
+            "process": dict(self.process),
+            "host": dict(self.host),
+            "waits": {name: list(pair) for name, pair in self.waits.items()},
+        }
+
+
+def _waits(server: Server) -> dict[str, tuple[int, float]]:
+    try:
+        rows = server.query(_WAITS)
+    except ServerProblem:
+        # An account that may not read them measures all the same.
+        return {}
+    return {str(name): (int(count), int(waited) / PICOSECONDS) for name, count, waited in rows}
+
+
+class Edges:
+    """Reads the counters at both edges of one trial's measurement, in a thread of its own.
+
+    `heard` gets the engine's records; `close` ends the thread. Until then nobody else may ask the server.
+    """
+
+    def __init__(self, server: Server, description: Description, measure_us: int) -> None:
+        self._server = server
+        self._measure_s = measure_us / 1e6
+        self._waits = description.variables.get("performance_schema") == "ON"
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._begin, self._end = Counters(), Counters()
+        self._complete = False
+
+    def heard(self, record: Record) -> None:
+        """A record of the engine: the beginning of the measurement is what it waits for."""
+        if record["type"] == "phase" and record["data"]["name"] == "measure" and self._thread is None:
+            ends_at = record["data"]["at_unix_us"] / 1e6 + self._measure_s
+            # It inherits the CPUs of the thread that reads the engine's records: the client's.
+            self._thread = threading.Thread(target=self._read, args=(ends_at,), name="edges", daemon=True)
+            self._thread.start()
+        elif record["type"] == "end":
+            self._over.set()
+
+    def close(self) -> None:
+        """Wait for a reading under way; then the server can be asked by others again. Idempotent."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_S)
+
+    def as_json(self) -> dict[str, Any] | None:
+        """{"begin", "end"}; None where the measurement ended before both were read."""
+        if not self._complete:
+            return None
+        return {"begin": self._begin.as_json(), "end": self._end.as_json()}
+
+    def _read(self, ends_at: float) -> None:
+        began = time.monotonic()
+        try:
+            self._begin.read(self._server, waits=self._waits)
+            took_s = time.monotonic() - began
+            # On a machine so slow that reading takes a good part of the trial, the middle of it is left.
+            last = ends_at - max(LEAD_S, min(took_s, self._measure_s / 4))
+            self._watch_until(last)
+            if not self._over.is_set():
+                self._end.read(self._server, waits=self._waits)
+                self._complete = self._end.unix_us > self._begin.unix_us
+        except ServerProblem:
+            # A server that no longer answers is the trial's failure, and is told there.
+            return
+
+    def _watch_until(self, unix_s: float) -> None:
+        pause_s = WATCH_S
+        while not self._over.wait(max(0.0, min(pause_s, unix_s - time.time()))) and time.time() < unix_s:
+            began = time.monotonic()
+            self._server.watch()
+            pause_s = max(WATCH_S, (time.monotonic() - began) / WATCH_SHARE)

@@ -1,0 +1,186 @@
+"""What a server has used since it started: all its processes and threads, also those that ended.
+
+Everything is read from /proc (proc(5)); nothing is sampled but what must be. A server is the process that was
+started and every process it has started: PostgreSQL's backends, what a container's first process runs.
+
+- CPU time and storage traffic: the kernel adds what a child used to its parent's account when the child is
+  reaped, so sums over the living are complete.
+- Context switches and the wait for a CPU are kept per thread and are gone with it. A `Usage` remembers what
+  each thread had when it was last read: what is lost is what a thread did between the last reading and its
+  end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROC = Path("/proc")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# diskstats counts in units of this, whatever the device's sectors are.
+SECTOR_BYTES = 512
+NS = 1e9
+# What a thread's status file calls its context switches.
+_SWITCHES = {"voluntary_ctxt_switches": "voluntary", "nonvoluntary_ctxt_switches": "involuntary"}
+_IO = {
+    "read_bytes": "read_bytes",
+    "write_bytes": "write_bytes",
+    "syscr": "read_calls",
+    "syscw": "write_calls",
+}
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """What one thread had used when it was last seen."""
+
+    voluntary: int
+    involuntary: int
+    # Runnable, and without a CPU.
+    wait_ns: int
+
+    def fell_behind(self, earlier: _Thread) -> bool:
+        """Whether it has less than `earlier`: then its number belongs to another thread now."""
+        return self.voluntary < earlier.voluntary or self.involuntary < earlier.involuntary
+
+
+@dataclass
+class Usage:
+    """Counts what the server whose first process is `pid` has used. Not safe for several threads at once."""
+
+    pid: int
+    _last: dict[int, _Thread] = field(default_factory=dict)
+    _ended: list[_Thread] = field(default_factory=list)
+
+    def read(self) -> dict[str, float]:
+        """Totals since the start; what the kernel does not show is left out, all of it once it has ended.
+
+        cpu_user_s, cpu_system_s, cpu_wait_s (runnable without a CPU), context_switches with its parts
+        context_switches_voluntary and context_switches_involuntary, major_faults; read_bytes and write_bytes
+        of storage; read_calls and write_calls of files, pipes and sockets. Gauges: rss_bytes, threads,
+        processes; threads_ended tells how many are remembered.
+        """
+        processes = list(_tree(self.pid))
+        if not processes:
+            return {}
+        use: dict[str, float] = {"processes": float(len(processes))}
+        for pid in processes:
+            with suppress(OSError):
+                _add(use, _stat(pid))
+            with suppress(OSError):
+                _add(use, _io(pid))
+        return use | self.watch(processes)
+
+    def watch(self, processes: list[int] | None = None) -> dict[str, float]:
+        """The part of `read` that goes with its threads; to be called now and then while threads may end."""
+        seen = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
+        for number, earlier in self._last.items():
+            if number not in seen or seen[number].fell_behind(earlier):
+                self._ended.append(earlier)
+        self._last = seen
+        threads = [*seen.values(), *self._ended]
+        voluntary = sum(thread.voluntary for thread in threads)
+        involuntary = sum(thread.involuntary for thread in threads)
+        return {
+            "context_switches": float(voluntary + involuntary),
+            "context_switches_voluntary": float(voluntary),
+            "context_switches_involuntary": float(involuntary),
+            "cpu_wait_s": sum(thread.wait_ns for thread in threads) / NS,
+            "threads": float(len(seen)),
+            "threads_ended": float(len(self._ended)),
+        }
+
+
+def host(path: Path) -> Mapping[str, float]:
+    """What the machine has done since it was started, and the device that holds `path`.
+
+    host_cpu_s, host_iowait_s, host_steal_s, host_switches; disk_reads, disk_writes, disk_read_bytes,
+    disk_write_bytes where the device is one that counts.
+    """
+    use: dict[str, float] = {}
+    with suppress(OSError, ValueError, IndexError):
+        for line in (PROC / "stat").read_text().splitlines():
+            name, *words = line.split()
+            if name == "cpu":
+                user, nice, system, _, iowait, irq, softirq, steal, *_ = (int(word) for word in words)
+                use["host_cpu_s"] = (user + nice + system + irq + softirq) / TICKS_PER_S
+                use["host_iowait_s"], use["host_steal_s"] = iowait / TICKS_PER_S, steal / TICKS_PER_S
+            elif name == "ctxt":
+                use["host_switches"] = float(words[0])
+    with suppress(OSError, ValueError, IndexError):
+        device = path.stat().st_dev
+        place = (str(os.major(device)), str(os.minor(device)))
+        for line in (PROC / "diskstats").read_text().splitlines():
+            words = line.split()
+            if (words[0], words[1]) == place:
+                use |= {"disk_reads": float(words[3]), "disk_read_bytes": float(words[5]) * SECTOR_BYTES}
+                use |= {"disk_writes": float(words[7]), "disk_write_bytes": float(words[9]) * SECTOR_BYTES}
+    return use
+
+
+def _tree(pid: int) -> Iterator[int]:
+    """The process and what it has started, by the kernel's own list; nothing where it has ended.
+
+    Servers fork from their first thread, so the lists of the others need not be read.
+    """
+    try:
+        children = (PROC / f"{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return
+    yield pid
+    for child in children:
+        yield from _tree(int(child))
+
+
+def _add(use: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, value in more.items():
+        use[name] = use.get(name, 0.0) + value
+
+
+def _stat(pid: int) -> dict[str, float]:
+    # The name in parentheses may hold blanks and parentheses; numbers follow the last one.
+    words = (PROC / f"{pid}/stat").read_text().rpartition(")")[2].split()
+    # Field 3 of proc(5) is the first word here.
+    value = {name: int(words[number - 3]) for name, number in _STAT.items()}
+    return {
+        "cpu_user_s": (value["utime"] + value["cutime"]) / TICKS_PER_S,
+        "cpu_system_s": (value["stime"] + value["cstime"]) / TICKS_PER_S,
+        "major_faults": float(value["majflt"] + value["cmajflt"]),
+        "rss_bytes": float(value["rss"] * PAGE_BYTES),
+    }
+
+
+_STAT = {"majflt": 12, "cmajflt": 13, "utime": 14, "stime": 15, "cutime": 16, "cstime": 17, "rss": 24}
+
+
+def _io(pid: int) -> dict[str, float]:
+    lines = (PROC / f"{pid}/io").read_text().splitlines()
+    pairs = (line.split(": ") for line in lines)
+    return {_IO[name]: float(value) for name, value in pairs if name in _IO}
+
+
+def _threads(processes: list[int]) -> Iterator[tuple[int, _Thread]]:
+    for pid in processes:
+        with suppress(OSError):
+            for task in os.listdir(PROC / f"{pid}/task"):  # noqa: PTH208 — paths by the thousand cost.
+                # A thread may end between listing and reading.
+                with suppress(OSError):
+                    yield int(task), _thread(f"{PROC}/{pid}/task/{task}")
+
+
+def _thread(task: str) -> _Thread:
+    counts = dict.fromkeys(_SWITCHES.values(), 0)
+    with open(f"{task}/status") as file:  # noqa: PTH123 — the same.
+        for line in file:
+            name, _, value = line.partition(":")
+            if name in _SWITCHES:
+                counts[_SWITCHES[name]] = int(value)
+    wait_ns = 0
+    # Not every kernel keeps these.
+    with suppress(OSError, ValueError, IndexError), open(f"{task}/schedstat") as file:  # noqa: PTH123
+        wait_ns = int(file.read().split()[1])
+    return _Thread(counts["voluntary"], counts["involuntary"], wait_ns)
