@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.end_to_end.comparing import Comparing, left_running
@@ -59,6 +60,12 @@ def test_a_factorial_experiment_runs_and_tells_what_each_factor_does(results: Pa
     for variant, _, server in servers:
         places[variant].add(server["identity"]["datadir"])
     assert all(len(found) == 1 for found in places.values()), places
+    # Why is there for every variant and workload, and every trial was read at both edges.
+    explained = json.loads((run.path / "explained.json").read_text())
+    assert len(explained["costs"]) == 8
+    for row in explained["costs"]:
+        assert row["costs"]["context_switches"] > 0
+        assert row["costs"]["cpu_us"] > 0
     # What a label stands for is what was run.
     begins = {
         trial.meta["workload"]: [

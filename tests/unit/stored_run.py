@@ -67,6 +67,8 @@ class Making:
     failed: Callable[[Trial], str | None] = lambda _trial: None
     variables: dict[str, dict[str, str]] = field(default_factory=dict)
     question: str = "Is b as fast as a?"
+    # The counters at the edges of a trial's measurement, as server.json keeps them.
+    edges: Callable[[Trial], dict[str, Any] | None] = lambda _trial: None
 
 
 def experiment(making: Making) -> Experiment:
@@ -269,4 +271,5 @@ def _server(trial: Trial, plan: Experiment, making: Making) -> Mapping[str, Any]
         "status_before": {"Com_select": "0"},
         "status_after": {"Com_select": "1000"},
         "process": {"cpu_user_s": 1.5},
+        "edges": making.edges(trial),
     }

@@ -15,6 +15,8 @@ from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.store import Run
 from dbdyno.store.files import read_json
 
+# Lines about why, per comparison.
+REASONS = 3
 # Wide enough for every column where there is no terminal to ask.
 WIDTH = 160
 
@@ -52,11 +54,20 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any], report: Path
     notes = sum(finding["level"] == "note" for finding in verdict["checks"])
     if notes:
         console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
+    _why(console, run)
     console.print(Text(f"report: {report}" if report else f"run: {run.path}"), soft_wrap=True)
     for row in verdict.get("factors", ()):
         console.print(Text(row["sentence"]), soft_wrap=True)
     for comparison in verdict["comparisons"]:
         print(comparison["curve"]["sentence"])
+
+
+def _why(console: Console, run: Run) -> None:
+    """What moved most certainly in each comparison, in a few lines."""
+    for comparison in read_json(run.path / "explained.json")["comparisons"]:
+        moved = [one["sentence"] for one in comparison["measures"] if one["moved"]]
+        for sentence in moved[:REASONS]:
+            console.print(Text(f"why ({comparison['workload']}): {sentence}"), soft_wrap=True)
 
 
 def _workload(workload: Workload) -> str:

@@ -12,7 +12,8 @@ from itertools import groupby
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge import arithmetic, factorial, findings, scaling
+from dbdyno.explain.costs import Cost, costs
+from dbdyno.judge import arithmetic, factorial, findings, scaling, why
 from dbdyno.judge.comparison import (
     Comparison,
     Scale,
@@ -34,10 +35,12 @@ from dbdyno.store.files import write_json
 SCHEMA = 1
 # Beside verdict.json: the figures of every trial and the effect of every block, for the report.
 MEASURED = "measured.json"
+# What moved between the variants of all that is counted per transaction.
+EXPLAINED = "explained.json"
 
 
 def judge(run: Run) -> dict[str, Any]:
-    """The verdict of a run, as verdict.json keeps it; measured.json is written into the run's folder.
+    """The verdict of a run, as verdict.json keeps it. Writes measured.json and explained.json beside it.
 
     The caller writes the verdict (`Run.write_verdict`). Raises StoreProblem where the run cannot be read.
     """
@@ -45,11 +48,13 @@ def judge(run: Run) -> dict[str, Any]:
     evidence = _measure(run, experiment)
     standard = scale(open_loop=bool(experiment.load.rate), delta_percent=experiment.design.delta_percent)
     scaled = scaling.scaling(evidence.trials, experiment)
+    why_so = why.explained(evidence.trials, evidence.costs, experiment)
     found = _with_overrides(
         [
             *run.findings(),
             *_findings(evidence, experiment, standard),
             *scaling.knee_findings(scaled),
+            *why.unmoved(why_so, experiment),
         ],
         experiment,
     )
@@ -62,6 +67,7 @@ def judge(run: Run) -> dict[str, Any]:
             "comparisons": [blocks_json(comparison) for comparison in comparisons],
         },
     )
+    write_json(run.path / EXPLAINED, why_so)
     return {
         "schema": SCHEMA,
         "experiment": experiment.name,
@@ -79,6 +85,8 @@ class _Evidence:
 
     trials: list[Measured] = field(default_factory=list)
     faults: dict[int, list[str]] = field(default_factory=dict)
+    # What one transaction cost the server.
+    costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
     warnings: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
 
 
@@ -121,6 +129,8 @@ def _measure_company(
     for (place, recording), span in zip(complete, spans, strict=True):
         evidence.trials.append(_measured(place, recording, span))
         evidence.faults[place.index] = arithmetic.faults(recording)
+        server = stored[place.index].server
+        evidence.costs[place.index] = costs(server, recording.ticks, recording.start_unix_us)
 
 
 def _gaps(recording: Recording) -> str | None:

@@ -21,6 +21,8 @@ class Recording:
     """The records of one trial, sorted by type. Times are microseconds since the start of the run."""
 
     hello: Mapping[str, Any] = field(default_factory=dict)
+    # Wall time of its start; 0 where no phase began.
+    start_unix_us: int = 0
     # End of the span, and transactions that ended in it.
     ticks: list[tuple[int, int]] = field(default_factory=list)
     intervals: list[Mapping[str, Any]] = field(default_factory=list)
@@ -56,6 +58,8 @@ def read(records: Iterable[Mapping[str, Any]]) -> Recording:
         kind, data = record["type"], record["data"]
         if kind == "hello":
             recording.hello = data
+        elif kind == "phase":
+            recording.start_unix_us = int(data["at_unix_us"]) - int(data["at_us"])
         elif kind == "tick":
             recording.ticks.append((int(data["at_us"]), int(data["events"])))
         elif kind == "interval":

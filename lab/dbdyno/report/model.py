@@ -7,7 +7,7 @@ change a verdict. The judge has written verdict.json and measured.json before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
@@ -16,7 +16,10 @@ from dbdyno.store import Run, StoreProblem
 from dbdyno.store.files import read_json
 
 MEASURED = "measured.json"
+EXPLAINED = "explained.json"
 LEVELS = ("stop", "warn", "note")
+# Rows of what moved that are shown.
+REASONS = 15
 # Findings of one check about one subject that are shown in full.
 ALIKE_SHOWN = 3
 
@@ -56,6 +59,8 @@ class Report:
     # Variant -> server.json of its first trial.
     servers: Mapping[str, Mapping[str, Any]]
     differences: Sequence[Difference]
+    # explained.json; empty where the run was judged before there was one.
+    why: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def checks(self) -> list[Mapping[str, Any]]:
@@ -85,6 +90,24 @@ class Report:
     def workloads(self) -> list[str]:
         """Names in order of the file."""
         return [workload.title for workload in self.experiment.workloads]
+
+    def reasons(self, comparison: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """What moved surely between the variants of a comparison, first things first; at most `REASONS`."""
+        for entry in self.why.get("comparisons", ()):
+            if (entry["variant"], entry["workload"]) == (comparison["variant"], comparison["workload"]):
+                return [one for one in entry["measures"] if one["moved"]][:REASONS]
+        return []
+
+    def counted(self, comparison: Mapping[str, Any]) -> int:
+        """Of how many things that were looked at."""
+        for entry in self.why.get("comparisons", ()):
+            if (entry["variant"], entry["workload"]) == (comparison["variant"], comparison["workload"]):
+                return sum(one["group"] != "part" for one in entry["measures"])
+        return 0
+
+    def cost_rows(self, workload: str) -> list[Mapping[str, Any]]:
+        """What a transaction cost each variant at each load."""
+        return [row for row in self.why.get("costs", ()) if row["workload"] == workload]
 
     def factor_rows(self, workload: str) -> list[Mapping[str, Any]]:
         """What the factors do on a workload, single ones first; [] where the experiment has none."""
@@ -125,6 +148,7 @@ def gather(run: Run) -> Report:
         trials=[_trial(entry) for entry in measured["trials"]],
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
+        why=read_json(run.path / EXPLAINED) if (run.path / EXPLAINED).exists() else {},
     )
 
 

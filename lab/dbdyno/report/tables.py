@@ -51,6 +51,12 @@ def as_markdown(run: Run) -> str:
         lines += [f"**{_plain(comparison['curve']['sentence'])}**", ""]
     for number in range(len(report.verdict["comparisons"])):
         lines += [*_comparison(report, number), ""]
+    reasons = [
+        f"- {_plain(reason['sentence'])}"
+        for comparison in report.verdict["comparisons"]
+        for reason in report.reasons(comparison)[:3]
+    ]
+    lines += ["Why:", "", *reasons, ""] if reasons else []
     factors = [f"- {_plain(row['sentence'])}" for row in report.verdict.get("factors", ())]
     lines += ["Factors:", "", *factors, ""] if factors else []
     if report.checks:

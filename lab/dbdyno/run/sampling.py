@@ -67,6 +67,14 @@ class Counters:
         }
 
 
+def _number(text: str) -> float:
+    """A counter's value; 0 for what is no number, so that it never grows."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
 def _waits(server: Server) -> dict[str, tuple[int, float]]:
     try:
         rows = server.query(_WAITS)
@@ -90,6 +98,22 @@ class Edges:
         self._thread: threading.Thread | None = None
         self._begin, self._end = Counters(), Counters()
         self._complete = False
+        # Counter -> what one reading adds to it.
+        self._own: dict[str, float] = {}
+
+    def ready(self, before: Counters) -> None:
+        """Read `before`, while every connection is open and nothing runs yet, and what reading itself costs.
+
+        Raises ServerProblem when the server does not answer.
+        """
+        before.read(self._server)
+        again = self._server.status()
+        grown = {
+            name: _number(again[name]) - _number(text)
+            for name, text in before.status.items()
+            if name in again
+        }
+        self._own = {name: count for name, count in grown.items() if count > 0}
 
     def heard(self, record: Record) -> None:
         """A record of the engine: the beginning of the measurement is what it waits for."""
@@ -108,10 +132,10 @@ class Edges:
             self._thread.join(CLOSE_S)
 
     def as_json(self) -> dict[str, Any] | None:
-        """{"begin", "end"}; None where the measurement ended before both were read."""
+        """{"begin", "end", "own"}; None where the measurement ended before both were read."""
         if not self._complete:
             return None
-        return {"begin": self._begin.as_json(), "end": self._end.as_json()}
+        return {"begin": self._begin.as_json(), "end": self._end.as_json(), "own": self._own}
 
     def _read(self, ends_at: float) -> None:
         began = time.monotonic()

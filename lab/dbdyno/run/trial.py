@@ -75,7 +75,7 @@ def run_trial(
                     heard,
                     experiment.client.cpus,
                     on_line=writer.event,
-                    on_ready=lambda: before.read(server),
+                    on_ready=lambda: edges.ready(before),
                 )
             finally:
                 edges.close()

@@ -1,0 +1,1 @@
+"""Why: what server, processes and machine spent on one transaction. Pure; reads stored records."""

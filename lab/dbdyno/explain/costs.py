@@ -1,0 +1,117 @@
+"""From a trial's counters to costs per transaction."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.explain.measures import BY_KEY, PAGE_KIB, Measure, counter, wait
+
+KIB = 1024.0
+# Raw names of processes and machine whose sum is a measure, and one unit of them in the measure's own.
+_RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
+    "cpu_us": (("cpu_user_s", "cpu_system_s"), 1e6),
+    "cpu_user_us": (("cpu_user_s",), 1e6),
+    "cpu_system_us": (("cpu_system_s",), 1e6),
+    "cpu_wait_us": (("cpu_wait_s",), 1e6),
+    "context_switches": (("context_switches",), 1.0),
+    "context_switches_voluntary": (("context_switches_voluntary",), 1.0),
+    "context_switches_involuntary": (("context_switches_involuntary",), 1.0),
+    "major_faults": (("major_faults",), 1.0),
+    "read_kib": (("read_bytes",), 1 / KIB),
+    "write_kib": (("write_bytes",), 1 / KIB),
+    "disk_reads": (("disk_reads",), 1.0),
+    "disk_writes": (("disk_writes",), 1.0),
+}
+assert _RAW.keys() == BY_KEY.keys()
+assert PAGE_KIB == 4.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one transaction cost, and half of what could not have been seen of it."""
+
+    measure: Measure
+    # Counted in the whole span, in the measure's unit.
+    counted: float
+    transactions: float
+
+    @property
+    def each(self) -> float:
+        """Per transaction."""
+        return self.counted / self.transactions
+
+    @property
+    def floored(self) -> float:
+        """Per transaction, half a step of the counter added: above 0, so that it has a logarithm."""
+        return (self.counted + self.measure.quantum / 2.0) / self.transactions
+
+
+def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_unix_us: int) -> dict[str, Cost]:
+    """Every measure of one trial, by key; empty where the edges were not read or nothing ended between them.
+
+    `server` is server.json; `ticks` are the engine's (end in microseconds since the start of the run,
+    transactions that ended in the tick), and the run started at `start_unix_us`.
+    """
+    edges = server.get("edges")
+    if not edges:
+        return {}
+    begin, end = edges["begin"], edges["end"]
+    count = between(ticks, begin["unix_us"] - start_unix_us, end["unix_us"] - start_unix_us)
+    if count <= 0:
+        return {}
+    found = [*_resources(begin, end), *_counters(edges), *_waits(begin, end)]
+    return {measure.key: Cost(measure, counted, count) for measure, counted in found}
+
+
+def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -> float:
+    """Transactions that ended between two instants; within a tick they are taken as even."""
+    ends = [0, *(at for at, _ in ticks)]
+    sums = [0.0]
+    for _, events in ticks:
+        sums.append(sums[-1] + events)
+
+    def until(at: float) -> float:
+        index = bisect.bisect_left(ends, at)
+        if index == 0 or index == len(ends):
+            return sums[min(index, len(sums) - 1)]
+        share = (at - ends[index - 1]) / (ends[index] - ends[index - 1])
+        return sums[index - 1] + share * (sums[index] - sums[index - 1])
+
+    return until(last_us) - until(first_us)
+
+
+def _resources(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
+    before, after = ({**edge["host"], **edge["process"]} for edge in (begin, end))
+    for key, (names, factor) in _RAW.items():
+        if all(name in before and name in after for name in names):
+            grown = sum(after[name] - before[name] for name in names)
+            yield BY_KEY[key], max(0.0, grown) * factor
+
+
+def _counters(edges: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
+    before, after, own = edges["begin"]["status"], edges["end"]["status"], edges.get("own", {})
+    for name, text in after.items():
+        measure = counter(name)
+        first, last = _number(before.get(name)), _number(text)
+        # What fell is no counter, or was reset.
+        if measure is not None and first is not None and last is not None and last >= first:
+            # The first reading counts itself after it was read.
+            yield measure, max(0.0, last - first - own.get(name, 0.0))
+
+
+def _waits(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
+    for name, (_, seconds) in end["waits"].items():
+        # Waits for the next request are no work.
+        if not name.startswith("idle"):
+            _, before = begin["waits"].get(name, (0, 0.0))
+            yield wait(name), max(0.0, seconds - before) * 1e6
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None

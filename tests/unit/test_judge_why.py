@@ -1,0 +1,237 @@
+"""Why, on stored runs: planted costs come back per transaction and ranked, noise does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.unit.stored_run import Arms, Making, make
+
+from dbdyno import report
+from dbdyno.experiment.schedule import Trial
+from dbdyno.explain.costs import between, costs
+from dbdyno.explain.measures import counter
+from dbdyno.explain.telling import amount, figures
+from dbdyno.judge import judge
+from dbdyno.report import tables
+
+# Name -> what one transaction adds to it in a trial.
+PerTransaction = Callable[[Trial], Mapping[str, float]]
+START_US = 1_700_000_000_000_000
+# Read 0.1 s after the beginning of the measurement and 0.3 s before its end.
+BEGIN_S, END_S = 2.1, 5.7
+
+
+def edges(trial: Trial, status: PerTransaction, process: PerTransaction) -> dict[str, Any]:
+    """Counters that grow with the transactions of `Arms`, from a large start, and some that tell nothing."""
+    each = {"a": 1000, "b": 900}[trial.variant]
+    done = each * (END_S - BEGIN_S)
+    idle = {"Steady": "70", "Version_text": "x"}
+    begin = {"Uptime": "100", "Threads_running": "9", "Com_show_status": "5", **idle}
+    end = {"Uptime": "104", "Threads_running": "31", "Com_show_status": "9", **idle}
+    for name, amount_each in status(trial).items():
+        begin[name], end[name] = "1000000", f"{1_000_000 + amount_each * done + 7:.0f}"
+    used = {name: amount_each * done for name, amount_each in process(trial).items()}
+    waited = {"wait/synch/mutex/pool": [9, 5e-6 * done], "idle": [3, 9.0]}
+    return {
+        "begin": _edge(BEGIN_S, begin, dict.fromkeys(used, 5.0), {}),
+        "end": _edge(END_S, end, {name: 5.0 + value for name, value in used.items()}, waited),
+        # What one reading adds to each, taken off again.
+        "own": dict.fromkeys(status(trial), 7.0),
+    }
+
+
+def _edge(
+    at_s: float, status: dict[str, str], process: dict[str, float], waits: dict[str, Any]
+) -> dict[str, Any]:
+    at = START_US + round(at_s * 1e6)
+    return {"unix_us": at, "status": status, "process": process, "host": {}, "waits": waits}
+
+
+def explained(folder: Path, status: PerTransaction, process: PerTransaction, **making: Any) -> dict[str, Any]:
+    run = make(
+        folder,
+        Making(
+            connections=(10, 20),
+            speed=Arms(a=lambda _t: 100, b=lambda _t: 90),
+            edges=lambda trial: edges(trial, status, process),
+            **making,
+        ),
+    )
+    run.write_verdict(judge(run))
+    found: dict[str, Any] = json.loads((run.path / "explained.json").read_text())
+    return {"run": run, **found}
+
+
+def noise(trial: Trial, name: str, size: float) -> float:
+    """A factor near 1, the same for the same trial and name."""
+    seed = [trial.index, *name.encode()]
+    return float(np.exp(np.random.default_rng(seed).normal(0.0, size)))
+
+
+def status(trial: Trial) -> dict[str, float]:
+    found = {f"Noise_{i:03}": 50 * noise(trial, f"n{i}", 0.05) for i in range(120)}
+    found["Handler_read_next"] = (8.0 if trial.variant == "a" else 4.0) * noise(trial, "next", 0.03)
+    return found
+
+
+def process(trial: Trial) -> dict[str, float]:
+    switches = (5.6 if trial.variant == "a" else 3.1) * noise(trial, "switches", 0.04)
+    return {
+        "context_switches": switches,
+        "context_switches_voluntary": switches * 0.9,
+        "cpu_user_s": 400e-6 * noise(trial, "cpu", 0.03),
+        "cpu_system_s": 100e-6,
+    }
+
+
+def test_what_was_planted_moved_and_the_noise_did_not(tmp_path: Path) -> None:
+    found = explained(tmp_path, status, process)
+    (comparison,) = found["comparisons"]
+    measures = comparison["measures"]
+    assert [one["key"] for one in measures if one["moved"]] == ["context_switches", "Handler_read_next"]
+    switches, rows = measures[0], measures[1]
+    # 3.1 / 5.6 - 1 and 4 / 8 - 1.
+    assert switches["effect_percent"] == pytest.approx(-44.6, abs=2)
+    assert rows["effect_percent"] == pytest.approx(-50.0, abs=2)
+    for one in (switches, rows):
+        low, high = one["interval_percent"]
+        assert low <= one["effect_percent"] <= high < 0
+        assert one["p_value"] == pytest.approx(2 / 2**8)
+        assert one["blocks"] == 8
+    assert switches["baseline"] == pytest.approx(5.6, rel=0.03)
+    assert switches["variant"] == pytest.approx(3.1, rel=0.03)
+    assert rows["baseline"] == pytest.approx(8.0, rel=0.03)
+    assert switches["sentence"].startswith("b makes 3.")
+    assert " context switches per transaction instead of 5." in switches["sentence"]
+    # Levels, texts and our own questions are no counters.
+    keys = {one["key"] for one in measures}
+    assert not keys & {"Uptime", "Threads_running", "Version_text", "Com_show_status", "Steady"}
+
+
+def test_the_costs_of_every_variant_and_point_are_there(tmp_path: Path) -> None:
+    found = explained(tmp_path, status, process)
+    places = [(row["variant"], row["at"]["connections"]) for row in found["costs"]]
+    assert places == [("a", 10), ("a", 20), ("b", 10), ("b", 20)]
+    for row in found["costs"]:
+        assert row["costs"]["cpu_us"] == pytest.approx(500, rel=0.03)
+        planted = {"a": 5.6, "b": 3.1}[row["variant"]]
+        assert row["costs"]["context_switches"] == pytest.approx(planted, rel=0.04)
+        assert row["told"]["cpu_us"].endswith("µs")
+        # What could not be seen has no figure.
+        assert "disk_reads" not in row["costs"]
+
+
+def test_the_report_says_it_in_words_and_in_a_table(tmp_path: Path) -> None:
+    run = explained(tmp_path, status, process)["run"]
+    page = report.write(run).read_text()
+    assert "these moved surely between a and\n    b on oltp_read_write" in page
+    assert "context switches per transaction instead of" in page
+    assert "What one transaction of oltp_read_write costs" in page
+    assert "context switches per transaction instead of" in tables.as_markdown(run)
+
+
+def test_equal_arms_are_told_that_nothing_moved(tmp_path: Path) -> None:
+    found = explained(tmp_path, lambda t: {"Handler_read_next": 8 * noise(t, "x", 0.05)}, lambda _t: {})
+    (comparison,) = found["comparisons"]
+    assert not any(one["moved"] for one in comparison["measures"])
+    checks = {check["code"]: check for check in found["run"].verdict()["checks"]}
+    # The variants of a made run are set up differently.
+    assert "none moved" in checks["P17"]["text"]
+
+
+def test_few_blocks_say_nothing_surely(tmp_path: Path) -> None:
+    found = explained(tmp_path, status, process, blocks=3)
+    (comparison,) = found["comparisons"]
+    assert not any(one["moved"] for one in comparison["measures"])
+    assert comparison["measures"]
+    assert "P17" not in {check["code"] for check in found["run"].verdict()["checks"]}
+
+
+def test_a_counter_that_only_one_arm_has_is_not_compared(tmp_path: Path) -> None:
+    pool: dict[str, dict[str, float]] = {"a": {}, "b": {"Pool": 3.0}}
+    found = explained(tmp_path, lambda trial: {"Both": 5.0, **pool[trial.variant]}, lambda _trial: {})
+    assert {one["key"] for one in found["comparisons"][0]["measures"]} >= {"Both"}
+    assert "Pool" not in {one["key"] for one in found["comparisons"][0]["measures"]}
+
+
+def test_from_none_to_many_has_a_size(tmp_path: Path) -> None:
+    found = explained(tmp_path, lambda t: {"Opened_tables": 2.0 if t.variant == "b" else 0.0}, lambda _t: {})
+    (one,) = [one for one in found["comparisons"][0]["measures"] if one["key"] == "Opened_tables"]
+    assert one["moved"]
+    assert one["sentence"] == "b opens 2 tables per transaction instead of none"
+
+
+def test_runs_without_edges_are_judged_without_a_why(tmp_path: Path) -> None:
+    run = make(tmp_path)
+    run.write_verdict(judge(run))
+    explanation = json.loads((run.path / "explained.json").read_text())
+    assert explanation["costs"] == []
+    assert "<h2>Why</h2>" not in report.write(run).read_text()
+
+
+def test_transactions_between_two_instants() -> None:
+    ticks = [(100, 10), (200, 30), (300, 20)]
+    assert between(ticks, 0, 300) == 60
+    assert between(ticks, 100, 200) == 30
+    # Within a tick they are taken as even.
+    assert between(ticks, 50, 150) == pytest.approx(5 + 15)
+    assert between(ticks, -50, 1000) == 60
+    assert between([], 0, 100) == 0
+
+
+def test_no_costs_without_edges_or_transactions() -> None:
+    assert costs({}, [(100, 5)], 0) == {}
+    assert costs({"edges": None}, [(100, 5)], 0) == {}
+    silent = {"unix_us": 5, "status": {}, "process": {}, "host": {}, "waits": {}}
+    assert costs({"edges": {"begin": silent, "end": silent, "own": {}}}, [(100, 5)], 0) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("Handler_read_next", True),
+        ("Threads_created", True),
+        ("Threads_running", False),
+        ("Innodb_buffer_pool_pages_flushed", True),
+        ("Innodb_buffer_pool_pages_dirty", False),
+        ("Innodb_row_lock_time", True),
+        ("Innodb_row_lock_time_avg", False),
+        ("Opened_tables", True),
+        ("Open_tables", False),
+        ("pg_stat_database.xact_commit", True),
+        ("pg_stat_user_tables.n_live_tup", False),
+    ],
+)
+def test_levels_are_no_counters(name: str, counts: bool) -> None:
+    assert (counter(name) is not None) == counts
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0, "0"),
+        (5.6, "5.6"),
+        (0.0506, "0.0506"),
+        (1234.5, "1,234"),
+        (0.00001, "1.0e-05"),
+        (0.00012, "0.00012"),
+        (99.97, "100"),
+    ],
+)
+def test_figures(value: float, told: str) -> None:
+    assert figures(value) == told
+
+
+def test_amounts_have_units_that_fit() -> None:
+    from dbdyno.explain.measures import BY_KEY
+
+    assert amount(BY_KEY["cpu_us"], 512.2) == "512 µs"
+    assert amount(BY_KEY["cpu_wait_us"], 3_140.0) == "3.14 ms"
+    assert amount(BY_KEY["write_kib"], 3000.0) == "2.93 MiB"
+    assert amount(BY_KEY["context_switches"], 0.0) == "none"
+    assert amount(BY_KEY["cpu_us"], 0.0) == "0 µs"
