@@ -15,7 +15,10 @@ from dbdyno.checks import (
     p04_effective,
     p07_capacity,
     p11_shared_cpus,
+    p14_cache,
     p15_design,
+    p17_factor_bites,
+    p22_session,
 )
 from dbdyno.checks.finding import LEVELS, Check, Context, Finding, Moment
 from dbdyno.servers.server import ServerProblem
@@ -26,7 +29,10 @@ ALL: tuple[Check, ...] = (
     p04_effective.CHECK,
     p07_capacity.CHECK,
     p11_shared_cpus.CHECK,
+    p14_cache.CHECK,
     p15_design.CHECK,
+    p17_factor_bites.CHECK,
+    p22_session.CHECK,
 )
 
 

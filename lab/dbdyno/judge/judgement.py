@@ -210,7 +210,8 @@ def _factors_json(
     trials: Sequence[Measured], experiment: Experiment, standard: Scale, found: Sequence[Finding]
 ) -> dict[str, Any]:
     """`factors` in verdict.json, there only where the experiment has some."""
-    if not experiment.factors:
+    if len(experiment.factors) < 2:
+        # A single factor is what the comparisons say already.
         return {}
     # Every variant takes part in every contrast.
     return {"factors": factorial.judged(trials, experiment, standard, stopped=bool(_stops(found)))}

@@ -195,6 +195,7 @@ class LocalServer(Server):
         self._workspace.user.own(self._place.log, 0o600)
         self._log_start = self._place.log.stat().st_size
         self._process = self._begin(command)
+        self._usage = Usage(self._process.pid)
 
     def _begin(self, command: Sequence[str]) -> process.Child:
         """Start a program of the server's as its user, on its CPUs."""
@@ -205,7 +206,6 @@ class LocalServer(Server):
             directory=self._place.directory,
             output=self._place.log,
         )
-        self._usage = Usage(self._process.pid)
 
     def _wait_until_ready(self, admin: Admin) -> None:
         assert self._process is not None, "launched before"

@@ -1,0 +1,71 @@
+"""P14: data that neither fit into the cache nor clearly do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.quantities import number
+from dbdyno.servers.server import Description, Server
+
+# Data over cache: between these a small difference in caching is a large one in reads.
+BORDERLINE = (0.8, 1.25)
+GIB = 1024.0**3
+
+
+def find(moment: Moment, context: Context) -> Iterator[Finding]:
+    """Data and indexes over the size of the cache: in memory, borderline, or bound by reads.
+
+    Catches results that hang on what happens to be cached. Seed 003 has 40 GB of data under a pool of 40 GB,
+    and seed 001 does not say how large its pool is: 10 tables of 5 million rows need 12 GB.
+
+    Rule: a ratio between 0.8 and 1.25 is a warning; otherwise a note says which of the two was measured.
+    PostgreSQL's shared buffers have the system's cache behind them, so there it is a note in any case.
+    """
+    assert moment is Moment.READY, "the registry asks at READY only"
+    server, description = context.server, context.description
+    if server is None or description is None or context.workload is None:
+        return
+    size, cache = _data_bytes(server, description), _cache_bytes(description)
+    if not size or not cache:
+        return
+    ratio = size / cache
+    borderline = BORDERLINE[0] <= ratio <= BORDERLINE[1]
+    postgres = description.product == "postgresql"
+    label = "borderline" if borderline else "in memory" if ratio < 1 else "more than the cache holds"
+    behind = ", which have the system's cache behind them" if postgres else ""
+    text = (
+        f"data and indexes of {context.workload.title} have {size / GIB:.2f} GiB and "
+        f"{'shared buffers' if postgres else 'the buffer pool'} {cache / GIB:.2f} GiB{behind}: {label}."
+    )
+    warns = borderline and not postgres
+    if warns:
+        text += " Small differences in caching become large ones in reads: choose a pool well above or below."
+    yield Finding(
+        code="P14",
+        level="warn" if warns else "note",
+        text=text,
+        evidence={"data_bytes": size, "cache_bytes": cache, "ratio": round(ratio, 3), "label": label},
+        subject=context.subject,
+    )
+
+
+def _data_bytes(server: Server, description: Description) -> int:
+    database = server.address().database.replace("'", "''")
+    if description.product == "postgresql":
+        rows = server.query(f"SELECT pg_database_size('{database}')")
+    else:
+        rows = server.query(
+            "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES "
+            f"WHERE TABLE_SCHEMA = '{database}'"
+        )
+    return int(rows[0][0] or 0) if rows else 0
+
+
+def _cache_bytes(description: Description) -> int:
+    name = "shared_buffers" if description.product == "postgresql" else "innodb_buffer_pool_size"
+    return int(number(description.variables.get(name, "")) or Decimal(0))
+
+
+CHECK = Check("P14", "Data and cache", frozenset({Moment.READY}), find)
