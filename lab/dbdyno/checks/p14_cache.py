@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.checks.quantities import number
-from dbdyno.servers.server import Description, Server
+from dbdyno.servers.server import Description
 
 # Data over cache: between these a small difference in caching is a large one in reads.
 BORDERLINE = (0.8, 1.25)
@@ -24,10 +24,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     PostgreSQL's shared buffers have the system's cache behind them, so there it is a note in any case.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
-    server, description = context.server, context.description
-    if server is None or description is None or context.workload is None:
+    description = context.description
+    if description is None or context.workload is None:
         return
-    size, cache = _data_bytes(server, description), _cache_bytes(description)
+    size, cache = description.data_bytes or 0, _cache_bytes(description)
     if not size or not cache:
         return
     ratio = size / cache
@@ -49,18 +49,6 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         evidence={"data_bytes": size, "cache_bytes": cache, "ratio": round(ratio, 3), "label": label},
         subject=context.subject,
     )
-
-
-def _data_bytes(server: Server, description: Description) -> int:
-    database = server.address().database.replace("'", "''")
-    if description.product == "postgresql":
-        rows = server.query(f"SELECT pg_database_size('{database}')")
-    else:
-        rows = server.query(
-            "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES "
-            f"WHERE TABLE_SCHEMA = '{database}'"
-        )
-    return int(rows[0][0] or 0) if rows else 0
 
 
 def _cache_bytes(description: Description) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,11 +60,6 @@ def run_trial(
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
         hooks = TrialHooks(experiment, trial, server, description, writer)
-
-        def heard(record: Record) -> None:
-            edges.heard(record)
-            hooks.record(record)
-
         try:
             if reason := hooks.before():
                 raise ServerProblem(reason)
@@ -72,7 +68,7 @@ def run_trial(
                     "run",
                     plan,
                     address.environment(),
-                    heard,
+                    _each(edges.heard, hooks.record),
                     experiment.client.cpus,
                     on_line=writer.event,
                     on_ready=lambda: edges.ready(before),
@@ -99,6 +95,16 @@ def run_trial(
     return Outcome(
         stored, result.hello if result else None, result.end if result else None, tuple(hooks.complaints)
     )
+
+
+def _each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
+    """Tells every record to all of them, in turn."""
+
+    def hear(record: Record) -> None:
+        for hearer in hearers:
+            hearer(record)
+
+    return hear
 
 
 def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:
