@@ -63,7 +63,11 @@ pub fn plan(
         report: report(settings),
         retry: retry(registry)?,
         reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
-        loading: Loading { streams: settings.threads, form: LoadingForm::Sysbench, ..Loading::default() },
+        loading: Loading {
+            streams: settings.threads.min(limits::STREAMS),
+            form: LoadingForm::Sysbench,
+            ..Loading::default()
+        },
         prewarm: Default::default(),
     })
 }
