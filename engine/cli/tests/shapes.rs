@@ -70,9 +70,15 @@ fn a_full_queue_drops_and_counts() {
 fn pauses_are_no_part_of_latency() {
     for think_time in [json!({"constant": {"us": 50_000}}), json!({"exponential": {"mean_us": 50_000}})] {
         let (totals, _) = run(json!({"connections": 40, "think_time": think_time}), 0, 1);
-        // 40 users with a pause of 50 ms do at most 800 a second; five standard deviations are 141.
-        assert!(totals.counts.events.abs_diff(760) < 200, "{think_time}: {}", totals.counts.events);
-        assert!(totals.percentiles_us.unwrap().p50.value_us < 10_000.0, "{think_time}");
+        // 40 users spend 40 s: in pauses of 50 ms, in events, and in the cycle that the end cuts off, half a pause each.
+        // Five standard deviations of the pauses' sum are 7 s. Counted as latency, the pauses would make it 80 s. A machine
+        // that stalls makes the last cycle longer, and the rest less.
+        let spent_s = totals.counts.events as f64 * 0.05 + totals.latency_sum_us / 1e6;
+        assert!(
+            (10.0..47.0).contains(&spent_s),
+            "{think_time}: {spent_s} s, {} events",
+            totals.counts.events
+        );
     }
 }
 
@@ -81,10 +87,14 @@ fn a_ramp_offers_what_its_area_is() {
     let ramp =
         json!({"ramp": {"from_per_s": 0.0, "to_per_s": 1600.0, "over_us": 1_000_000, "gaps": "constant"}});
     let (totals, intervals) = run(json!({"connections": 20, "shape": ramp}), 0, 3);
-    // 800 in all; in the quarters 50, 150, 250 and 350. One on an edge may fall to either side, or end after it.
+    // 800 in all; in the quarters 50, 150, 250 and 350. One on an edge may fall to either side.
     assert!(totals.accounting.due.abs_diff(800) <= 1, "{:?}", totals.accounting);
-    for (interval, due) in intervals.iter().zip([50_i64, 150, 250, 350]) {
-        assert!((interval.counts.events as i64 - due).abs() <= 40, "{due}: {}", interval.counts.events);
+    let mut done = 0;
+    for (interval, due) in intervals.iter().zip([50_u64, 200, 450, 800]) {
+        // What was due is done, waits or is under way, however busy the machine is.
+        done += interval.counts.events;
+        let seen = done + interval.backlog + interval.in_flight;
+        assert!(seen.abs_diff(due) <= 2, "{due}: {seen}");
     }
 }
 
