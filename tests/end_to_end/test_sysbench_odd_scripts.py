@@ -123,6 +123,32 @@ end
 """,
         "run --events=10",
     ),
+    "a loop that asks for no leave": (
+        """
+function event() end
+function thread_run(id)
+  for i = 1, 5 do
+    ffi.C.sb_event_start(id)
+    ffi.C.sb_event_stop(id)
+  end
+end
+""",
+        "run --events=3 --threads=2",
+    ),
+    "a checkpoint after a checkpoint": (
+        """
+ffi.cdef[[int usleep(unsigned int);]]
+function event() ffi.C.usleep(50000) end
+""",
+        "run --time=3 --report-checkpoints=1,2",
+    ),
+    "events that come at a rate": (
+        """
+ffi.cdef[[int usleep(unsigned int);]]
+function event() ffi.C.usleep(100) end
+""",
+        "run --rate=50 --events=20 --threads=2 --time=0",
+    ),
     "counters": (
         """
 ffi.cdef[[void sb_counter_inc(int, sb_counter_type); uint64_t sb_counter_val(int, sb_counter_type);]]
@@ -195,7 +221,11 @@ def same(folder: Path, case: Case) -> None:
 def test_an_odd_script(folder: Path, name: str) -> None:
     text, arguments = ODD[name]
     case = Case(
-        name, f"sysbench odd.lua {arguments}", files={"odd.lua": text}, unordered="two threads" in name
+        name,
+        f"sysbench odd.lua {arguments}",
+        files={"odd.lua": text},
+        unordered="two threads" in name,
+        timed="checkpoint" in name,
     )
     same(folder, case)
 

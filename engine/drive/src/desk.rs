@@ -182,6 +182,11 @@ impl Desk {
         Some(now)
     }
 
+    /// An event begins at once on `seat`, whatever the limits and the rate.
+    pub(crate) fn begin_unasked(&self, seat: Seat, now: Nanos) {
+        self.settled(now).gauge.begin(seat.here, now);
+    }
+
     /// The event that has waited longest begins on `seat`, if one still may. Returns when it was due.
     #[inline]
     fn take(&self, state: &mut State, seat: Seat, now: Nanos) -> Option<Nanos> {

@@ -160,6 +160,18 @@ fn a_loop_of_the_scripts_own_is_followed() {
 }
 
 #[test]
+fn events_count_of_which_nobody_was_asked_and_those_let_go_do_not() {
+    let text = "
+        local C = ffi.C
+        function event() end
+        function thread_run(id)
+           for i = 1, 3 do C.sb_event_start(id) C.sb_event_stop(id) C.sb_event_stop(id) end
+           C.sb_more_events(id) C.sb_more_events(id) C.sb_event_start(id) C.sb_event_start(id) C.sb_event_stop(id)
+        end";
+    assert_eq!(Run::default().run(text).records.counts().events, 8);
+}
+
+#[test]
 fn what_a_script_counts_is_in_the_records() {
     let text = "
         ffi.cdef[[void sb_counter_inc(int, sb_counter_type);]]

@@ -121,7 +121,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
             return FAILED.into();
         }
     };
-    let own_threads = choice(&line.registry, "lua-threads");
+    let own_threads = settings.own_threads;
     let program = program(&line.registry, &settings, source, &name);
     let desk = Arc::new(Desk {
         command: line.command.clone(),
@@ -173,15 +173,6 @@ fn find(test: Option<&str>, console: &Console) -> Result<Found, String> {
     Ok(Found { source, name, path: Some(test.into()) })
 }
 
-/// An option that is auto, on or off; its name alone is on.
-fn choice(registry: &Registry, name: &str) -> Option<bool> {
-    match registry.string(name).unwrap_or("on") {
-        "on" | "true" | "1" => Some(true),
-        "off" | "false" | "0" => Some(false),
-        _ => None,
-    }
-}
-
 /// What `--luajit-cmd` says of it, which is what follows `luajit -j`.
 fn jit(command: &str) -> Option<bool> {
     match command {
@@ -229,7 +220,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
             special_hot_percent: special[2],
         },
         threads: settings.threads,
-        jit: match registry.string("luajit-cmd").and_then(jit).or(choice(registry, "lua-jit")) {
+        jit: match registry.string("luajit-cmd").and_then(jit).or(settings.jit) {
             None => Jit::Auto,
             Some(true) => Jit::On,
             Some(false) => Jit::Off,

@@ -312,6 +312,10 @@ impl<C: ScriptedConnector> Broker<C> {
     /// For a script with a loop of its own: whether another event is due, as soon as one is.
     async fn next_event(&self, hold: bool) -> bool {
         let Some(Place { desk, seat }) = self.place() else { return false };
+        if self.under.take().is_some() {
+            // The script has let the last one go.
+            desk.failed(seat, desk.now());
+        }
         let due = desk.next_due(seat, self.free_since.take());
         let due = if hold { super::blocking::wait_for(&desk, due) } else { due.await };
         let start = desk.now();
@@ -437,9 +441,17 @@ impl<C: ScriptedConnector> World for Broker<C> {
     }
 
     fn event_start(&self) {
-        if let Some(under) = self.under.get() {
-            self.under.set(Some(Under { start: self.now(), ..under }));
-        }
+        let start = self.now();
+        let due = match (self.under.get(), self.place()) {
+            (Some(under), _) => under.due,
+            (None, None) => return,
+            // Nobody was asked whether it may, and it counts all the same.
+            (None, Some(Place { desk, seat })) => {
+                desk.begin_unasked(seat, start);
+                start
+            }
+        };
+        self.under.set(Some(Under { due, start }));
     }
 
     fn event_stop(&self) {

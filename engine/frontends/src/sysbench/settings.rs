@@ -77,6 +77,10 @@ pub struct Settings {
     pub report_errors: bool,
     /// Event loops; 0 for as many as fit the machine.
     pub workers: u32,
+    /// Whether every user of a script has a thread of its own; `None` where the script's own declarations decide.
+    pub own_threads: Option<bool>,
+    /// Whether scripts are compiled; `None` where their number decides.
+    pub jit: Option<bool>,
     /// WARNING lines for the log.
     pub warnings: Vec<String>,
 }
@@ -134,6 +138,8 @@ impl Settings {
             format: format(registry)?,
             report_errors: registry.bool("report-errors"),
             workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,
+            own_threads: choice(registry, "lua-threads")?,
+            jit: choice(registry, "lua-jit")?,
             warnings,
         })
     }
@@ -275,6 +281,18 @@ fn format(registry: &Registry) -> Result<Format, Refused> {
     }
 }
 
+/// An option that is auto, on or off; its name alone is on.
+fn choice(registry: &Registry, name: &str) -> Result<Option<bool>, Refused> {
+    match registry.string(name).unwrap_or("on") {
+        "auto" => Ok(None),
+        "on" | "true" | "1" => Ok(Some(true)),
+        "off" | "false" | "0" => Ok(Some(false)),
+        other => Err(Refused::Usage(format!(
+            "Invalid value for the '{name}' option: '{other}'; it may be auto, on or off"
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,6 +332,10 @@ mod tests {
         }
         let verbosity = read(&[("verbosity", "9")]);
         assert_eq!(verbosity, Err(Refused::Plain("Invalid value for verbosity: 9".into())));
+        let threads = read(&[("lua-threads", "3")]).unwrap_err();
+        let said = "Invalid value for the 'lua-threads' option: '3'; it may be auto, on or off";
+        assert_eq!(threads, Refused::Usage(said.into()));
+        assert_eq!(read(&[("lua-threads", "")]).unwrap().own_threads, Some(true));
         let both = read(&[("percentile", "0"), ("histogram", "on")]);
         assert_eq!(both, Err(Refused::Fatal("--histogram cannot be used with --percentile=0".into())));
     }
