@@ -47,7 +47,8 @@ def rust_functions(text: str) -> Iterator[tuple[str, int]]:
         if match is None:
             continue
         indent, name = match.groups()
-        if line.endswith(";"):
+        opening = next(line for line in lines[start:] if line.endswith(("{", "}", ";")))
+        if opening.endswith(";"):
             continue  # A declaration.
         end = next(end for end in range(start, len(lines)) if lines[end] in (f"{indent}}}", f"{indent};"))
         yield name, end - start + 1

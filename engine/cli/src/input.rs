@@ -29,8 +29,12 @@ pub(crate) fn read_plan() -> Result<Plan, String> {
 
 /// Everything the target needs that the plan only names; all that is wrong with it comes in one message.
 pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
-    let Target::Mysql { password: named, tls, server_public_key, .. } = &plan.target else {
-        return Ok(Secrets::default());
+    let (named, tls, server_public_key) = match &plan.target {
+        Target::Mysql { password, tls, server_public_key, .. } => {
+            (password, tls, server_public_key.as_deref())
+        }
+        Target::Postgresql { password, tls, .. } => (password, tls, None),
+        Target::Null { .. } => return Ok(Secrets::default()),
     };
     let mut faults = Vec::new();
     let secrets = Secrets {
@@ -39,7 +43,7 @@ pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
             String::new()
         }),
         tls: encryption(tls, &mut faults),
-        server_public_key: public_key(server_public_key.as_deref(), &mut faults),
+        server_public_key: public_key(server_public_key, &mut faults),
     };
     if faults.is_empty() {
         return Ok(secrets);

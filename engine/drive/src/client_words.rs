@@ -6,22 +6,24 @@ use dbdyno_door::plan::{Endpoint, Target};
 use dbdyno_door::record::{FailedAction, ServerFailure};
 use dbdyno_wire::WireError;
 
+mod libpq;
+
 /// Bytes of a statement that are told. A bulk insert has half a MiB.
 const STATEMENT_BYTES: usize = 4096;
 /// The state of an error that no server has given one.
 const NO_STATE: &str = "HY000";
 
 /// Where connection `number` of a run leads; `None` without a server.
-pub(crate) fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
-    match target {
-        Target::Mysql { endpoints, .. } => endpoints.get((number % endpoints.len().max(1) as u64) as usize),
-        Target::Null { .. } => None,
-    }
+fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
+    let endpoints = target.endpoints();
+    endpoints.get((number % endpoints.len().max(1) as u64) as usize)
 }
 
-/// An attempt to connect failed.
-pub(crate) fn connecting(error: &WireError, endpoint: Option<&Endpoint>) -> ServerFailure {
+/// Connection `number` of a run could not be opened.
+pub(crate) fn connecting(error: &WireError, target: &Target, number: u64) -> ServerFailure {
+    let endpoint = endpoint(target, number);
     let (code, message) = match error {
+        error if target.is_postgresql() => (0, libpq::connecting(error, endpoint)),
         WireError::Lost(text) => unreachable(text, endpoint),
         error => words(error),
     };
@@ -47,7 +49,10 @@ pub(crate) fn working(action: FailedAction, error: &WireError, statement: &str) 
 }
 
 /// Number, state and words of an error of a statement.
-pub(crate) fn told(error: &WireError) -> (u16, String, String) {
+pub(crate) fn told(error: &WireError, target: &Target) -> (u16, String, String) {
+    if target.is_postgresql() {
+        return (0, libpq::state(error), libpq::working(error));
+    }
     let (code, message) = words(error);
     (code, state(error), message)
 }
@@ -94,7 +99,10 @@ mod tests {
         let tcp = Endpoint::Tcp { host: "h".into(), port: 1 };
         let unix = Endpoint::Unix { path: "/s".into() };
         let told = |text: &str, place| {
-            let failure = connecting(&WireError::Lost(text.into()), Some(place));
+            let target =
+                serde_json::json!({"protocol": "mysql", "endpoints": [place], "user": "u", "database": "d"});
+            let failure =
+                connecting(&WireError::Lost(text.into()), &serde_json::from_value(target).unwrap(), 0);
             (failure.code, failure.message)
         };
         assert_eq!(

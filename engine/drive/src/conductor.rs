@@ -5,14 +5,14 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use dbdyno_door::plan::{Plan, Start, Target};
+use dbdyno_door::plan::{Plan, Start};
 use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Session, StatementKind};
 use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::Connector;
 use dbdyno_wire::mysql::MysqlConnector;
-use dbdyno_wire::null::NullConnector;
+use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_workload::Oltp;
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ use crate::merge::{Complete, Merge};
 use crate::post::{Links, Post, Signal, share};
 use crate::prewarm::prewarm;
 use crate::refusal::Held;
-use crate::secrets::{Secrets, mysql_connector};
+use crate::secrets::{Secrets, Way, connector};
 use crate::worker::Worker;
 use crate::{Ended, Sink};
 
@@ -42,18 +42,12 @@ const START_AHEAD: Duration = Duration::from_millis(5);
 ///
 /// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
 pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    match &plan.target {
-        Target::Mysql { .. } => {
-            let workers = u64::from(plan.segment.count) * u64::from(plan.client.workers);
-            let sampled = SAMPLED_PER_WORKER * workers;
-            let connector = MysqlConnector { sampled, ..mysql_connector(&plan.target, secrets) };
-            conduct(plan, connector, inbox, sink)
-        }
-        Target::Null { answer_us, silent } => {
-            let answer = Duration::from_micros(*answer_us);
-            let rows = plan.workload.options.table_size;
-            conduct(plan, NullConnector { answer, rows, silent: *silent }, inbox, sink)
-        }
+    let workers = u64::from(plan.segment.count) * u64::from(plan.client.workers);
+    let sampled = SAMPLED_PER_WORKER * workers;
+    match connector(plan, secrets) {
+        Way::Mysql(connector) => conduct(plan, MysqlConnector { sampled, ..connector }, inbox, sink),
+        Way::Postgres(connector) => conduct(plan, PostgresConnector { sampled, ..connector }, inbox, sink),
+        Way::Nobody(connector) => conduct(plan, connector, inbox, sink),
     }
 }
 
@@ -69,7 +63,7 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
 }
 
 fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    let oltp = Oltp::new(&plan.workload, plan.seed);
+    let oltp = Oltp::of(plan);
     let shared = Arc::new(plan.clone());
     let held = Arc::new(Held::default());
     let spawn = |number, links: Links| {

@@ -1,15 +1,15 @@
 //! Errors with a way out.
 
-use dbdyno_door::plan::Target;
+use dbdyno_door::plan::{ErrorCode, Plan, Target};
 use dbdyno_door::record::{EndReason, FailedAction, Failure};
 use dbdyno_wire::WireError;
 
-use crate::client_words::{self, endpoint};
+use crate::client_words;
 
 /// The failure to open connection `number` of the run to `target`, or to log in.
 pub(crate) fn connecting(error: &WireError, target: &Target, number: u64) -> (EndReason, Failure) {
     let mut failure = failure(error, hint(error));
-    failure.server = Some(Box::new(client_words::connecting(error, endpoint(target, number))));
+    failure.server = Some(Box::new(client_words::connecting(error, target, number)));
     (EndReason::ConnectFailed, failure)
 }
 
@@ -26,12 +26,28 @@ pub(crate) fn preparing(error: &WireError, statement: &str) -> (EndReason, Failu
 /// connection stands.
 const ENDS_CONNECTION: [u16; 12] = [1053, 1077, 1079, 1080, 1152, 1184, 1927, 2006, 2013, 2055, 3169, 4031];
 
+/// SQLSTATEs with which PostgreSQL, or a proxy before it, ends a connection: shut down or terminated (57P01), crash of
+/// another session (57P02), shutting down (57P03), database dropped (57P04), idle for too long (57P05, and 25P03 in a
+/// transaction). Class 08 is of connections as well.
+const STATES_END_CONNECTION: [&str; 6] = ["57P01", "57P02", "57P03", "57P04", "57P05", "25P03"];
+
 /// Whether the connection is gone with this error.
 pub(crate) fn is_lost(error: &WireError) -> bool {
     match error {
         WireError::Lost(_) => true,
+        WireError::Server { code: 0, state, .. } => {
+            STATES_END_CONNECTION.contains(&state.as_str()) || state.starts_with("08")
+        }
         error => error.code().is_some_and(|code| ENDS_CONNECTION.contains(&code)),
     }
+}
+
+/// How an error is called that no server has named.
+#[derive(Clone, Copy, Debug)]
+enum Unnamed {
+    Lost,
+    NotOpened,
+    Protocol,
 }
 
 /// A connection was lost with `lost` and could not be opened again for `after_us`, at last because of `error`.
@@ -91,30 +107,54 @@ pub(crate) fn queue_full(waiting: u64) -> (EndReason, Failure) {
     (EndReason::QueueFull, Failure { text, hint: Some(hint), ..Failure::default() })
 }
 
-/// The server refuses LOAD DATA LOCAL, and the plan demands it.
+/// The server refuses LOAD DATA LOCAL or COPY, and the plan demands it.
 pub(crate) fn loading(error: &WireError, statement: &str) -> (EndReason, Failure) {
     let (reason, mut failure) = working(error, statement);
     let hint = "set local_infile = ON on the server (SET GLOBAL local_infile = 1), or load with method auto or \
                 insert";
-    failure.hint.get_or_insert_with(|| hint.into());
+    if error.code().is_some() {
+        failure.hint.get_or_insert_with(|| hint.into()); // PostgreSQL has no such switch.
+    }
     (reason, failure)
 }
 
-/// The number under which an error is counted: the server's, or the one MySQL's own clients give it.
-pub(crate) fn code(error: &WireError) -> u16 {
+/// Under what an error is counted: the server's number or SQLSTATE, or what the database's own clients give it.
+pub(crate) fn code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
-        WireError::Server { code, .. } => *code,
-        WireError::Lost(_) => 2013,
-        WireError::Protocol(_) => 2027,
-        WireError::Refused { code, .. } => *code,
+        WireError::Server { code: 0, state, .. } => ErrorCode::State(state.clone()),
+        WireError::Server { code, .. } => ErrorCode::Number(*code),
+        WireError::Lost(_) => unnamed(Unnamed::Lost, target),
+        WireError::Protocol(_) => unnamed(Unnamed::Protocol, target),
+        WireError::Refused { code: 0, .. } => unnamed(Unnamed::NotOpened, target),
+        WireError::Refused { code, .. } if !target.is_postgresql() => ErrorCode::Number(*code),
+        WireError::Refused { .. } => unnamed(Unnamed::NotOpened, target),
     }
 }
 
 /// As [`code`], for an attempt to open a connection.
-pub(crate) fn opening_code(error: &WireError) -> u16 {
+pub(crate) fn opening_code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
-        WireError::Lost(_) => 2003,
-        error => code(error),
+        WireError::Lost(_) => unnamed(Unnamed::NotOpened, target),
+        error => code(error, target),
+    }
+}
+
+/// MySQL's numbers for its clients, and the SQLSTATEs of the standard: 08006, 08001, 08P01.
+fn unnamed(what: Unnamed, target: &Target) -> ErrorCode {
+    let (number, state) = match what {
+        Unnamed::Lost => (2013, "08006"),
+        Unnamed::NotOpened => (2003, "08001"),
+        Unnamed::Protocol => (2027, "08P01"),
+    };
+    if target.is_postgresql() { ErrorCode::State(state.into()) } else { ErrorCode::Number(number) }
+}
+
+/// Whether the plan starts the event anew after this error.
+pub(crate) fn is_retried(error: &WireError, plan: &Plan) -> bool {
+    let state = error.state().unwrap_or_default();
+    match code(error, &plan.target) {
+        ErrorCode::Number(number) => plan.retry.covers(Some(number), state),
+        ErrorCode::State(state) => plan.retry.covers(None, &state),
     }
 }
 
@@ -124,6 +164,7 @@ fn failure(error: &WireError, hint: Option<&str>) -> Failure {
 
 fn hint(error: &WireError) -> Option<&str> {
     Some(match error {
+        WireError::Server { code: 0, state, .. } => return state_hint(state),
         WireError::Server { code, .. } => match code {
             1040 => "raise max_connections, or use fewer connections",
             1044 | 1045 | 1698 => {
@@ -145,6 +186,24 @@ fn hint(error: &WireError) -> Option<&str> {
         },
         WireError::Lost(_) => "see whether the server runs and listens there, and what its error log says",
         WireError::Refused { way_out, .. } => way_out,
-        WireError::Protocol(_) => "see whether a MySQL or MariaDB server listens there",
+        WireError::Protocol(_) => "see whether a server of the target's protocol listens there",
+    })
+}
+
+fn state_hint(state: &str) -> Option<&'static str> {
+    Some(match state {
+        "28P01" | "28000" => {
+            "check user and password, and what pg_hba.conf allows this user from this host, with and without TLS"
+        }
+        "3D000" => "create the database, or name another",
+        "42P01" => "load the tables first: prepare with the same options",
+        "42501" => "grant the role the rights on its own schema (CREATE ON SCHEMA public, say)",
+        "53100" => "make room on the server's disk",
+        "53200" => "give the server more memory, or use fewer connections or tables",
+        "53300" => "raise max_connections, or use fewer connections",
+        "57P03" => "wait until the server has started",
+        "57P01" | "57P02" => "the server was stopped or the session terminated; look into its log",
+        "25006" => "connect to the primary server: this one is read-only",
+        _ => return None,
     })
 }

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use dbdyno_door::Plan;
 use dbdyno_door::plan::{Endpoint, Target};
-use dbdyno_wire::mysql::{Address, MysqlConnector, PublicKey};
+use dbdyno_wire::Address;
+use dbdyno_wire::mysql::{MysqlConnector, PublicKey};
+use dbdyno_wire::null::NullConnector;
+use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::tls::TlsClient;
 
 /// What the plan names and does not hold. Never printed.
@@ -17,39 +21,60 @@ pub struct Secrets {
     pub server_public_key: Option<PublicKey>,
 }
 
-/// The connector of a MySQL target.
-///
-/// # Panics
-/// For another target: the caller has looked.
-pub(crate) fn mysql_connector(target: &Target, secrets: &Secrets) -> MysqlConnector {
-    let Target::Mysql {
-        endpoints,
-        user,
-        database,
-        connect_timeout_us,
-        compression,
-        allow_public_key_retrieval,
-        ..
-    } = target
-    else {
-        panic!("not a MySQL target: {target:?}");
-    };
-    let address = |endpoint: &Endpoint| match endpoint {
+fn address(endpoint: &Endpoint) -> Address {
+    match endpoint {
         Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
         Endpoint::Unix { path } => Address::Unix(path.into()),
-    };
-    MysqlConnector {
-        addresses: endpoints.iter().map(address).collect(),
-        user: user.clone(),
-        password: secrets.password.clone(),
-        database: database.clone(),
-        timeout: Duration::from_micros(*connect_timeout_us),
-        local_data: false,
-        multi_statements: false,
-        sampled: 0,
-        tls: secrets.tls.clone(),
-        compression: *compression,
-        server_public_key: secrets.server_public_key.clone(),
-        allow_public_key_retrieval: *allow_public_key_retrieval,
+    }
+}
+
+/// A way to a target's server; none to nobody's.
+pub(crate) enum Way {
+    Mysql(MysqlConnector),
+    Postgres(PostgresConnector),
+    Nobody(NullConnector),
+}
+
+/// The connector of a plan's target.
+pub(crate) fn connector(plan: &Plan, secrets: &Secrets) -> Way {
+    match &plan.target {
+        Target::Mysql {
+            endpoints,
+            user,
+            database,
+            connect_timeout_us,
+            compression,
+            allow_public_key_retrieval,
+            ..
+        } => Way::Mysql(MysqlConnector {
+            addresses: endpoints.iter().map(address).collect(),
+            user: user.clone(),
+            password: secrets.password.clone(),
+            database: database.clone(),
+            timeout: Duration::from_micros(*connect_timeout_us),
+            local_data: false,
+            multi_statements: false,
+            sampled: 0,
+            tls: secrets.tls.clone(),
+            compression: *compression,
+            server_public_key: secrets.server_public_key.clone(),
+            allow_public_key_retrieval: *allow_public_key_retrieval,
+        }),
+        Target::Postgresql { endpoints, user, database, connect_timeout_us, .. } => {
+            Way::Postgres(PostgresConnector {
+                addresses: endpoints.iter().map(address).collect(),
+                user: user.clone(),
+                password: secrets.password.clone(),
+                database: database.clone(),
+                timeout: Duration::from_micros(*connect_timeout_us),
+                sampled: 0,
+                tls: secrets.tls.clone(),
+            })
+        }
+        Target::Null { answer_us, silent } => Way::Nobody(NullConnector {
+            answer: Duration::from_micros(*answer_us),
+            rows: plan.workload.options.table_size,
+            silent: *silent,
+        }),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use dbdyno_door::plan::Target;
 use dbdyno_door::record::{EndReason, Failure};
+use dbdyno_wire::scripted::Type;
 use dbdyno_wire::{Connection, Connector, WireError};
 use dbdyno_workload::Oltp;
 use dbdyno_workload::oltp::Statement;
@@ -130,9 +131,9 @@ impl<C: Connector> Opener<C> {
         let mut ways = vec![Way::Prepared(0); self.statements.len()];
         let mut prepared = 0;
         for &number in &self.order {
-            let Statement { sql, prepared: wanted } = &self.statements[number];
+            let Statement { sql, types, prepared: wanted } = &self.statements[number];
             let way = if *wanted {
-                prepare(connection, sql, prepared).await.map_err(|error| (error, sql.clone()))?
+                prepare(connection, (sql, types), prepared).await.map_err(|error| (error, sql.clone()))?
             } else {
                 Way::Text(sql.clone())
             };
@@ -181,8 +182,12 @@ impl<C: Connector> Opener<C> {
 }
 
 /// Prepares a statement as number `number`; one that the server does not prepare travels as text.
-async fn prepare(connection: &mut impl Connection, sql: &str, number: usize) -> Result<Way, WireError> {
-    match connection.prepare(sql).await {
+async fn prepare(
+    connection: &mut impl Connection,
+    (sql, types): (&str, &[Type]),
+    number: usize,
+) -> Result<Way, WireError> {
+    match connection.prepare(sql, types).await {
         Ok(()) => Ok(Way::Prepared(number)),
         Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => Ok(Way::Text(sql.to_owned())),
         Err(error) => Err(error),

@@ -16,8 +16,7 @@ use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_draw::Rng;
 use dbdyno_gauge::{Event, Statement};
 use dbdyno_pace::Nanos;
-use dbdyno_wire::mysql::message;
-use dbdyno_wire::{Connection, Connector, Outcome, WireError};
+use dbdyno_wire::{Connection, Connector, Outcome, WireError, mysql, postgres};
 use dbdyno_workload::{Call, Oltp};
 
 use crate::backoff::Backoff;
@@ -155,18 +154,17 @@ impl<C: Connector> User<C> {
     #[cold]
     async fn recover(&mut self, mut error: WireError) -> Result<Nanos, Halt> {
         let (mut ending, plan) = (self.failure(&error), Arc::clone(&self.script.plan));
-        self.desk.error(self.desk.now(), &failure::code(&error).to_string());
+        self.desk.error(self.desk.now(), &failure::code(&error, &plan.target).to_string());
         let is_lost = failure::is_lost(&error);
-        if !is_lost && error.code().is_some_and(|code| plan.retry.covers(code)) {
+        if !is_lost && matches!(error, WireError::Server { .. }) && failure::is_retried(&error, &plan) {
             let Err(refused) = self.begin_anew(plan.retry.rollback).await else {
                 return Ok(self.desk.now());
             };
             (error, ending) = (refused.clone(), failure::working(&refused, "ROLLBACK"));
-            self.desk.error(self.desk.now(), &failure::code(&error).to_string());
+            self.desk.error(self.desk.now(), &failure::code(&error, &plan.target).to_string());
         }
         let now = self.desk.now();
-        let may_return =
-            plan.reconnect.on_lost == OnLost::Reconnect || plan.retry.covers(failure::code(&error));
+        let may_return = plan.reconnect.on_lost == OnLost::Reconnect || failure::is_retried(&error, &plan);
         if failure::is_lost(&error) && may_return {
             self.desk.retry(now);
             return self.reconnect(&error).await;
@@ -180,7 +178,9 @@ impl<C: Connector> User<C> {
         if rollback {
             // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
             self.session.connection.query(b"ROLLBACK").await?;
-            self.desk.other_statement(self.desk.now());
+            if !self.script.plan.retry.uncounted_rollback {
+                self.desk.other_statement(self.desk.now());
+            }
         }
         self.desk.retry(self.desk.now());
         Ok(())
@@ -199,7 +199,7 @@ impl<C: Connector> User<C> {
 
     async fn recover_opening(&mut self, error: WireError) -> Result<Nanos, Halt> {
         let now = self.desk.now();
-        self.desk.error(now, &failure::opening_code(&error).to_string());
+        self.desk.error(now, &failure::opening_code(&error, &self.script.plan.target).to_string());
         if self.script.plan.reconnect.on_lost == OnLost::Reconnect {
             return self.reconnect(&error).await;
         }
@@ -236,7 +236,7 @@ impl<C: Connector> User<C> {
             self.opener.refused(&error, attempts);
             let now = self.desk.now();
             if settings.on_lost == OnLost::Reconnect {
-                self.desk.error(now, &failure::opening_code(&error).to_string());
+                self.desk.error(now, &failure::opening_code(&error, &self.script.plan.target).to_string());
             }
             if now >= give_up {
                 self.desk.failed(self.seat, now);
@@ -262,7 +262,11 @@ impl<C: Connector> User<C> {
         let sql = sql.unwrap_or_default();
         match self.session.ways.get(call.statement) {
             Some(Way::Text(template)) => {
-                failure::sending(error, &sql, &message::as_text(template, &call.values))
+                let sent = match self.script.plan.target.is_postgresql() {
+                    true => postgres::message::as_text(template, &call.values),
+                    false => mysql::message::as_text(template, &call.values),
+                };
+                failure::sending(error, &sql, &sent)
             }
             _ => failure::executing(error, &sql),
         }

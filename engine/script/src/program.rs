@@ -89,14 +89,17 @@ pub enum Jit {
 /// What `sysbench.sql` needs to know of the database options.
 #[derive(Clone, Debug)]
 pub struct Database {
-    /// `--db-driver`.
+    /// `--db-driver`: `mysql` or `pgsql`.
     pub driver: String,
     /// `--db-ps-mode`: whether statements are prepared on the server.
     pub prepared: bool,
-    /// Error codes after which an event starts anew.
-    pub ignored: Vec<u16>,
-    /// Whether it does after every error.
-    pub ignore_all: bool,
     /// Whether nothing is sent at all, `--mysql-dry-run`.
     pub dry_run: bool,
+}
+
+impl Database {
+    /// Whether statements go to PostgreSQL.
+    pub fn is_pgsql(&self) -> bool {
+        self.driver == "pgsql"
+    }
 }

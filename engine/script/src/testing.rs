@@ -106,13 +106,7 @@ pub(crate) fn program(text: &str) -> Program {
         },
         threads: 1,
         jit: Jit::Auto,
-        database: Database {
-            driver: "mysql".into(),
-            prepared: true,
-            ignored: vec![1213, 1020, 1205],
-            ignore_all: false,
-            dry_run: false,
-        },
+        database: Database { driver: "mysql".into(), prepared: true, dry_run: false },
     }
 }
 

@@ -1,25 +1,33 @@
 //! With whom: the protocols of the databases, as far as a load generator needs them.
 //!
 //! Every protocol is split in two: messages are functions over bytes without sockets ([`mysql::message`],
-//! [`mysql::skim`]), and one thin socket layer ([`socket`]) moves the bytes. Result sets are skimmed, not read:
+//! [`mysql::skim`], [`postgres::message`], [`postgres::skim`]), and one thin socket layer ([`socket`]) moves the bytes. Result sets are skimmed, not read:
 //! rows and bytes are counted, and nothing is stored unless [`Connection::rows`] asks for it.
 
 // The sockets and the clock of a time limit live here (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
+mod address;
+pub mod bulk;
 mod compressed;
 pub mod delay;
 mod holding;
 pub mod mysql;
 pub mod null;
+pub mod postgres;
 pub mod scripted;
 mod socket;
 pub mod tls;
+mod trouble;
+mod words;
 
 use std::time::Duration;
 
 use dbdyno_door::record::Session;
 use thiserror::Error;
+
+pub use self::address::Address;
+use self::scripted::Type;
 
 /// One parameter of a prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +58,9 @@ pub type TextRow = Vec<Option<String>>;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WireError {
     /// The server's own answer.
-    #[error("the server answered with error {code} ({state}): {message}")]
+    #[error("the server answered with error {}: {message}", number_and_state(*code, state))]
     Server {
-        /// The server's error number.
+        /// The server's error number; 0 where its errors have none, as PostgreSQL's.
         code: u16,
         /// SQLSTATE; `HY000` where the server gives none.
         state: String,
@@ -81,10 +89,22 @@ impl WireError {
     /// The server's error number, where it gave one.
     pub fn code(&self) -> Option<u16> {
         match self {
-            WireError::Server { code, .. } => Some(*code),
+            WireError::Server { code, .. } if *code != 0 => Some(*code),
             _ => None,
         }
     }
+
+    /// SQLSTATE of the server's error, where it gave one.
+    pub fn state(&self) -> Option<&str> {
+        match self {
+            WireError::Server { state, .. } => Some(state),
+            _ => None,
+        }
+    }
+}
+
+fn number_and_state(number: u16, state: &str) -> String {
+    if number == 0 { state.to_owned() } else { format!("{number} ({state})") }
 }
 
 /// A way to open connections; cheap to copy between threads.
@@ -102,8 +122,9 @@ pub trait Connection: 'static {
     /// What the login settled.
     fn session(&self) -> &Session;
 
-    /// Prepares a statement; it is known by its position, counted from 0 in the order of the calls.
-    fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<(), WireError>>;
+    /// Prepares a statement with a `?` for each parameter, of these types; it is known by its position, counted from 0
+    /// in the order of the calls.
+    fn prepare(&mut self, sql: &str, types: &[Type]) -> impl Future<Output = Result<(), WireError>>;
 
     /// Runs prepared statement number `statement` and skims its result.
     fn execute(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dbdyno_door::record::Session;
 
-use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector};
+use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Type};
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
 /// Opens null connections.
@@ -104,7 +104,7 @@ impl Connection for NullConnection {
         &self.session
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<(), WireError> {
+    async fn prepare(&mut self, sql: &str, _types: &[Type]) -> Result<(), WireError> {
         self.statements.push(self.shape(sql));
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::{Connection, Connector, Outcome, WireError};
+use crate::{Connection, Connector, Outcome, WireError, postgres};
 
 /// One parameter, borrowed from the script.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct Prepared {
     pub parameters: u16,
 }
 
-/// Rows kept of one result: their packets behind each other.
+/// Rows kept of one result, behind each other as the server sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// Row packets.
@@ -60,13 +60,34 @@ pub struct Rows {
     pub ends: Vec<usize>,
     /// Columns of each.
     pub columns: u32,
+    /// How a row holds its columns.
+    pub form: Form,
+}
+
+/// How a row holds its columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// MySQL's text protocol: each after its length.
+    #[default]
+    LengthEncoded,
+    /// PostgreSQL's DataRow: their number, then each after its length.
+    Counted,
 }
 
 impl Rows {
-    /// The packet of row `index`.
+    /// Row `index`, as it was sent.
     pub fn row(&self, index: usize) -> Option<&[u8]> {
         let start = if index == 0 { 0 } else { *self.ends.get(index - 1)? };
         self.bytes.get(start..*self.ends.get(index)?)
+    }
+
+    /// Hands each column of `row` with its number, from 0, to `take`; `None` is NULL. Ends where the row is cut short.
+    pub fn each_column(&self, row: &[u8], take: impl FnMut((usize, Option<&[u8]>))) {
+        let count = self.columns as usize;
+        match self.form {
+            Form::LengthEncoded => columns(row).take(count).enumerate().for_each(take),
+            Form::Counted => postgres::skim::columns(row).take(count).enumerate().for_each(take),
+        }
     }
 
     /// Forgets the rows; keeps the memory unless it is much.
@@ -81,7 +102,7 @@ impl Rows {
 }
 
 /// The columns of a kept row of the text protocol; `None` is NULL. Ends where the row is cut short.
-pub fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut rest = row;
     std::iter::from_fn(move || {
         let (&first, after) = rest.split_first()?;

@@ -15,10 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
+use crate::Address;
 use crate::compressed;
 use crate::delay::Sampled;
 use crate::holding::Holding;
-use crate::mysql::Address;
 
 /// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
 const SCRATCH_BYTES: usize = 64 * 1024;

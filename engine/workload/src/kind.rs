@@ -1,6 +1,24 @@
 //! The statement kinds of the OLTP family, with sysbench's SQL.
 
-use dbdyno_door::plan::OltpOptions;
+use dbdyno_door::plan::{OltpOptions, Target};
+use dbdyno_wire::scripted::Type;
+
+/// Whose SQL it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// MySQL's and MariaDB's.
+    #[default]
+    Mysql,
+    /// PostgreSQL's.
+    Postgresql,
+}
+
+impl Dialect {
+    /// That of a target.
+    pub fn of(target: &Target) -> Self {
+        if target.is_postgresql() { Dialect::Postgresql } else { Dialect::Mysql }
+    }
+}
 
 /// A kind of statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,8 +98,23 @@ impl Kind {
         }
     }
 
+    /// Types of its parameters, where it can be prepared.
+    pub fn types(self, options: &OltpOptions) -> Vec<Type> {
+        use Type::{Int, Text};
+        match self {
+            // The last two are never prepared.
+            Kind::Begin | Kind::Commit | Kind::NewRow | Kind::BulkInsert => vec![],
+            Kind::Point | Kind::IndexUpdate | Kind::Delete => vec![Int],
+            Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => vec![Int; 2],
+            Kind::NonIndexUpdate => vec![Text, Int],
+            Kind::Insert => vec![Int, Int, Text, Text],
+            Kind::RandomPoints => vec![Int; options.random_points as usize],
+            Kind::RandomRanges => vec![Int; 2 * options.number_of_ranges as usize],
+        }
+    }
+
     /// The statement for table number `table`, from 1, with a `?` for each parameter.
-    pub fn sql(self, table: u32, options: &OltpOptions) -> String {
+    pub fn sql(self, table: u32, options: &OltpOptions, dialect: Dialect) -> String {
         let range = "WHERE id BETWEEN ? AND ?";
         match self {
             Kind::Begin => "BEGIN".into(),
@@ -93,6 +126,10 @@ impl Kind {
             Kind::IndexUpdate => format!("UPDATE sbtest{table} SET k=k+1 WHERE id=?"),
             Kind::NonIndexUpdate => format!("UPDATE sbtest{table} SET c=? WHERE id=?"),
             Kind::Delete => format!("DELETE FROM sbtest{table} WHERE id=?"),
+            // Its id is the table's own sequence's; MySQL takes a 0 for that.
+            Kind::NewRow if dialect == Dialect::Postgresql && options.auto_inc => {
+                format!("INSERT INTO sbtest{table} (k, c, pad) VALUES (?, ?, ?)")
+            }
             Kind::Insert | Kind::NewRow => {
                 format!("INSERT INTO sbtest{table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
             }

@@ -8,16 +8,17 @@
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
 //! - [`shares`]: how often each kind stands in a transaction.
 //! - `bulk`: the rows that bulk_insert collects; `new_ids`: the numbers of those that oltp_insert adds.
-//! - [`schema`]: the tables, `sysbench_form`: as sysbench makes them; [`rows`]: their content as text.
+//! - [`schema`]: the tables, `postgresql`: in its SQL, `sysbench_form`: as sysbench makes them; [`rows`]: their content as text.
 
 mod bulk;
 pub mod kind;
 mod new_ids;
 pub mod oltp;
+mod postgresql;
 pub mod rows;
 pub mod schema;
 pub mod shares;
 mod sysbench_form;
 
-pub use kind::Kind;
+pub use kind::{Dialect, Kind};
 pub use oltp::{Call, Event, Oltp, Seat};

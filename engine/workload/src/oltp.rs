@@ -4,14 +4,15 @@
 //! is inserted again. The contract is ours, and exact: a range that begins near the end of the table promises
 //! only the rows that are there.
 
-use dbdyno_door::plan::{StatementMode, Workload, WorkloadName};
+use dbdyno_door::plan::{Plan, StatementMode, Workload, WorkloadName};
 use dbdyno_door::record::StatementKind;
 use dbdyno_draw::key::Keys;
 use dbdyno_draw::{Rng, text};
 use dbdyno_wire::Value;
+use dbdyno_wire::scripted::Type;
 
 use crate::bulk::Bulk;
-use crate::kind::{Kind, Tables};
+use crate::kind::{Dialect, Kind, Tables};
 use crate::new_ids::NewIds;
 use crate::shares::{Share, shares};
 
@@ -25,6 +26,7 @@ pub struct Oltp {
     /// Number of the first statement of each kind.
     first_statement: Vec<usize>,
     seed: u64,
+    dialect: Dialect,
 }
 
 /// One statement to send.
@@ -45,6 +47,8 @@ pub struct Call {
 pub struct Statement {
     /// With a `?` for each parameter.
     pub sql: String,
+    /// Of its parameters.
+    pub types: Vec<Type>,
     /// Whether the server is asked to prepare it.
     pub prepared: bool,
 }
@@ -76,7 +80,12 @@ pub struct Event {
 }
 
 impl Oltp {
-    /// The workload of a plan with this seed.
+    /// The workload of a plan.
+    pub fn of(plan: &Plan) -> Self {
+        Self { dialect: Dialect::of(&plan.target), ..Self::new(&plan.workload, plan.seed) }
+    }
+
+    /// A workload with this seed, in MySQL's words.
     pub fn new(workload: &Workload, seed: u64) -> Self {
         let options = &workload.options;
         let shares = shares(workload.name, options);
@@ -99,7 +108,7 @@ impl Oltp {
             first_statement.push(next);
             next += if share.kind.tables() == Tables::Any { options.tables as usize } else { 1 };
         }
-        Self { workload: workload.clone(), shares, steps, first_statement, seed }
+        Self { workload: workload.clone(), shares, steps, first_statement, seed, dialect: Dialect::default() }
     }
 
     /// The statement kinds that run, in order.
@@ -112,8 +121,11 @@ impl Oltp {
     pub fn statements(&self) -> impl Iterator<Item = Statement> + '_ {
         let options = &self.workload.options;
         self.shares.iter().flat_map(move |share| {
-            let statement =
-                |table| Statement { sql: share.kind.sql(table, options), prepared: self.prepares(share) };
+            let statement = |table| Statement {
+                sql: share.kind.sql(table, options, self.dialect),
+                types: share.kind.types(options),
+                prepared: self.prepares(share),
+            };
             (1..=self.copies(share.kind)).map(statement)
         })
     }
@@ -140,7 +152,7 @@ impl Oltp {
     pub fn describe(&self) -> Vec<StatementKind> {
         let describe = |share: &Share| StatementKind {
             kind: share.kind.name().into(),
-            sql: share.kind.sql(1, &self.workload.options),
+            sql: share.kind.sql(1, &self.workload.options, self.dialect),
             per_event: share.per_event,
             per_connection: self.copies(share.kind),
             prepared: self.prepares(share),
@@ -215,7 +227,7 @@ impl Event {
         self.call.kind = position;
         self.call.statement = oltp.statement(position, self.table);
         self.call.values.clear();
-        self.call.rows_expected = self.fill(kind, &oltp.workload);
+        self.call.rows_expected = self.fill(kind, oltp);
         Some(&self.call)
     }
 
@@ -260,8 +272,8 @@ impl Event {
     }
 
     /// Puts the parameters into `call` and returns the number of rows promised.
-    fn fill(&mut self, kind: Kind, workload: &Workload) -> Option<u64> {
-        let options = &workload.options;
+    fn fill(&mut self, kind: Kind, oltp: &Oltp) -> Option<u64> {
+        let (workload, options) = (&oltp.workload, &oltp.workload.options);
         match kind {
             Kind::Begin | Kind::Commit | Kind::BulkInsert => return Some(0),
             Kind::Point | Kind::IndexUpdate => self.push_key(),
@@ -289,7 +301,9 @@ impl Event {
             }
             Kind::NewRow => {
                 let id = if options.auto_inc { 0 } else { self.new_ids.next() };
-                self.call.values.push(Value::Int(id));
+                if !(options.auto_inc && oltp.dialect == Dialect::Postgresql) {
+                    self.call.values.push(Value::Int(id));
+                }
                 self.push_row();
             }
             Kind::RandomPoints => {

@@ -20,7 +20,25 @@ pub struct Rows {
     keys: Keys,
     next: u64,
     last: u64,
+    form: BulkForm,
+    /// Whether the header of the binary form is written.
+    begun: bool,
 }
+
+/// How rows travel in bulk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkForm {
+    /// Lines for LOAD DATA.
+    Lines,
+    /// PostgreSQL's binary form of COPY, with numbers of 32 bits.
+    Binary,
+    /// The same with numbers of 64 bits.
+    WideBinary,
+}
+
+/// What the binary form begins with: a signature, no flags, no extension. It ends with a row of -1 columns.
+const BINARY_BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+const BINARY_END: [u8; 2] = (-1i16).to_be_bytes();
 
 impl Rows {
     /// Rows `first` to `last`, both included, of a table that has `count` of them, with column k by this distribution.
@@ -31,7 +49,54 @@ impl Rows {
         first: u64,
         last: u64,
     ) -> Self {
-        Self { seed, table, keys: Keys::new(keys, 1, count.max(1)), next: first, last }
+        Self {
+            seed,
+            table,
+            keys: Keys::new(keys, 1, count.max(1)),
+            next: first,
+            last,
+            form: BulkForm::Lines,
+            begun: false,
+        }
+    }
+
+    pub(crate) fn in_form(self, form: BulkForm) -> Self {
+        Self { form, ..self }
+    }
+
+    /// Appends rows in the form of the server's bulk statement, at most `bytes` of them. Returns whether there are more.
+    pub fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        match self.form {
+            BulkForm::Lines => self.lines(out, bytes),
+            BulkForm::Binary => {
+                self.binary(out, bytes, |out, number| field(out, &(number as i32).to_be_bytes()))
+            }
+            BulkForm::WideBinary => {
+                self.binary(out, bytes, |out, number| field(out, &(number as i64).to_be_bytes()))
+            }
+        }
+    }
+
+    fn binary(&mut self, out: &mut Vec<u8>, bytes: usize, number: impl Fn(&mut Vec<u8>, u64)) -> bool {
+        let end = out.len() + bytes - ROW_BYTES;
+        if !std::mem::replace(&mut self.begun, true) {
+            out.extend_from_slice(BINARY_BEGIN);
+        }
+        while self.next <= self.last && out.len() <= end {
+            let row = row(self.seed, self.table, self.next, &self.keys);
+            out.reserve(ROW_BYTES);
+            out.extend_from_slice(&4i16.to_be_bytes());
+            number(out, self.next);
+            number(out, row.k);
+            field(out, &row.c);
+            field(out, &row.pad);
+            self.next += 1;
+        }
+        let more = self.next <= self.last;
+        if !more {
+            out.extend_from_slice(&BINARY_END);
+        }
+        more
     }
 
     /// Rows not written yet.
@@ -89,6 +154,12 @@ impl Rows {
     }
 }
 
+#[inline]
+fn field(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(&(value.len() as u32).to_be_bytes());
+    out.extend_from_slice(value);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +200,44 @@ mod tests {
             all_lines(rows(5, 7), 1000).replace(';', ")").split_inclusive(')').map(Into::into).collect();
         let as_lines = values.replace(['\'', '('], "").replace("),", ")");
         assert_eq!(as_lines, lines.concat());
+    }
+
+    /// The fields of rows in the binary form, numbers as text.
+    fn of_binary(mut bytes: &[u8]) -> String {
+        let mut text = String::new();
+        bytes = bytes.strip_prefix(BINARY_BEGIN).unwrap();
+        while bytes != BINARY_END {
+            bytes = bytes.strip_prefix(&4i16.to_be_bytes()).unwrap();
+            for column in 0..4 {
+                let (length, rest) = bytes.split_first_chunk().unwrap();
+                let (value, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
+                bytes = rest;
+                text += &match (column, value.len()) {
+                    (0 | 1, 4) => i32::from_be_bytes(value.try_into().unwrap()).to_string(),
+                    (0 | 1, 8) => i64::from_be_bytes(value.try_into().unwrap()).to_string(),
+                    _ => String::from_utf8(value.to_vec()).unwrap(),
+                };
+                text += if column == 3 { ";" } else { "," };
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn the_binary_form_holds_the_same_rows() {
+        let lines = all_lines(rows(1, 500), 4 << 20);
+        for form in [BulkForm::Binary, BulkForm::WideBinary] {
+            let (mut left, mut out) = (rows(1, 500).in_form(form), Vec::new());
+            loop {
+                let begin = out.len();
+                let more = left.bulk(&mut out, 1000);
+                assert!(out.len() - begin <= 1000);
+                if !more {
+                    break;
+                }
+            }
+            assert_eq!(of_binary(&out), lines);
+        }
     }
 
     #[test]

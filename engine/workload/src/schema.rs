@@ -6,7 +6,8 @@
 
 use dbdyno_door::plan::{Distribution, LoadingForm, OltpOptions, Plan, WorkloadName};
 
-use crate::rows::Rows;
+use crate::kind::Dialect;
+use crate::rows::{BulkForm, Rows};
 
 /// Every mark begins with this.
 pub const MARK: &str = "dbdyno";
@@ -23,18 +24,20 @@ pub struct Schema {
     pub(crate) form: LoadingForm,
     /// Of column k. Under our own mark always uniform: what is stored must not depend on what will be asked.
     keys: Distribution,
+    dialect: Dialect,
 }
 
 impl Schema {
     /// The tables that `options` describe, with rows from `seed`.
     pub fn new(options: &OltpOptions, seed: u64) -> Self {
         let (form, keys) = (LoadingForm::Marked, Distribution::Uniform);
-        Self { options: options.clone(), seed, bulk: false, form, keys }
+        Self { options: options.clone(), seed, bulk: false, form, keys, dialect: Dialect::default() }
     }
 
     /// The tables of a plan.
     pub fn of(plan: &Plan) -> Self {
         let mut schema = Self::new(&plan.workload.options, plan.seed);
+        schema.dialect = Dialect::of(&plan.target);
         if plan.workload.name == WorkloadName::BulkInsert {
             schema.bulk = true;
             schema.options.tables = plan.load.connections;
@@ -77,19 +80,23 @@ impl Schema {
             mysql_storage_engine: engine,
             ..
         } = &self.options;
+        let engine = if self.is_pg() { String::new() } else { format!(" engine={engine}") };
         if self.bulk {
-            return format!("{MARK} v1 bulk_insert engine={engine}");
+            return format!("{MARK} v1 bulk_insert{engine}");
         }
         format!(
-            "{MARK} v1 seed={} rows={table_size} auto_inc={auto_inc} secondary={secondary} k_index={create_secondary} engine={engine}",
+            "{MARK} v1 seed={} rows={table_size} auto_inc={auto_inc} secondary={secondary} k_index={create_secondary}{engine}",
             self.seed
         )
     }
 
     /// CREATE TABLE, marked as being loaded.
     pub fn create(&self, table: u32) -> String {
-        if self.form == LoadingForm::Sysbench {
-            return self.create_as_sysbench(table);
+        match (self.form, self.is_pg()) {
+            (LoadingForm::Marked, false) => {}
+            (LoadingForm::Marked, true) => return self.pg_create(table),
+            (LoadingForm::Sysbench, false) => return self.create_as_sysbench(table),
+            (LoadingForm::Sysbench, true) => return self.pg_create_as_sysbench(table),
         }
         if self.bulk {
             return format!(
@@ -112,7 +119,20 @@ impl Schema {
 
     /// Type of id and of k, which is drawn from 1 to the number of rows and needs the same width.
     pub(crate) fn integer(&self) -> &'static str {
-        if self.options.table_size > i32::MAX as u64 { "BIGINT" } else { "INTEGER" }
+        if self.is_wide() { "BIGINT" } else { "INTEGER" }
+    }
+
+    /// Whether ids need 64 bits.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.options.table_size > i32::MAX as u64
+    }
+
+    pub(crate) fn speaks_mysql(&self) -> bool {
+        !self.is_pg()
+    }
+
+    fn is_pg(&self) -> bool {
+        self.dialect == Dialect::Postgresql
     }
 
     /// Whether the tables are made empty, for a workload that fills them itself.
@@ -125,15 +145,26 @@ impl Schema {
         self.options.create_secondary
     }
 
-    /// Makes the index on k, where the options ask for it.
+    /// Makes the index on k, where the options ask for it, and what other index has to wait for the rows.
     pub fn create_index(&self, table: u32) -> Option<String> {
+        if self.is_pg() {
+            return self.pg_create_index(table);
+        }
         let name = self.name(table);
         self.options.create_secondary.then(|| format!("CREATE INDEX k_{table} ON {name}(k)"))
     }
 
     /// Declares a table complete.
     pub fn set_mark(&self, table: u32) -> String {
+        if self.is_pg() {
+            return self.pg_set_mark(table);
+        }
         format!("ALTER TABLE {} COMMENT = '{}'", self.name(table), self.mark())
+    }
+
+    /// What a table needs after rows that brought their own ids; included in [`Schema::set_mark`].
+    pub fn after_rows(&self, table: u32) -> Option<String> {
+        if self.is_pg() { self.pg_set_sequence(table) } else { None }
     }
 
     /// Drops a table that is there.
@@ -143,6 +174,10 @@ impl Schema {
 
     /// Refreshes the optimiser's statistics.
     pub fn analyze(&self, table: u32) -> String {
+        if self.is_pg() {
+            // As pgbench does it: what VACUUM leaves undone the first readers would do.
+            return format!("VACUUM (ANALYZE) {}", self.name(table));
+        }
         format!("ANALYZE TABLE {}", self.name(table))
     }
 
@@ -150,6 +185,9 @@ impl Schema {
     pub fn scans(&self, table: u32) -> Vec<String> {
         let name = self.name(table);
         let column = if self.bulk { "k" } else { "LENGTH(pad)" };
+        if self.is_pg() {
+            return self.pg_scans(table);
+        }
         if self.form == LoadingForm::Sysbench {
             return self.scans_as_sysbench(table);
         }
@@ -165,14 +203,21 @@ impl Schema {
 
     /// Name and comment of the tables with these names that are there.
     pub fn existing(&self) -> String {
+        if self.is_pg() {
+            return self.pg_existing();
+        }
         "SELECT table_name, table_comment FROM information_schema.tables \
          WHERE table_schema = DATABASE() AND table_name LIKE 'sbtest%'"
             .into()
     }
 
-    /// LOAD DATA of the lines of [`Rows::lines`]. The name is for the server's logs alone; nothing is opened.
-    /// Plain characters as separators mean the same in every SQL mode, and digits in every character set.
-    pub fn load_data(&self, table: u32) -> String {
+    /// The statement that loads the rows of [`Rows::bulk`]: LOAD DATA LOCAL, or COPY. The file's name is for MySQL's logs
+    /// alone; nothing is opened. Plain characters as separators mean the same in every SQL mode, and digits in every
+    /// character set.
+    pub fn load(&self, table: u32) -> String {
+        if self.is_pg() {
+            return self.pg_copy(table);
+        }
         format!(
             "LOAD DATA LOCAL INFILE 'dbdyno' INTO TABLE {} CHARACTER SET binary \
              FIELDS TERMINATED BY ',' ESCAPED BY '' LINES TERMINATED BY ';' (id, k, c, pad)",
@@ -182,7 +227,12 @@ impl Schema {
 
     /// The rows `first` to `last` of a table.
     pub fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
-        Rows::new(self.seed, table, (self.rows(), &self.keys), first, last)
+        let form = match (self.dialect, self.is_wide()) {
+            (Dialect::Mysql, _) => BulkForm::Lines,
+            (Dialect::Postgresql, false) => BulkForm::Binary,
+            (Dialect::Postgresql, true) => BulkForm::WideBinary,
+        };
+        Rows::new(self.seed, table, (self.rows(), &self.keys), first, last).in_form(form)
     }
 }
 

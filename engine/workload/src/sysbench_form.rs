@@ -58,8 +58,8 @@ impl Schema {
     /// Statements that sysbench sends once before those of [`Schema::scans`].
     pub fn before_scans(&self) -> &'static [&'static str] {
         match self.form {
-            LoadingForm::Marked => &[],
-            LoadingForm::Sysbench => &BEFORE_SCANS,
+            LoadingForm::Sysbench if self.speaks_mysql() => &BEFORE_SCANS,
+            _ => &[],
         }
     }
 }

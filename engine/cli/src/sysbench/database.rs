@@ -1,12 +1,13 @@
 //! What the database options come to: a plan, and the password beside it.
 
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dbdyno_door::Plan;
-use dbdyno_door::plan::WorkloadName;
+use dbdyno_door::plan::{Target, TlsMode, WorkloadName};
 use dbdyno_drive::Secrets;
 use dbdyno_frontends::sysbench::commandline::CommandLine;
-use dbdyno_frontends::sysbench::plan;
+use dbdyno_frontends::sysbench::plan::{self, Driver};
 use dbdyno_frontends::sysbench::settings::{Refused, Settings};
 
 use crate::input;
@@ -28,17 +29,48 @@ pub(super) fn plan(
     settings: &Settings,
 ) -> Result<(Plan, Secrets), Unusable> {
     let made = plan::plan(workload, &line.registry, settings, seed(settings), workers(settings));
-    let plan = made.map_err(|refused| match refused {
+    let mut plan = made.map_err(|refused| match refused {
         Refused::Fatal(said) => Unusable::Driver(said),
         Refused::Usage(said) | Refused::Plain(said) => Unusable::Other(said),
     })?;
+    if settings.driver == Driver::Pgsql {
+        libpq_files(&mut plan.target);
+    }
     let faults = plan.faults();
     if !faults.is_empty() {
         return Err(Unusable::Plan(faults.join("\n")));
     }
     let mut secrets = input::secrets(&plan).map_err(Unusable::Other)?;
-    secrets.password = line.registry.string("mysql-password").unwrap_or_default().into();
+    secrets.password = match settings.driver {
+        Driver::Mysql => line.registry.string("mysql-password").map(Into::into),
+        // As libpq has it: what is not given may stand in its variable.
+        Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(env("PGPASSWORD")),
+    }
+    .unwrap_or_default();
     Ok((plan, secrets))
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The certificates that libpq reads where nobody names any: those of its variables, else those in ~/.postgresql.
+fn libpq_files(target: &mut Target) {
+    let Target::Postgresql { tls, .. } = target else { return };
+    let found = |variable: &str, name: &str| {
+        let usual = || Some(Path::new(&env("HOME")?).join(".postgresql").join(name));
+        let path = env(variable).map(PathBuf::from).or_else(usual)?;
+        path.is_file().then(|| path.to_string_lossy().into_owned())
+    };
+    if tls.mode.verifies() {
+        tls.ca = found("PGSSLROOTCERT", "root.crt");
+    }
+    if tls.mode != TlsMode::Disabled {
+        let own = (found("PGSSLCERT", "postgresql.crt"), found("PGSSLKEY", "postgresql.key"));
+        if let (Some(certificate), Some(key)) = own {
+            (tls.certificate, tls.key) = (Some(certificate), Some(key));
+        }
+    }
 }
 
 /// `--rand-seed`, or the time of day.

@@ -8,6 +8,7 @@ use dbdyno_door::record::Record;
 use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
 use dbdyno_frontends::sysbench::commandline::CommandLine;
 use dbdyno_frontends::sysbench::log::Level;
+use dbdyno_frontends::sysbench::plan::Driver;
 use dbdyno_frontends::sysbench::report::failure::{self, Command, Doing};
 use dbdyno_frontends::sysbench::report::{Nothing, loading};
 use dbdyno_frontends::sysbench::settings::Settings;
@@ -77,6 +78,9 @@ pub(super) fn test(
         }
         "run" => native.run(),
         "prepare" => native.on_tables(Command::Prepare, dbdyno_drive::prepare),
+        "prewarm" | "warmup" if !bulk && native.settings.driver == Driver::Pgsql => {
+            native.mysql_only(&command)
+        }
         "prewarm" if !bulk => native.on_tables(Command::Prewarm, dbdyno_drive::prewarm),
         "warmup" if !bulk && newer => native.on_tables(Command::Prewarm, dbdyno_drive::prewarm),
         "cleanup" => native.on_tables(Command::Cleanup, dbdyno_drive::cleanup),
@@ -89,10 +93,21 @@ pub(super) fn test(
 
 impl Native {
     fn run(&self) -> ExitCode {
-        let dry_run = self.line.registry.bool("mysql-dry-run");
+        let is_mysql = self.settings.driver == Driver::Mysql;
+        let dry_run = is_mysql && self.line.registry.bool("mysql-dry-run");
         let mut reporting = Reporting::new(&self.console, &self.settings, &Nothing, dry_run);
         let announced = || Reporting::new(&self.console, &self.settings, &Nothing, dry_run).announce();
         self.conduct(dbdyno_drive::run, Doing::Run, &announced, &mut reporting)
+    }
+
+    /// What a command says that sends statements for MySQL alone.
+    fn mysql_only(&self, command: &str) -> ExitCode {
+        let text = format!(
+            "`sysbench.cmdline.call_command' function failed: /usr/share/sysbench/oltp_common.lua:100: {command} is \
+             currently MySQL only"
+        );
+        self.console.log(Level::Fatal, &text);
+        FAILED.into()
     }
 
     fn on_tables(&self, command: Command, work: Work) -> ExitCode {
@@ -149,7 +164,8 @@ impl Sink for Steps<'_> {
             }
             Record::End(end) => {
                 let doing = Doing::Command(self.command);
-                let lines = end.failure.iter().flat_map(|failed| failure::lines(failed, doing));
+                let lines =
+                    end.failure.iter().flat_map(|failed| failure::lines(failed, doing, self.settings.driver));
                 lines.for_each(|line| self.console.log(Level::Fatal, &line));
             }
             _ => {}

@@ -9,6 +9,7 @@ use dbdyno_door::option::{Declared, Value};
 use dbdyno_drive::lua::{CommandKind, LuaFailure, Main, Setting};
 use dbdyno_frontends::sysbench::commandline::CommandLine;
 use dbdyno_frontends::sysbench::log::Level;
+use dbdyno_frontends::sysbench::plan::Driver;
 use dbdyno_frontends::sysbench::registry::Registry;
 use dbdyno_frontends::sysbench::report::Nothing;
 use dbdyno_frontends::sysbench::settings::Settings;
@@ -193,7 +194,6 @@ fn with_environment<T>(make: impl FnOnce(&Environment<'_>) -> T) -> T {
 }
 
 fn program(registry: &Registry, settings: &Settings, source: Source, name: &str) -> Program {
-    let ignored = registry.list("mysql-ignore-errors");
     let whole = |name: &str, usual: u32| registry.int(name).map_or(usual, |value| value.max(0) as u32);
     let (compat, special) = match settings.compat {
         Compat::V10 => (
@@ -228,9 +228,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
         database: Database {
             driver: registry.string("db-driver").unwrap_or("mysql").into(),
             prepared: registry.string("db-ps-mode") != Some("disable"),
-            ignored: ignored.iter().filter_map(|code| code.parse().ok()).collect(),
-            ignore_all: ignored.iter().any(|code| code == "all"),
-            dry_run: registry.bool("mysql-dry-run"),
+            dry_run: settings.driver == Driver::Mysql && registry.bool("mysql-dry-run"),
         },
     }
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a plan that has the right shape.
 
-use super::{Distribution, Plan};
+use super::{Distribution, LoadingMethod, Plan, Target};
 
 /// Limits of a plan, checked by [`Plan::faults`].
 pub mod limits {
@@ -57,12 +57,26 @@ impl Plan {
         within("loading.streams", self.loading.streams.into(), 1, limits::STREAMS.into());
         within("segment.count", self.segment.count.into(), 1, 10_000);
         within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
+        faults.extend(self.loading_fault());
         faults.extend(self.report.faults());
         faults.extend(self.target.faults());
+        faults.extend(self.retry.faults());
         faults.extend(self.reconnect.faults());
         faults.extend(self.load.faults());
         faults.extend(self.workload.keys.fault());
         faults
+    }
+
+    /// A way for rows to travel that the target does not have.
+    fn loading_fault(&self) -> Option<String> {
+        let (method, instead) = match (self.loading.method, &self.target) {
+            (LoadingMethod::LoadData, Target::Postgresql { .. }) => ("load-data", "copy"),
+            (LoadingMethod::Copy, Target::Mysql { .. }) => ("copy", "load-data"),
+            _ => return None,
+        };
+        Some(format!(
+            "loading.method is {method}, which the target's protocol does not have; use auto, {instead} or insert"
+        ))
     }
 }
 

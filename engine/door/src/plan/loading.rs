@@ -36,11 +36,13 @@ impl Default for Loading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadingMethod {
-    /// LOAD DATA LOCAL where the server allows it, INSERT otherwise.
+    /// LOAD DATA LOCAL, or COPY with PostgreSQL, where the server allows it; INSERT otherwise.
     #[default]
     Auto,
     /// LOAD DATA LOCAL; a server that refuses it is an error.
     LoadData,
+    /// COPY; a server that refuses it is an error.
+    Copy,
     /// INSERT of many rows.
     Insert,
 }

@@ -15,7 +15,7 @@ mod workload;
 pub use faults::limits;
 pub use load::{ConnectionStep, Gaps, LastEvents, Load, Phases, QueueOverflow, RateStep, Shape, ThinkTime};
 pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
-pub use reconnect::{OnLost, Reconnect, Retry};
+pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use report::Report;
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
 pub use workload::{Distribution, NewRows, OltpOptions, StatementMode, Workload, WorkloadName};

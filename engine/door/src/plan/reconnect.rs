@@ -24,6 +24,25 @@ pub struct Reconnect {
     pub give_up_us: u64,
 }
 
+/// How errors are told apart: MySQL numbers them, PostgreSQL gives each an SQLSTATE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "an error code is a number up to 65535, or an SQLSTATE in quotes")]
+pub enum ErrorCode {
+    /// A server's error number, such as 1213.
+    Number(u16),
+    /// An SQLSTATE of five digits and capitals, such as "40P01". MySQL's errors have one too.
+    State(String),
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ErrorCode::Number(number) => number.fmt(f),
+            ErrorCode::State(state) => f.write_str(state),
+        }
+    }
+}
+
 /// Which errors start an event anew instead of ending the run.
 ///
 /// One that says that the connection is lost opens it again, even under `on_lost = "stop"`: as sysbench does with
@@ -31,25 +50,60 @@ pub struct Reconnect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
-    /// Server error numbers: deadlock, record changed, lock wait timeout. A connection that broke is 2013.
-    pub codes: Vec<u16>,
+    /// Numbers and SQLSTATEs: of MySQL deadlock, record changed and lock wait timeout; of PostgreSQL serialization
+    /// failure, deadlock, and the unique violation of two transactions that put the same row back. A connection that broke is 2013, or 08006 with PostgreSQL.
+    pub codes: Vec<ErrorCode>,
     /// Whether it is every error, whatever its number.
     pub all: bool,
     /// Whether a ROLLBACK is sent first. Without it what a failed transaction has done so far is committed by the BEGIN
     /// after it, where the server rolled back the statement alone.
     pub rollback: bool,
+    /// Whether that ROLLBACK is left out of the counts of statements, as sysbench leaves it out with PostgreSQL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted_rollback: bool,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { codes: vec![1213, 1020, 1205], all: false, rollback: true }
+        let numbers = [1213, 1020, 1205].map(ErrorCode::Number);
+        let states = ["40001", "40P01", "23505"].map(|state| ErrorCode::State(state.into()));
+        Self {
+            codes: numbers.into_iter().chain(states).collect(),
+            all: false,
+            rollback: true,
+            uncounted_rollback: false,
+        }
     }
 }
 
 impl Retry {
-    /// Whether the error with this number starts the event anew.
-    pub fn covers(&self, code: u16) -> bool {
-        self.all || self.codes.contains(&code)
+    /// Whether an error with this number, where it has one, or this SQLSTATE starts the event anew.
+    pub fn covers(&self, number: Option<u16>, state: &str) -> bool {
+        let is = |code: &ErrorCode| match code {
+            ErrorCode::Number(covered) => number == Some(*covered),
+            ErrorCode::State(covered) => covered == state,
+        };
+        self.all || self.codes.iter().any(is)
+    }
+
+    /// What is wrong with it, each as one sentence.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let is_state = |state: &str| {
+            state.len() == 5 && state.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+        };
+        let states = self.codes.iter().filter_map(|code| match code {
+            ErrorCode::State(state) => Some(state),
+            ErrorCode::Number(_) => None,
+        });
+        states
+            .filter(|state| !is_state(state))
+            .map(|state| {
+                format!(
+                    "retry.codes holds {state:?}, which is no SQLSTATE; it must be five digits and capitals such as \
+                     \"40P01\", or a server's error number without quotes"
+                )
+            })
+            .collect()
     }
 }
 

@@ -40,6 +40,25 @@ pub enum Target {
         #[serde(default)]
         allow_public_key_retrieval: bool,
     },
+    /// PostgreSQL's protocol, version 3.
+    Postgresql {
+        /// Where the server listens, at least one place; taken in turn as for `mysql`. A unix socket is named by its path,
+        /// as in /run/postgresql/.s.PGSQL.5432.
+        endpoints: Vec<Endpoint>,
+        /// Name of the role.
+        user: String,
+        /// Where the password is found; none means an empty one.
+        #[serde(default)]
+        password: Option<Secret>,
+        /// Database that holds the tables.
+        database: String,
+        /// Time allowed for a connection to open and log in, in microseconds.
+        #[serde(default = "defaults::connect_timeout_us")]
+        connect_timeout_us: u64,
+        /// Encryption of the connections.
+        #[serde(default)]
+        tls: Tls,
+    },
     /// Answers from memory: calibrates the generator and tests without a server.
     Null {
         /// Time from a request to its answer, in microseconds.
@@ -150,18 +169,33 @@ pub enum Compression {
 }
 
 impl Target {
+    /// Where the server listens; nowhere without one.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        match self {
+            Target::Mysql { endpoints, .. } | Target::Postgresql { endpoints, .. } => endpoints,
+            Target::Null { .. } => &[],
+        }
+    }
+
+    /// Whether it is a PostgreSQL server.
+    pub fn is_postgresql(&self) -> bool {
+        matches!(self, Target::Postgresql { .. })
+    }
+
     /// What is wrong with the target, each as one sentence with key, value and limit.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let Target::Mysql { endpoints, tls, compression, .. } = self else {
-            return faults;
+        let (endpoints, tls, compression) = match self {
+            Target::Mysql { endpoints, tls, compression, .. } => (endpoints, tls, *compression),
+            Target::Postgresql { endpoints, tls, .. } => (endpoints, tls, Compression::None),
+            Target::Null { .. } => return faults,
         };
         let most = limits::ENDPOINTS;
         if !(1..=most).contains(&endpoints.len()) {
             let count = endpoints.len();
             faults.push(format!("target.endpoints names {count} places; it must be between 1 and {most}"));
         }
-        if let Compression::Zstd { level } = *compression
+        if let Compression::Zstd { level } = compression
             && !(1..=22).contains(&level)
         {
             faults.push(format!("target.compression.zstd.level is {level}; it must be between 1 and 22"));

@@ -81,6 +81,8 @@ pub struct Loaded {
 pub enum LoadingWay {
     /// LOAD DATA LOCAL INFILE.
     LoadDataLocal,
+    /// COPY FROM STDIN.
+    Copy,
     /// INSERT of many rows.
     Insert,
     /// There was nothing to load.

@@ -10,10 +10,10 @@ use dbdyno_door::record::{EndReason, Failure, LoadingStep, Warning};
 use dbdyno_wire::Connection;
 use dbdyno_workload::schema::{LOADING, MARK};
 
-use super::{Job, Outcome, query};
+use super::{Job, Loads, Outcome, query};
 use crate::failure;
 
-impl Job<'_> {
+impl<C: Loads> Job<'_, C> {
     /// Makes the tables that are missing, and tells which those were.
     pub(super) async fn create_missing(
         &self,
@@ -86,11 +86,12 @@ impl Job<'_> {
             return Ok(());
         }
         let text = format!(
-            "schema {} already holds {}; wanted: {mark}",
-            self.connector.database,
+            "{} {} already holds {}; wanted: {mark}",
+            if self.target.is_postgresql() { "database" } else { "schema" },
+            self.connector.database(),
             conflicts.join(", ")
         );
-        let hint = "name another schema, or drop these tables yourself; dbdyno drops only what it made, \
+        let hint = "name another one, or drop these tables yourself; dbdyno drops only what it made, \
                     with cleanup and the options they were made with";
         Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()), server: None }))
     }

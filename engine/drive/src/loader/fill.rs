@@ -1,6 +1,6 @@
 //! Filling tables: one stream, its statements, and what it tells.
 //!
-//! Every statement commits by itself. LOAD DATA is cut into statements too, so that neither the undo log nor a
+//! Every statement commits by itself. LOAD DATA and COPY are cut into statements too, so that neither the undo log nor a
 //! binary log has to hold a whole table as one transaction.
 
 use std::cell::Cell;
@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use dbdyno_door::plan::LoadingMethod;
 use dbdyno_door::record::{EndReason, Failure, LoadingWay};
-use dbdyno_wire::mysql::MysqlConnection;
-use dbdyno_wire::{Connection, WireError};
+use dbdyno_wire::WireError;
+use dbdyno_wire::bulk::{BulkLoad, LoadTrouble};
 use dbdyno_workload::schema::Schema;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -18,10 +18,11 @@ use super::Outcome;
 use super::pieces::{Piece, Queue};
 use crate::failure;
 
-/// Rows of one LOAD DATA: some 10 MB.
+/// Rows of one LOAD DATA or COPY: some 10 MB.
 const STATEMENT_ROWS: u64 = 50_000;
-/// Deadlock and lock wait timeout.
+/// Deadlock and lock wait timeout of MySQL, deadlock of PostgreSQL.
 const IN_THE_WAY: [u16; 2] = [1213, 1205];
+const STATE_IN_THE_WAY: &str = "40P01";
 /// Times a statement is sent before its error counts.
 const ATTEMPTS: u32 = 20;
 
@@ -49,7 +50,7 @@ pub(super) struct Filling {
 
 /// Loads pieces until there are none.
 pub(super) async fn fill(
-    mut connection: MysqlConnection,
+    mut connection: impl BulkLoad,
     filling: Rc<Filling>,
     progress: UnboundedSender<Stored>,
 ) -> Outcome {
@@ -66,18 +67,11 @@ pub(super) async fn fill(
     Ok(())
 }
 
-/// Why a LOAD DATA did not end well.
-enum Trouble {
-    /// The server does not want the data at all.
-    Refused(WireError),
-    Failed(WireError),
-}
-
 impl Filling {
     /// Loads a whole piece, statement by statement, and hands on what each has stored. `sql` is scratch.
     pub(super) async fn store(
         &self,
-        connection: &mut MysqlConnection,
+        connection: &mut impl BulkLoad,
         Piece { table, first, last }: Piece,
         sql: &mut Vec<u8>,
         take: impl Fn(Stored),
@@ -86,7 +80,7 @@ impl Filling {
         while next <= last {
             let asked = Piece { table, first: next, last };
             let stored = match self.way.get() {
-                LoadingWay::LoadDataLocal => self.load(connection, asked).await?,
+                LoadingWay::LoadDataLocal | LoadingWay::Copy => self.load(connection, asked).await?,
                 _ => Some(self.insert(connection, asked, sql).await?),
             };
             let Some(stored) = stored else { continue }; // Refused; once more, the other way.
@@ -96,30 +90,30 @@ impl Filling {
         Ok(())
     }
 
-    /// Loads the beginning of a piece by LOAD DATA; `None` when the server refuses that and need not obey.
+    /// Loads the beginning of a piece by LOAD DATA or COPY; `None` when the server refuses that and need not obey.
     async fn load(
         &self,
-        connection: &mut MysqlConnection,
+        connection: &mut impl BulkLoad,
         asked: Piece,
     ) -> Result<Option<Stored>, (EndReason, Failure)> {
-        let sql = self.schema.load_data(asked.table);
+        let sql = self.schema.load(asked.table);
         let piece = Piece { last: asked.last.min(asked.first + STATEMENT_ROWS - 1), ..asked };
         let began = Instant::now();
         let mut retries = 0;
         loop {
             let error = match self.load_once(connection, &sql, piece).await {
                 Ok((rows, bytes)) => {
-                    self.require_whole(piece.table, rows, piece.last + 1 - piece.first, "LOAD DATA LOCAL")?;
+                    self.require_whole(piece.table, rows, piece.last + 1 - piece.first, self.bulk_words())?;
                     let (table, ended) = (piece.table, Instant::now());
                     return Ok(Some(Stored { table, rows, bytes, retries, began, ended }));
                 }
                 // The INSERT that follows says it if it was something else.
-                Err(Trouble::Refused(_)) if self.method == LoadingMethod::Auto => {
+                Err(LoadTrouble::Refused(_)) if self.method == LoadingMethod::Auto => {
                     self.way.set(LoadingWay::Insert);
                     return Ok(None);
                 }
-                Err(Trouble::Refused(error)) => return Err(failure::loading(&error, &sql)),
-                Err(Trouble::Failed(error)) => error,
+                Err(LoadTrouble::Refused(error)) => return Err(failure::loading(&error, &sql)),
+                Err(LoadTrouble::Failed(error)) => error,
             };
             retries += 1;
             if !is_in_the_way(&error) || retries >= u64::from(ATTEMPTS) {
@@ -128,26 +122,27 @@ impl Filling {
         }
     }
 
-    /// Rows stored and bytes sent by one LOAD DATA.
+    /// Rows stored and bytes sent by one LOAD DATA or COPY.
     async fn load_once(
         &self,
-        connection: &mut MysqlConnection,
+        connection: &mut impl BulkLoad,
         sql: &str,
         piece: Piece,
-    ) -> Result<(u64, u64), Trouble> {
-        let request = connection.load_data(sql).await.map_err(|error| match error {
-            WireError::Server { .. } if !is_in_the_way(&error) => Trouble::Refused(error),
-            error => Trouble::Failed(error),
-        })?;
+    ) -> Result<(u64, u64), LoadTrouble> {
         let mut rows = self.schema.rows_from(piece.table, piece.first, piece.last);
         let mut bytes = 0;
-        let lines = |out: &mut Vec<u8>, most| {
+        let some = |out: &mut Vec<u8>, most| {
             let begin = out.len();
-            let more = rows.lines(out, most);
+            let more = rows.bulk(out, most);
             bytes += (out.len() - begin) as u64;
             more
         };
-        let outcome = request.answer(lines).await.map_err(Trouble::Failed)?;
+        let outcome = connection.load(sql, some).await.map_err(|trouble| match trouble {
+            LoadTrouble::Refused(error) if is_in_the_way(&error) || failure::is_lost(&error) => {
+                LoadTrouble::Failed(error)
+            }
+            trouble => trouble,
+        })?;
         Ok((outcome.rows, bytes))
     }
 
@@ -155,7 +150,7 @@ impl Filling {
     /// whole table for the first insert, MDEV-515).
     async fn insert(
         &self,
-        connection: &mut MysqlConnection,
+        connection: &mut impl BulkLoad,
         asked: Piece,
         sql: &mut Vec<u8>,
     ) -> Result<Stored, (EndReason, Failure)> {
@@ -181,6 +176,15 @@ impl Filling {
         }
     }
 
+    fn bulk_words(&self) -> &'static str {
+        if self.way.get() == LoadingWay::Copy { "COPY" } else { "LOAD DATA LOCAL" }
+    }
+
+    /// Whether rows come with their ids, so that no sequence is asked for them.
+    pub(super) fn brings_ids(&self) -> bool {
+        self.way.get() == LoadingWay::Copy
+    }
+
     /// LOAD DATA LOCAL only warns of rows that are there already.
     fn require_whole(&self, table: u32, stored: u64, planned: u64, statement: &str) -> Outcome {
         if stored == planned {
@@ -195,5 +199,5 @@ impl Filling {
 }
 
 fn is_in_the_way(error: &WireError) -> bool {
-    error.code().is_some_and(|code| IN_THE_WAY.contains(&code))
+    error.code().is_some_and(|code| IN_THE_WAY.contains(&code)) || error.state() == Some(STATE_IN_THE_WAY)
 }

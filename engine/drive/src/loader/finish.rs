@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use dbdyno_wire::Connection;
-use dbdyno_wire::mysql::MysqlConnection;
 use dbdyno_workload::schema::Schema;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -21,7 +20,7 @@ pub(super) struct Indexed {
 
 /// Makes the index of one table after the other.
 pub(super) async fn index(
-    mut connection: MysqlConnection,
+    mut connection: impl Connection,
     schema: Rc<Schema>,
     tables: Queue<u32>,
     progress: UnboundedSender<Indexed>,
@@ -41,7 +40,7 @@ pub(super) async fn index(
 
 /// Declares tables complete and refreshes their statistics.
 pub(super) async fn complete(
-    mut connection: MysqlConnection,
+    mut connection: impl Connection,
     schema: Rc<Schema>,
     tables: Queue<u32>,
     progress: UnboundedSender<u32>,

@@ -8,7 +8,7 @@
 //! - this file: the order of the steps, and the streams.
 //! - `existing`: what is there before, and what may be done with it.
 //! - `pieces`: how tables are cut.
-//! - `fill`: rows, by LOAD DATA LOCAL or INSERT.
+//! - `fill`: rows, by LOAD DATA LOCAL, COPY or INSERT.
 //! - `finish`: index, mark, statistics.
 //! - `sysbench_form`: all of it as sysbench does it, table by table.
 //! - `tally`: what it all took.
@@ -28,7 +28,9 @@ use std::time::{Duration, Instant};
 use dbdyno_door::Record;
 use dbdyno_door::plan::{LoadingForm, LoadingMethod, Plan, Target};
 use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, LoadingWay};
-use dbdyno_wire::mysql::{MysqlConnection, MysqlConnector};
+use dbdyno_wire::bulk::BulkLoad;
+use dbdyno_wire::mysql::MysqlConnector;
+use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::{Connection, Connector, WireError};
 use dbdyno_workload::Oltp;
 use dbdyno_workload::schema::Schema;
@@ -42,50 +44,71 @@ use crate::conductor::hello;
 use crate::control::{Inbox, Message};
 use crate::failure;
 use crate::machine;
-use crate::secrets::{Secrets, mysql_connector};
+use crate::secrets::{Secrets, Way, connector};
 use crate::{Ended, Sink};
 
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
 /// place is a conflict, and nothing is changed.
 pub fn prepare(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    match plan.loading.form {
-        LoadingForm::Marked => {
-            with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.prepare().await }))
-        }
-        LoadingForm::Sysbench => with_runtime(plan, secrets, inbox, sink, |job| {
-            Box::pin(async move { job.prepare_as_sysbench().await })
-        }),
-    }
+    work(plan, secrets, &inbox, sink, Command::Prepare)
 }
 
 /// Drops the plan's tables, as far as dbdyno made them; in sysbench's form whoever made them.
 pub fn cleanup(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    match plan.loading.form {
-        LoadingForm::Marked => {
-            with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.cleanup().await }))
-        }
-        LoadingForm::Sysbench => with_runtime(plan, secrets, inbox, sink, |job| {
-            Box::pin(async move { job.cleanup_as_sysbench().await })
-        }),
-    }
+    work(plan, secrets, &inbox, sink, Command::Cleanup)
 }
 
 /// Reads the plan's tables, by as many streams as load them: what sysbench calls `prewarm`. The statements follow the form
 /// of the tables.
 pub fn prewarm(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    with_runtime(plan, secrets, inbox, sink, |job| Box::pin(async move { job.prewarm().await }))
+    work(plan, secrets, &inbox, sink, Command::Prewarm)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Command {
+    Prepare,
+    Cleanup,
+    Prewarm,
 }
 
 type Outcome = Result<(), (EndReason, Failure)>;
-type Step<'a> = std::pin::Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 
 /// How often the loader looks for an order to stop.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
-struct Job<'a> {
+/// A way to connections that load. Those that may be asked for data are others.
+trait Loads: Connector<Connection: BulkLoad> {
+    /// The schema or database with the tables.
+    fn database(&self) -> &str;
+
+    /// The same way, to connections that may be asked for data.
+    fn for_data(&self) -> Self;
+}
+
+impl Loads for MysqlConnector {
+    fn database(&self) -> &str {
+        &self.database
+    }
+
+    fn for_data(&self) -> Self {
+        Self { local_data: true, ..self.clone() }
+    }
+}
+
+impl Loads for PostgresConnector {
+    fn database(&self) -> &str {
+        &self.database
+    }
+
+    fn for_data(&self) -> Self {
+        self.clone()
+    }
+}
+
+struct Job<'a, C> {
     schema: Rc<Schema>,
     target: Target,
-    connector: MysqlConnector,
+    connector: C,
     streams: u32,
     method: LoadingMethod,
     inbox: &'a Inbox,
@@ -95,40 +118,13 @@ struct Job<'a> {
     tally: RefCell<Tally>,
 }
 
-fn with_runtime(
-    plan: &Plan,
-    secrets: &Secrets,
-    inbox: Inbox,
-    sink: &mut dyn Sink,
-    work: for<'j> fn(&'j Job<'_>) -> Step<'j>,
-) -> Ended {
-    let oltp = Oltp::new(&plan.workload, plan.seed);
-    sink.record(&hello(plan, oltp.describe()));
+fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
+    sink.record(&hello(plan, Oltp::of(plan).describe()));
     let cpu_before = machine::process_cpu();
-    let outcome = match &plan.target {
-        Target::Null { .. } => Ok(()), // Nobody's tables are always ready.
-        target => {
-            let job = Job {
-                schema: Rc::new(Schema::of(plan)),
-                target: target.clone(),
-                connector: mysql_connector(target, secrets),
-                streams: plan.loading.streams,
-                method: plan.loading.method,
-                inbox: &inbox,
-                sink: RefCell::new(sink),
-                began: Instant::now(),
-                rows_planned: Cell::new(0),
-                tally: RefCell::default(),
-            };
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.expect("a runtime needs three file descriptors");
-            LocalSet::new().block_on(&runtime, async {
-                tokio::select! {
-                    outcome = work(&job) => outcome,
-                    outcome = job.stopped() => outcome,
-                }
-            })
-        }
+    let outcome = match connector(plan, secrets) {
+        Way::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),
+        Way::Postgres(connector) => on_runtime(plan, connector, inbox, sink, command),
+        Way::Nobody(_) => Ok(()), // Nobody's tables are always ready.
     };
     let (reason, failure) = match outcome {
         Ok(()) => (EndReason::Done, None),
@@ -145,7 +141,45 @@ fn with_runtime(
     Ended { reason, failure }
 }
 
-impl Job<'_> {
+fn on_runtime<C: Loads>(
+    plan: &Plan,
+    connector: C,
+    inbox: &Inbox,
+    sink: &mut dyn Sink,
+    command: Command,
+) -> Outcome {
+    let job = Job {
+        schema: Rc::new(Schema::of(plan)),
+        target: plan.target.clone(),
+        connector,
+        streams: plan.loading.streams,
+        method: plan.loading.method,
+        inbox,
+        sink: RefCell::new(sink),
+        began: Instant::now(),
+        rows_planned: Cell::new(0),
+        tally: RefCell::default(),
+    };
+    let done = async {
+        match (command, plan.loading.form) {
+            (Command::Prepare, LoadingForm::Marked) => job.prepare().await,
+            (Command::Prepare, LoadingForm::Sysbench) => job.prepare_as_sysbench().await,
+            (Command::Cleanup, LoadingForm::Marked) => job.cleanup().await,
+            (Command::Cleanup, LoadingForm::Sysbench) => job.cleanup_as_sysbench().await,
+            (Command::Prewarm, _) => job.prewarm().await,
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime needs three file descriptors");
+    LocalSet::new().block_on(&runtime, async {
+        tokio::select! {
+            outcome = done => outcome,
+            outcome = job.stopped() => outcome,
+        }
+    })
+}
+
+impl<C: Loads> Job<'_, C> {
     async fn prepare(&self) -> Outcome {
         let mut connection = self.connect(&self.connector).await?;
         let missing = self.create_missing(&mut connection).await?;
@@ -188,10 +222,11 @@ impl Job<'_> {
     }
 
     /// What fills these pieces, and the way to the connections that may be asked for data; no other of ours may be.
-    fn filling(&self, pieces: Vec<Piece>) -> (Rc<Filling>, MysqlConnector) {
+    fn filling(&self, pieces: Vec<Piece>) -> (Rc<Filling>, C) {
         let first = match self.method {
-            LoadingMethod::Auto | LoadingMethod::LoadData => LoadingWay::LoadDataLocal,
             LoadingMethod::Insert => LoadingWay::Insert,
+            _ if self.target.is_postgresql() => LoadingWay::Copy,
+            _ => LoadingWay::LoadDataLocal,
         };
         let filling = Filling {
             schema: Rc::clone(&self.schema),
@@ -199,8 +234,8 @@ impl Job<'_> {
             method: self.method,
             way: Cell::new(first),
         };
-        let local_data = first == LoadingWay::LoadDataLocal;
-        (Rc::new(filling), MysqlConnector { local_data, ..self.connector.clone() })
+        let wants_data = first != LoadingWay::Insert;
+        (Rc::new(filling), if wants_data { self.connector.for_data() } else { self.connector.clone() })
     }
 
     async fn index(&self, tables: &[u32]) -> Outcome {
@@ -218,9 +253,9 @@ impl Job<'_> {
     /// hands what they tell to `take`. The first failure ends them all.
     async fn in_streams<M, S: Future<Output = Outcome> + 'static>(
         &self,
-        connector: &MysqlConnector,
+        connector: &C,
         wanted: usize,
-        stream: impl Fn(MysqlConnection, UnboundedSender<M>) -> S,
+        stream: impl Fn(C::Connection, UnboundedSender<M>) -> S,
         take: impl Fn(M),
     ) -> Outcome {
         let (progress, mut told) = unbounded_channel();
@@ -242,7 +277,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    async fn connect(&self, connector: &MysqlConnector) -> Result<MysqlConnection, (EndReason, Failure)> {
+    async fn connect(&self, connector: &C) -> Result<C::Connection, (EndReason, Failure)> {
         connector.connect(0).await.map_err(|error| failure::connecting(&error, &self.target, 0))
     }
 

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use dbdyno_door::Record;
 use dbdyno_door::record::{LoadingStep, LoadingWay};
 use dbdyno_wire::Connection;
-use dbdyno_wire::mysql::MysqlConnection;
+use dbdyno_wire::bulk::BulkLoad;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::fill::{Filling, Stored};
 use super::finish::Indexed;
 use super::pieces::{Piece, Queue, queue};
-use super::{Job, Outcome, query};
+use super::{Job, Loads, Outcome, query};
 
 /// What a stream tells.
 enum Told {
@@ -23,7 +23,7 @@ enum Told {
     Indexed(Indexed),
 }
 
-impl Job<'_> {
+impl<C: Loads> Job<'_, C> {
     /// Makes, fills and indexes the tables.
     pub(super) async fn prepare_as_sysbench(&self) -> Outcome {
         let schema = &self.schema;
@@ -84,7 +84,7 @@ impl Job<'_> {
 }
 
 async fn prepare(
-    mut connection: MysqlConnection,
+    mut connection: impl BulkLoad,
     filling: Rc<Filling>,
     shares: Queue<Vec<u32>>,
     progress: UnboundedSender<Told>,
@@ -100,6 +100,11 @@ async fn prepare(
             tell(Told::Step(LoadingStep::Filling, table));
             let piece = Piece { table, first: 1, last: schema.rows() };
             filling.store(&mut connection, piece, &mut sql, |stored| tell(Told::Stored(stored))).await?;
+            if filling.brings_ids()
+                && let Some(after) = schema.after_rows(table)
+            {
+                query(&mut connection, &after).await?;
+            }
         }
         if let Some(index) = schema.create_index(table) {
             tell(Told::Step(LoadingStep::Indexing, table));
@@ -113,7 +118,7 @@ async fn prepare(
 }
 
 async fn prewarm(
-    mut connection: MysqlConnection,
+    mut connection: impl BulkLoad,
     schema: Rc<dbdyno_workload::schema::Schema>,
     shares: Queue<Vec<u32>>,
     progress: UnboundedSender<Told>,

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use dbdyno_door::plan::Plan;
 use dbdyno_gauge::Statement;
 use dbdyno_pace::Nanos;
-use dbdyno_script::sql::{Answer, ConnectionId, Request, StatementId, Way};
+use dbdyno_script::sql::{Answer, ConnectionId, Quoting, Request, StatementId, Way};
 use dbdyno_script::{Context, Counter, Front, World};
 use dbdyno_wire::scripted::{self, Scripted, ScriptedConnector};
 use dbdyno_wire::{Connection, Outcome, WireError};
@@ -66,6 +66,10 @@ pub(super) struct Under {
     pub(super) due: Nanos,
     /// When it began.
     pub(super) start: Nanos,
+}
+
+fn quoting(context: &Context) -> Quoting {
+    if context.program.database.is_pgsql() { Quoting::Doubled } else { Quoting::Backslashes }
 }
 
 /// The connections of one state.
@@ -170,7 +174,10 @@ impl<C: ScriptedConnector> Broker<C> {
             Way::Prepared(id) => context.sql.with_parameters(statement, |parameters| {
                 line.connection.write_execute(id, parameters, execution.types);
             }),
-            _ => context.sql.with_literals(statement, |text| line.connection.write_query(text)),
+            _ => {
+                let quoting = quoting(context);
+                context.sql.with_literals(statement, quoting, |text| line.connection.write_query(text));
+            }
         }
         let start = self.now();
         let result = line.connection.skimmed().await;
@@ -186,7 +193,7 @@ impl<C: ScriptedConnector> Broker<C> {
                 // What was sent: with `?` where parameters travel apart, else with their values.
                 let text = || match said {
                     Said::Execute => context.sql.statement_text(statement),
-                    Said::Query => context.sql.with_literals(statement, <[u8]>::to_vec),
+                    Said::Query => context.sql.with_literals(statement, quoting(context), <[u8]>::to_vec),
                 };
                 Box::pin(self.mishap(context, connection, error, said, text, hold)).await
             }

@@ -2,17 +2,15 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use dbdyno_door::plan::{Plan, Target};
+use dbdyno_door::plan::Plan;
 use dbdyno_script::{Front, Program, Stat};
 use dbdyno_wire::mysql::MysqlConnector;
-use dbdyno_wire::null::NullConnector;
 
 use super::LuaFailure;
 use super::stage::Stage;
 use crate::control::Inbox;
-use crate::secrets::{Secrets, mysql_connector};
+use crate::secrets::{Secrets, Way, connector};
 use crate::{Ended, Sink};
 
 /// What a script runs with.
@@ -45,19 +43,12 @@ impl Main {
     /// # Errors
     /// It is not Lua, or it fails.
     pub fn load(setting: Setting) -> Result<Self, LuaFailure> {
-        let stage: Rc<dyn AnyStage> = match &setting.plan.target {
-            Target::Mysql { .. } => {
-                let connector = MysqlConnector {
-                    multi_statements: true,
-                    ..mysql_connector(&setting.plan.target, &setting.secrets)
-                };
-                Rc::new(Stage::load(connector, setting)?)
+        let stage: Rc<dyn AnyStage> = match connector(&setting.plan, &setting.secrets) {
+            Way::Mysql(connector) => {
+                Rc::new(Stage::load(MysqlConnector { multi_statements: true, ..connector }, setting)?)
             }
-            Target::Null { answer_us, silent } => {
-                let answer = Duration::from_micros(*answer_us);
-                let rows = setting.plan.workload.options.table_size;
-                Rc::new(Stage::load(NullConnector { answer, rows, silent: *silent }, setting)?)
-            }
+            Way::Postgres(connector) => Rc::new(Stage::load(connector, setting)?),
+            Way::Nobody(connector) => Rc::new(Stage::load(connector, setting)?),
         };
         Ok(Self { stage })
     }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use dbdyno_door::plan::Endpoint;
 use dbdyno_script::sql::{Answer, ConnectionId, SqlError, StatementId};
 use dbdyno_script::{Context, Level};
-use dbdyno_wire::WireError;
 use dbdyno_wire::scripted::ScriptedConnector;
+use dbdyno_wire::{Connection, WireError};
 
 use super::broker::{Broker, Line, Place};
-use crate::client_words;
+use crate::{client_words, failure};
 
 /// Error "this command is not supported in the prepared statement protocol yet".
 pub(super) const ER_UNSUPPORTED_PS: u16 = 1295;
@@ -32,10 +33,20 @@ pub(super) enum Said {
 }
 
 impl Said {
-    fn words(self) -> &'static str {
-        match self {
-            Said::Execute => "mysql_stmt_execute()",
-            Said::Query => "mysql_drv_query()",
+    /// FATAL lines about a statement that was sent so.
+    fn lines(self, pgsql: bool, (code, message): (u16, &str), text: &str) -> Vec<String> {
+        match (pgsql, self) {
+            (false, Said::Execute) => {
+                vec![format!("mysql_stmt_execute() returned error {code} ({message}) for query '{text}'")]
+            }
+            (false, Said::Query) => {
+                vec![format!("mysql_drv_query() returned error {code} ({message}) for query '{text}'")]
+            }
+            // 7 is PGRES_FATAL_ERROR.
+            (true, Said::Execute) => vec![format!("PQexecPrepared() failed: 7 {message}")],
+            (true, Said::Query) => {
+                vec![format!("PQexec() failed: 7 {message}"), format!("failed query was: {text}")]
+            }
         }
     }
 }
@@ -51,25 +62,37 @@ impl<C: ScriptedConnector> Broker<C> {
         text: impl FnOnce() -> Vec<u8>,
         hold: bool,
     ) -> Answer {
-        let (code, state, message) = client_words::told(&error);
-        let database = &context.program.database;
-        let ignorable = database.ignore_all || database.ignored.contains(&code);
-        self.count_error(context, &code.to_string());
-        let lost = matches!(error, WireError::Lost(_)) || LOST.contains(&code);
+        let (plan, pgsql) = (&self.shared.plan, context.program.database.is_pgsql());
+        let (code, state, message) = client_words::told(&error, &plan.target);
+        let ignorable = failure::is_retried(&error, plan);
+        self.count_error(context, &failure::code(&error, &plan.target).to_string());
+        let lost = if pgsql { failure::is_lost(&error) } else { LOST.contains(&code) };
         if !ignorable {
             let text = text();
             let text = String::from_utf8_lossy(&text[..text.len().min(TOLD_BYTES)]);
-            self.shared.front.log(
-                Level::Fatal,
-                &format!("{} returned error {code} ({message}) for query '{text}'", said.words()),
-            );
+            for line in said.lines(pgsql, (code, &message), &text) {
+                self.shared.front.log(Level::Fatal, &line);
+            }
         } else {
-            self.shared.front.log(Level::Debug, &format!("Ignoring error {code} {message}, "));
-            if lost && LOST.contains(&code) {
+            if !pgsql {
+                self.shared.front.log(Level::Debug, &format!("Ignoring error {code} {message}, "));
+            }
+            if lost {
                 self.reopen(context, connection, hold).await;
+            } else if plan.retry.rollback {
+                self.roll_back(connection, hold).await;
             }
         }
         context.sql.failed(connection, SqlError { code, state, message, ignorable })
+    }
+
+    /// Ends the transaction that has failed, as sysbench's driver does it, which does not count that statement.
+    async fn roll_back(&self, connection: ConnectionId, hold: bool) {
+        if let Some(mut line) = self.take(connection, hold) {
+            // Where this fails the next statement finds out why.
+            let _ = line.connection.query(b"ROLLBACK").await;
+            self.put(connection, line, hold);
+        }
     }
 
     /// Opens a lost connection again and again, until it stands or the run is over.
@@ -104,15 +127,18 @@ impl<C: ScriptedConnector> Broker<C> {
     }
 
     pub(super) fn not_connected(&self, error: &WireError, number: u64) -> Answer {
-        use dbdyno_door::plan::Endpoint;
-        let endpoint = client_words::endpoint(&self.shared.plan.target, number);
-        let failure = client_words::connecting(error, endpoint);
-        let place = match endpoint {
+        let target = &self.shared.plan.target;
+        let failure = client_words::connecting(error, target, number);
+        let log = |text: String| self.shared.front.log(Level::Fatal, &text);
+        if target.is_postgresql() {
+            log(format!("Connection to database failed: {}\n", failure.message));
+            return Answer::Flag(false);
+        }
+        let place = match &failure.endpoint {
             Some(Endpoint::Tcp { host, port }) => format!("host '{host}', port {port}"),
             Some(Endpoint::Unix { path }) => format!("socket '{path}'"),
             None => "nobody".into(),
         };
-        let log = |text: String| self.shared.front.log(Level::Fatal, &text);
         log(format!("unable to connect to MySQL server on {place}, aborting..."));
         log(format!("error {}: {}", failure.code, failure.message));
         Answer::Flag(false)
@@ -124,10 +150,16 @@ impl<C: ScriptedConnector> Broker<C> {
         connection: ConnectionId,
         error: &WireError,
     ) -> Answer {
-        let (code, state, message) = client_words::told(error);
-        self.shared.front.log(Level::Fatal, "mysql_stmt_prepare() failed");
-        self.shared.front.log(Level::Fatal, &format!("MySQL error: {code} \"{message}\""));
-        let ignorable = context.program.database.ignored.contains(&code);
+        let plan = &self.shared.plan;
+        let (code, state, message) = client_words::told(error, &plan.target);
+        let log = |text: &str| self.shared.front.log(Level::Fatal, text);
+        if plan.target.is_postgresql() {
+            log(&format!("PQprepare() failed: ERROR:  {message}\n"));
+        } else {
+            log("mysql_stmt_prepare() failed");
+            log(&format!("MySQL error: {code} \"{message}\""));
+        }
+        let ignorable = failure::is_retried(error, plan);
         context.sql.refused(connection, SqlError { code, state, message, ignorable })
     }
 
@@ -153,7 +185,8 @@ impl<C: ScriptedConnector> Broker<C> {
     /// A connection that could not be opened again.
     pub(super) fn closed(&self, context: &Context, connection: ConnectionId) -> Answer {
         let message = "Server has gone away".to_owned();
-        let error = SqlError { code: 2006, state: "HY000".into(), message, ignorable: false };
+        let (code, state) = if context.program.database.is_pgsql() { (0, "08003") } else { (2006, "HY000") };
+        let error = SqlError { code, state: state.into(), message, ignorable: false };
         context.sql.failed(connection, error)
     }
 }

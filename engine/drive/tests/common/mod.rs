@@ -139,13 +139,7 @@ impl Run {
             },
             threads: self.threads,
             jit: Jit::Auto,
-            database: Database {
-                driver: "mysql".into(),
-                prepared: true,
-                ignored: vec![1213],
-                ignore_all: false,
-                dry_run: false,
-            },
+            database: Database { driver: "mysql".into(), prepared: true, dry_run: false },
         };
         let front: Arc<dyn Front> = heard.clone();
         let (plan, secrets) = (self.plan(), Secrets::default());

@@ -145,8 +145,14 @@ const PGSQL: [Row; 5] = [
 const PGSQL_TLS: [Row; 1] = [row("pgsql-sslmode", String, Some("prefer"), "encryption, as libpq names it")];
 
 /// What `--help` does not list: this drop-in's own.
-pub const OURS: [Row; 7] = [
+pub const OURS: [Row; 8] = [
     row("compat", String, Some("1.0"), "which sysbench to be like {1.0,1.1}"),
+    row(
+        "db-ignore-errors",
+        List,
+        Some(""),
+        "errors that start an event anew, for any database: numbers, SQLSTATEs or all",
+    ),
     row("report-format", String, Some("text"), "form of the reports {text,json,csv}"),
     row("lua", Bool, Some("off"), "run a bundled workload's script even where the engine has it natively"),
     row("lua-threads", String, Some("auto"), "give every user of a script a thread of its own {auto,on,off}"),

@@ -2,14 +2,14 @@
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
-    Client, Compression, Endpoint, LastEvents, Load, Loading, LoadingForm, NewRows, OltpOptions, OnLost,
-    Phases, QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode,
-    Workload, WorkloadName, limits,
+    Client, Compression, Endpoint, ErrorCode, LastEvents, Load, Loading, LoadingForm, NewRows, OltpOptions,
+    OnLost, Phases, QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls,
+    TlsMode, Workload, WorkloadName, limits,
 };
 
 use super::registry::Registry;
 use super::settings::{Refused, Settings};
-use super::{Compat, oltp};
+use super::{Compat, oltp, pgsql};
 
 /// Where MySQL's own clients look for a server on this machine.
 pub(super) const SOCKET: &str = "/run/mysqld/mysqld.sock";
@@ -30,8 +30,11 @@ pub fn plan(
     seed: u64,
     workers: u32,
 ) -> Result<Plan, Refused> {
-    driver(registry)?;
-    let target = target(registry, settings.compat)?;
+    let driver = driver(registry)?;
+    let target = match driver {
+        Driver::Mysql => target(registry, settings.compat)?,
+        Driver::Pgsql => pgsql::target(registry, settings.compat)?,
+    };
     Ok(Plan {
         schema: 1,
         client: Client { workers, scheduling: scheduling(&target) },
@@ -61,7 +64,10 @@ pub fn plan(
         segment: Default::default(),
         start: Default::default(),
         report: report(settings),
-        retry: retry(registry)?,
+        retry: match driver {
+            Driver::Mysql => retry(registry)?,
+            Driver::Pgsql => pgsql::retry(registry)?,
+        },
         reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
         loading: Loading {
             streams: settings.threads.min(limits::STREAMS),
@@ -97,13 +103,26 @@ fn report(settings: &Settings) -> Report {
     }
 }
 
-fn driver(registry: &Registry) -> Result<(), Refused> {
+/// Through which client a database is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// MySQL and MariaDB.
+    Mysql,
+    /// PostgreSQL.
+    Pgsql,
+}
+
+/// The driver that `--db-driver` names.
+///
+/// # Errors
+/// There is none of that name.
+pub fn driver(registry: &Registry) -> Result<Driver, Refused> {
     match registry.string("db-driver") {
-        Some("mysql") => Ok(()),
+        Some("mysql") => Ok(Driver::Mysql),
+        Some("pgsql") => Ok(Driver::Pgsql),
         None => Err(Refused::Fatal(
             "Multiple DB drivers are available. Use --db-driver=name to specify which one to use".into(),
         )),
-        Some("pgsql") => Err(Refused::Fatal("the pgsql driver is not there yet; mysql is".into())),
         Some(other) => Err(Refused::Fatal(format!("invalid database driver name: '{other}'"))),
     }
 }
@@ -193,23 +212,32 @@ fn tls(registry: &Registry, compat: Compat) -> Result<Tls, Refused> {
 }
 
 fn retry(registry: &Registry) -> Result<Retry, Refused> {
-    let given = registry.list("mysql-ignore-errors");
+    let ours = registry.list("db-ignore-errors");
+    let given = if ours.is_empty() { registry.list("mysql-ignore-errors") } else { ours };
+    let option = if ours.is_empty() { "mysql-ignore-errors" } else { "db-ignore-errors" };
     let all = given.iter().any(|code| code == "all");
     let numbers = given.iter().filter(|code| *code != "all");
     let read = |text: &String| {
-        text.parse().map_err(|_| Refused::Fatal(format!("Invalid value for --mysql-ignore-errors: '{text}'")))
+        text.parse()
+            .map(ErrorCode::Number)
+            .map_err(|_| Refused::Fatal(format!("Invalid value for --{option}: '{text}'")))
     };
-    Ok(Retry { codes: numbers.map(read).collect::<Result<_, _>>()?, all, rollback: false })
+    Ok(Retry {
+        codes: numbers.map(read).collect::<Result<_, _>>()?,
+        all,
+        rollback: false,
+        uncounted_rollback: false,
+    })
 }
 
 /// Under SCHED_BATCH where the server runs on the same CPUs.
 fn scheduling(target: &Target) -> Scheduling {
-    let Target::Mysql { endpoints, .. } = target else { return Scheduling::Normal };
+    let endpoints = target.endpoints();
     let here = |endpoint: &Endpoint| match endpoint {
         Endpoint::Unix { .. } => true,
         Endpoint::Tcp { host, .. } => host.starts_with("127.") || host == "::1",
     };
-    if endpoints.iter().all(here) { Scheduling::Batch } else { Scheduling::Normal }
+    if !endpoints.is_empty() && endpoints.iter().all(here) { Scheduling::Batch } else { Scheduling::Normal }
 }
 
 #[cfg(test)]
@@ -235,7 +263,7 @@ mod tests {
         assert_eq!(plan.faults(), Vec::<String>::new());
         assert_eq!(plan.client.scheduling, Scheduling::Batch);
         assert_eq!(plan.phases.drain_us, u64::MAX);
-        assert_eq!(plan.retry.codes, [1213, 1020, 1205]);
+        assert_eq!(plan.retry.codes, [1213, 1020, 1205].map(ErrorCode::Number));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use dbdyno_door::plan::{Distribution, limits};
 
 use super::Compat;
 use super::log::Level;
+use super::plan::{self, Driver};
 use super::registry::{Registry, Usage};
 
 /// Why a command line cannot be used: the exit code is 1.
@@ -71,6 +72,8 @@ pub struct Settings {
     pub seed: i32,
     /// How rows are drawn.
     pub keys: Distribution,
+    /// Through which client a database is spoken to.
+    pub driver: Driver,
     /// In which form the run is told.
     pub format: Format,
     /// Whether errors are counted by their number in full reports.
@@ -135,6 +138,8 @@ impl Settings {
             histogram,
             seed: registry.int("rand-seed")?,
             keys: keys(registry, compat)?,
+            // A name that is none is told when the driver is needed.
+            driver: plan::driver(registry).unwrap_or(Driver::Mysql),
             format: format(registry)?,
             report_errors: registry.bool("report-errors"),
             workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,

@@ -6,7 +6,7 @@ use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::{Parameter, Rows, Type};
 
 use super::bulk::Bulk;
-use super::{Answer, ConnectionId, SqlError, StatementId, Way};
+use super::{Answer, ConnectionId, Quoting, SqlError, StatementId, Way};
 
 /// `sysbench.sql.error`.
 pub(super) const ERROR_NONE: i64 = 0;
@@ -295,13 +295,13 @@ impl Book {
     }
 
     /// Puts the parameters into the statement's text. Every `?` counts, as sysbench counts them.
-    pub(super) fn put_in(&mut self, statement: StatementId) {
+    pub(super) fn put_in(&mut self, statement: StatementId, quoting: Quoting) {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let mut parameters = self.bound(statement);
         for &byte in &self.statement(statement).sql {
             match (byte, if byte == b'?' { parameters.next() } else { None }) {
-                (_, Some(parameter)) => literal(&mut text, parameter),
+                (_, Some(parameter)) => literal(&mut text, parameter, quoting),
                 (byte, None) => text.push(byte),
             }
         }
@@ -309,7 +309,7 @@ impl Book {
     }
 }
 
-fn literal(out: &mut Vec<u8>, parameter: Parameter<'_>) {
+fn literal(out: &mut Vec<u8>, parameter: Parameter<'_>, quoting: Quoting) {
     // Writing to a Vec cannot fail.
     let _ = match parameter {
         Parameter::Null(_) => write!(out, "NULL"),
@@ -318,10 +318,12 @@ fn literal(out: &mut Vec<u8>, parameter: Parameter<'_>) {
         Parameter::Text(text) => {
             out.push(b'\'');
             for &byte in text {
-                if matches!(byte, b'\'' | b'\\' | 0) {
-                    out.push(b'\\');
+                match (quoting, byte) {
+                    (Quoting::Backslashes, b'\'' | b'\\' | 0) => out.push(b'\\'),
+                    (Quoting::Doubled, b'\'') => out.push(byte),
+                    _ => {}
                 }
-                out.push(if byte == 0 { b'0' } else { byte });
+                out.push(if byte == 0 && quoting == Quoting::Backslashes { b'0' } else { byte });
             }
             out.push(b'\'');
             Ok(())

@@ -76,7 +76,10 @@ local drivers = {}
 
 function sql.driver(name)
    name = name or raw.driver
-   if name ~= "mysql" then
+   if (name == "mysql" or name == "pgsql") and name ~= raw.driver then
+      raw.fatal(("this run is connected by the %s driver; for another one use --db-driver=%s"):format(raw.driver, name))
+      error("failed to initialize the DB driver", 2)
+   elseif name ~= raw.driver then
       raw.fatal(("invalid database driver name: '%s'"):format(tostring(name)))
       error("failed to initialize the DB driver", 2)
    end

@@ -109,6 +109,15 @@ pub struct Execution {
     pub types: bool,
 }
 
+/// How a string is put into a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quoting {
+    /// As MySQL reads it: a backslash before a quote.
+    Backslashes,
+    /// As the standard has it: a quote twice.
+    Doubled,
+}
+
 /// Connections and statements of one state.
 #[derive(Default)]
 pub struct Sql {
@@ -153,9 +162,14 @@ impl Sql {
     }
 
     /// The text of a statement with its parameters put in.
-    pub fn with_literals<T>(&self, statement: StatementId, with: impl FnOnce(&[u8]) -> T) -> T {
+    pub fn with_literals<T>(
+        &self,
+        statement: StatementId,
+        quoting: Quoting,
+        with: impl FnOnce(&[u8]) -> T,
+    ) -> T {
         let mut book = self.book.borrow_mut();
-        book.put_in(statement);
+        book.put_in(statement, quoting);
         with(&book.text)
     }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use dbdyno_wire::scripted::Rows;
+
 use super::calls::{connection, refuse};
 use crate::Counter;
 use crate::front::Level;
@@ -41,7 +43,7 @@ impl Raw for FetchRow {
             None if rows.ends.is_empty() => Some("attempt to fetch row from an empty result set"),
             None => None,
             Some(row) => {
-                push_row(call, row, rows.columns);
+                push_row(call, &rows, row);
                 sql.book.borrow_mut().connection_mut(connection).rows = rows;
                 return ONE;
             }
@@ -56,14 +58,14 @@ impl Raw for FetchRow {
 }
 
 /// Pushes a table of strings, with nothing where a column is NULL.
-fn push_row(call: &Call, row: &[u8], columns: u32) {
-    call.push_table(columns as c_int);
-    for (position, column) in dbdyno_wire::scripted::columns(row).take(columns as usize).enumerate() {
+fn push_row(call: &Call, rows: &Rows, row: &[u8]) {
+    call.push_table(rows.columns as c_int);
+    rows.each_column(row, |(position, column)| {
         if let Some(bytes) = column {
             call.push_bytes(bytes);
             call.set_field(position as c_int + 1);
         }
-    }
+    });
 }
 
 /// Frees a connection's last result; false where there is none.

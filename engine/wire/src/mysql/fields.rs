@@ -1,9 +1,8 @@
 //! What is inside a packet: numbers, strings, errors and rows, read without trusting a single length.
 
 use crate::WireError;
+pub use crate::words::words;
 
-/// Most characters of a server's own words that are passed on. A real message has at most 512 bytes.
-const WORDS_MAX: usize = 512;
 /// Most columns of a kept row; a table can have 4096.
 const COLUMNS_MAX: usize = 4096;
 
@@ -18,19 +17,6 @@ pub fn server_error(payload: &[u8]) -> WireError {
         rest => (b"HY000".as_slice(), rest),
     };
     WireError::Server { code, state: words(state), message: words(message) }
-}
-
-/// A server's words for people: of bounded length, and without control characters, which a terminal would obey.
-pub fn words(bytes: &[u8]) -> String {
-    // A character has at most four bytes; what lies beyond the bound need not be looked at.
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * WORDS_MAX)]);
-    text.chars().take(WORDS_MAX).map(|c| if is_visible(c) { c } else { ' ' }).collect()
-}
-
-/// Control characters drive terminals; format characters (U+202E, say) turn the order of letters around.
-fn is_visible(character: char) -> bool {
-    !character.is_control()
-        && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Splits a kept row of the text protocol into its columns.
@@ -96,6 +82,7 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::WORDS_MAX;
 
     #[test]
     fn text_rows_are_split_into_columns() {

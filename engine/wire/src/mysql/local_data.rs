@@ -9,7 +9,9 @@
 
 use super::message::packet;
 use super::skim::{Expect, Skim};
-use super::{MysqlConnection, Trouble, lost, message};
+use super::{MysqlConnection, message};
+use crate::bulk::{BulkLoad, LoadTrouble};
+use crate::trouble::{Trouble, lost};
 use crate::{Outcome, WireError};
 
 /// Bytes of one packet of data. The server takes a packet into memory whole, and refuses one that is longer than
@@ -74,6 +76,17 @@ impl DataRequest<'_> {
         }
         connection.out.clear();
         Ok(connection.ask_shortly(Expect::Result).await?.outcome)
+    }
+}
+
+impl BulkLoad for MysqlConnection {
+    async fn load(
+        &mut self,
+        sql: &str,
+        rows: impl FnMut(&mut Vec<u8>, usize) -> bool,
+    ) -> Result<Outcome, LoadTrouble> {
+        let request = self.load_data(sql).await.map_err(LoadTrouble::Refused)?;
+        request.answer(rows).await.map_err(LoadTrouble::Failed)
     }
 }
 

@@ -18,8 +18,6 @@ mod local_data;
 mod login;
 mod scripted;
 
-use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use dbdyno_door::plan::Compression;
@@ -28,31 +26,15 @@ use dbdyno_door::record::Session;
 use self::login::LoggedIn;
 pub use self::login::PublicKey;
 use self::skim::{Answer, Expect, Skim, text_row};
+pub use crate::Address;
+use crate::scripted::Type;
 use crate::socket::Socket;
 use crate::tls::TlsClient;
+use crate::trouble::{Trouble, lost};
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError, within};
 
 /// Most bytes of an answer outside the load: to the loader's statements, say, which no run's end cuts short.
 const SHORT_ANSWER_BYTES: u64 = 64 << 20;
-
-/// Where a server listens.
-#[derive(Clone, Debug)]
-pub enum Address {
-    /// Host and port.
-    Tcp(String, u16),
-    /// Path of a unix socket.
-    Unix(PathBuf),
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Address::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
 
 /// Opens sessions with one server, or with several in turn.
 #[derive(Clone)]
@@ -170,7 +152,7 @@ impl Connection for MysqlConnection {
         &self.session
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<(), WireError> {
+    async fn prepare(&mut self, sql: &str, _types: &[Type]) -> Result<(), WireError> {
         self.out.clear();
         message::prepare(&mut self.out, sql);
         let answer = within(self.timeout, "preparing a statement", self.ask_shortly(Expect::Prepared));
@@ -213,36 +195,4 @@ impl Connection for MysqlConnection {
         // The session ends either way; a server that is gone has nothing to hear.
         let _ = self.socket.send(&self.out).await;
     }
-}
-
-/// Either side of a failed exchange, until it is known whose fault it was.
-enum Trouble {
-    Io(io::Error),
-    Wire(WireError),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Trouble::Io(error)
-    }
-}
-
-impl Trouble {
-    fn into_wire(self) -> WireError {
-        match self {
-            Trouble::Io(error) => lost(error),
-            Trouble::Wire(error) => error,
-        }
-    }
-}
-
-fn lost(error: io::Error) -> WireError {
-    // A layer above the socket may have found the server's fault.
-    if let Some(found) = error.get_ref().and_then(|inner| inner.downcast_ref::<WireError>()) {
-        return found.clone();
-    }
-    WireError::Lost(match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
-        _ => format!("the connection broke: {error}"),
-    })
 }

@@ -1,8 +1,9 @@
 //! What scripts ask of a session; see [`crate::scripted`].
 
 use super::skim::{Expect, Skim};
-use super::{MysqlConnection, MysqlConnector, Trouble, message};
+use super::{MysqlConnection, MysqlConnector, message};
 use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector};
+use crate::trouble::Trouble;
 use crate::{Outcome, WireError, within};
 
 /// Most bytes of the rows that a script's statement keeps: more is a mistake, and would fill the memory.

@@ -6,6 +6,7 @@
 use dbdyno_door::plan::Compression;
 use dbdyno_wire::mysql::MysqlConnection;
 use dbdyno_wire::mysql::message::packet;
+use dbdyno_wire::scripted::Type;
 use dbdyno_wire::{Connection, Value, WireError};
 use tokio::net::UnixStream;
 
@@ -61,7 +62,7 @@ async fn ask(connection: &mut MysqlConnection, what: u8) -> Result<(), WireError
             assert_eq!(sent, ROWS);
         }
         1 => {
-            connection.prepare("SELECT ?").await?;
+            connection.prepare("SELECT ?", &[Type::Int]).await?;
             connection.execute(0, &[Value::Int(1)]).await?;
             connection.execute(0, &[Value::Int(2)]).await?;
         }

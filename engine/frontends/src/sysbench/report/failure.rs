@@ -3,7 +3,7 @@
 use dbdyno_door::plan::Endpoint;
 use dbdyno_door::record::{FailedAction, Failure, ServerFailure};
 
-use super::super::plan;
+use super::super::plan::{self, Driver};
 
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub enum Command {
 }
 
 /// FATAL lines, without that word.
-pub fn lines(failure: &Failure, doing: Doing) -> Vec<String> {
+pub fn lines(failure: &Failure, doing: Doing, driver: Driver) -> Vec<String> {
     match &failure.server {
-        Some(server) => of_server(server, doing),
+        Some(server) => of_server(server, doing, driver),
         None => std::iter::once(failure.text.clone()).chain(failure.hint.clone()).collect(),
     }
 }
@@ -52,24 +52,20 @@ pub fn without_driver(said: String, doing: Doing) -> Vec<String> {
     lines
 }
 
-fn of_server(server: &ServerFailure, doing: Doing) -> Vec<String> {
-    let ServerFailure { code, sqlstate, message, statement, .. } = server;
-    let mut lines = match server.action {
-        FailedAction::Connect => {
-            vec![
-                format!("unable to connect to MySQL server on {}, aborting...", place(server)),
-                format!("error {code}: {message}"),
-            ]
-        }
-        FailedAction::Prepare => {
-            vec!["mysql_stmt_prepare() failed".into(), format!("MySQL error: {code} \"{message}\"")]
-        }
-        FailedAction::Execute => {
-            vec![format!("mysql_stmt_execute() returned error {code} ({message}) for query '{statement}'")]
-        }
-        FailedAction::Query => {
-            vec![format!("mysql_drv_query() returned error {code} ({message}) for query '{statement}'")]
-        }
+fn of_server(server: &ServerFailure, doing: Doing, driver: Driver) -> Vec<String> {
+    // Where the connection broke no server has given it a number, and PostgreSQL's library has none.
+    let is_lost = driver == Driver::Pgsql && server.code != 0;
+    let lost = || ServerFailure {
+        code: 0,
+        sqlstate: "08006".into(),
+        message: "server closed the connection unexpectedly".into(),
+        ..server.clone()
+    };
+    let server = &if is_lost { lost() } else { server.clone() };
+    let ServerFailure { code, sqlstate, message, .. } = server;
+    let mut lines = match driver {
+        Driver::Mysql => of_mysql(server),
+        Driver::Pgsql => of_pgsql(server),
     };
     let told = match server.action {
         FailedAction::Connect => "connection creation failed".to_owned(),
@@ -91,6 +87,41 @@ fn of_server(server: &ServerFailure, doing: Doing) -> Vec<String> {
         }
     }
     lines
+}
+
+/// What the driver for MySQL says.
+fn of_mysql(server: &ServerFailure) -> Vec<String> {
+    let ServerFailure { code, message, statement, .. } = server;
+    match server.action {
+        FailedAction::Connect => {
+            vec![
+                format!("unable to connect to MySQL server on {}, aborting...", place(server)),
+                format!("error {code}: {message}"),
+            ]
+        }
+        FailedAction::Prepare => {
+            vec!["mysql_stmt_prepare() failed".into(), format!("MySQL error: {code} \"{message}\"")]
+        }
+        FailedAction::Execute => {
+            vec![format!("mysql_stmt_execute() returned error {code} ({message}) for query '{statement}'")]
+        }
+        FailedAction::Query => {
+            vec![format!("mysql_drv_query() returned error {code} ({message}) for query '{statement}'")]
+        }
+    }
+}
+
+/// What the driver for PostgreSQL says; 7 is PGRES_FATAL_ERROR.
+fn of_pgsql(server: &ServerFailure) -> Vec<String> {
+    let ServerFailure { message, statement, .. } = server;
+    match server.action {
+        FailedAction::Connect => vec![format!("Connection to database failed: {message}\n")],
+        FailedAction::Prepare => vec![format!("PQprepare() failed: ERROR:  {message}\n")],
+        FailedAction::Execute => vec![format!("PQexecPrepared() failed: 7 {message}")],
+        FailedAction::Query => {
+            vec![format!("PQexec() failed: 7 {message}"), format!("failed query was: {statement}")]
+        }
+    }
 }
 
 /// Where in the bundled script the original would fail, so that whoever looks for the place finds one.
@@ -137,18 +168,35 @@ mod tests {
 
     #[test]
     fn each_layer_has_its_line() {
-        let said = lines(&failure(FailedAction::Connect), Doing::Run);
+        let said = lines(&failure(FailedAction::Connect), Doing::Run, Driver::Mysql);
         assert_eq!(said[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
         assert_eq!(said.len(), 4);
         assert_eq!(said[3], "Thread initialization failed!");
-        let said = lines(&failure(FailedAction::Prepare), Doing::Run);
+        let said = lines(&failure(FailedAction::Prepare), Doing::Run, Driver::Mysql);
         assert_eq!(said[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
-        let said = lines(&failure(FailedAction::Execute), Doing::Run);
+        let said = lines(&failure(FailedAction::Execute), Doing::Run, Driver::Mysql);
         assert!(
             said[1]
                 .ends_with("SQL error, errno = 1146, state = '42S02': Table 'sbtest.sbtest1' doesn't exist")
         );
-        let said = lines(&failure(FailedAction::Query), Doing::Command(Command::Prepare));
+        let said = lines(&failure(FailedAction::Query), Doing::Command(Command::Prepare), Driver::Mysql);
         assert!(said[1].starts_with("`sysbench.cmdline.call_command' function failed: "));
+    }
+
+    #[test]
+    fn the_other_driver_has_its_own() {
+        let said = |action, code| {
+            let mut failure = failure(action);
+            let server = failure.server.as_deref_mut().unwrap();
+            (server.code, server.message) = (code, "relation does not exist".into());
+            lines(&failure, Doing::Run, Driver::Pgsql)
+        };
+        let query = said(FailedAction::Query, 0);
+        assert_eq!(query[..2], ["PQexec() failed: 7 relation does not exist", "failed query was: SELECT 1"]);
+        assert!(query[2].ends_with("errno = 0, state = '42S02': relation does not exist"), "{query:?}");
+        let connect = said(FailedAction::Connect, 0);
+        assert_eq!(connect[0], "Connection to database failed: relation does not exist\n");
+        let lost = said(FailedAction::Execute, 2013);
+        assert_eq!(lost[0], "PQexecPrepared() failed: 7 server closed the connection unexpectedly");
     }
 }

@@ -3,6 +3,7 @@
 use dbdyno_door::record::EndReason;
 
 use super::super::log::{Level, Log};
+use super::super::plan::Driver;
 use super::super::settings::Settings;
 use super::Extra;
 use super::cumulative::{self, Frame};
@@ -37,7 +38,7 @@ impl Text {
                 };
                 self.before_last(outcome, log) + &self.full(&outcome.last, unfinished, database, extra, log)
             }
-            News::Ended(outcome) => failed(outcome, log),
+            News::Ended(outcome) => failed(outcome, self.settings.driver, log),
         }
     }
 
@@ -162,7 +163,7 @@ impl Text {
 }
 
 /// What is said of a run without figures.
-fn failed(outcome: &Outcome, log: &mut Log) -> String {
+fn failed(outcome: &Outcome, driver: Driver, log: &mut Log) -> String {
     match outcome.reason {
         EndReason::QueueFull => log.line(
             Level::Fatal,
@@ -173,7 +174,7 @@ fn failed(outcome: &Outcome, log: &mut Log) -> String {
         // The script's own words are in the log already.
         EndReason::ScriptError => String::new(),
         _ => {
-            let lines = outcome.failure.iter().flat_map(|failure| failure::lines(failure, Doing::Run));
+            let lines = outcome.failure.iter().flat_map(|failure| failure::lines(failure, Doing::Run, driver));
             lines.map(|line| log.line(Level::Fatal, &line)).collect()
         }
     }

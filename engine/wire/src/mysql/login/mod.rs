@@ -21,11 +21,13 @@ use mysql_common::proto::MySerialize;
 pub use self::auth::PublicKey;
 use self::auth::{Channel, Proof};
 use self::greeting::Greeting;
+use super::MysqlConnector;
 use super::fields::{server_error, words};
 use super::message::packet;
-use super::{Address, MysqlConnector, Trouble, lost};
+use crate::Address;
 use crate::socket::Socket;
 use crate::tls::{self, TlsClient};
+use crate::trouble::{Trouble, lost};
 use crate::{WireError, compressed};
 
 /// Longest packet of a login that is believed; greetings have some 100 bytes, keys some 500.

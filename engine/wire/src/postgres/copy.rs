@@ -1,0 +1,56 @@
+//! COPY FROM STDIN: the server asks for rows, and gets them as the socket takes them.
+//!
+//! Source: "COPY Operations" in the chapter "Frontend/Backend Protocol" of the PostgreSQL manual. A server that fails in the
+//! middle passes the rest over and answers with its error at the end.
+
+use super::skim::Expect;
+use super::{PostgresConnection, message};
+use crate::bulk::{BulkLoad, LoadTrouble};
+use crate::trouble::lost;
+use crate::{Outcome, WireError};
+
+/// Bytes of one message of data.
+const MESSAGE_BYTES: usize = 64 * 1024;
+/// Bytes handed to the socket at once.
+const SEND_BYTES: usize = 256 * 1024;
+
+impl BulkLoad for PostgresConnection {
+    async fn load(
+        &mut self,
+        sql: &str,
+        rows: impl FnMut(&mut Vec<u8>, usize) -> bool,
+    ) -> Result<Outcome, LoadTrouble> {
+        self.out.clear();
+        message::query(&mut self.out, sql.as_bytes());
+        let answer = self.ask_shortly(Expect::DataRequest).await.map_err(LoadTrouble::Refused)?;
+        if !answer.data_requested {
+            let text = "the server did not ask for the data of COPY FROM STDIN";
+            return Err(LoadTrouble::Refused(WireError::Protocol(text.into())));
+        }
+        self.send_rows(rows).await.map_err(LoadTrouble::Failed)
+    }
+}
+
+impl PostgresConnection {
+    async fn send_rows(
+        &mut self,
+        mut rows: impl FnMut(&mut Vec<u8>, usize) -> bool,
+    ) -> Result<Outcome, WireError> {
+        let mut more = true;
+        while more {
+            self.out.clear();
+            while more && self.out.len() < SEND_BYTES {
+                message::message(&mut self.out, b'd', |out| more = rows(out, MESSAGE_BYTES));
+            }
+            if !more {
+                message::copy_done(&mut self.out);
+            }
+            if let Err(error) = self.socket.send(&self.out).await {
+                self.skim.begin(Expect::Result, false);
+                return Err(self.last_words(lost(error)).await);
+            }
+        }
+        self.out.clear();
+        Ok(self.ask_shortly(Expect::Result).await?.outcome)
+    }
+}

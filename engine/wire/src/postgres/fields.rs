@@ -1,0 +1,141 @@
+//! What is inside a message: errors, tags of commands and rows, read without trusting a single length.
+
+use crate::WireError;
+use crate::words::words;
+
+/// Most columns of a row: what a table can have, and room for more.
+const COLUMNS_MAX: usize = 4096;
+
+/// An error of the server, and whether it ends the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerError {
+    /// The error itself.
+    pub error: WireError,
+    /// FATAL or PANIC.
+    pub is_fatal: bool,
+}
+
+/// Reads the payload of an ErrorResponse: fields of a byte and a string each. One that is cut short is read as far as
+/// it goes.
+pub fn server_error(payload: &[u8]) -> ServerError {
+    let (mut state, mut message, mut severity) = (b"XX000".as_slice(), b"".as_slice(), b"".as_slice());
+    let mut rest = payload;
+    while let [kind, after @ ..] = rest {
+        if *kind == 0 {
+            break;
+        }
+        let end = after.iter().position(|&byte| byte == 0).unwrap_or(after.len());
+        let value = &after[..end];
+        match kind {
+            b'C' => state = value,
+            b'M' => message = value,
+            // 'V' is never translated; servers before 9.6 have 'S' alone, which comes first.
+            b'S' | b'V' => severity = value,
+            _ => {}
+        }
+        rest = after.get(end + 1..).unwrap_or_default();
+    }
+    let state = if is_state(state) { words(state) } else { "XX000".to_owned() };
+    ServerError {
+        error: WireError::Server { code: 0, state, message: words(message) },
+        is_fatal: matches!(severity, b"FATAL" | b"PANIC"),
+    }
+}
+
+fn is_state(state: &[u8]) -> bool {
+    state.len() == 5 && state.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+}
+
+/// Rows that a command's tag tells: the number at its end, as in "UPDATE 3" and "INSERT 0 1"; 0 where there is none.
+#[inline]
+pub fn tag_rows(tag: &[u8]) -> u64 {
+    let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
+    let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == tag.len() || (digits > 0 && tag[tag.len() - digits - 1] != b' ') {
+        return 0;
+    }
+    tag[tag.len() - digits..]
+        .iter()
+        .fold(0u64, |sum, byte| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0')))
+}
+
+/// Splits the payload of a DataRow into its columns; `None` is NULL.
+///
+/// # Errors
+/// [`WireError::Protocol`] when the row is cut short or has more columns than a table can have.
+pub fn text_row(payload: &[u8]) -> Result<Vec<Option<String>>, WireError> {
+    let short = || WireError::Protocol("a row that is cut short".into());
+    let count = usize::from(u16::from_be_bytes(*payload.first_chunk().ok_or_else(short)?));
+    if count > COLUMNS_MAX {
+        return Err(WireError::Protocol(format!("a row of more than {COLUMNS_MAX} columns")));
+    }
+    let columns: Vec<_> = columns(payload)
+        .map(|column| column.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+        .collect();
+    if columns.len() == count { Ok(columns) } else { Err(short()) }
+}
+
+/// The columns of a DataRow; `None` is NULL. Ends where the row is cut short.
+pub fn columns(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let (count, mut rest) = match payload {
+        [high, low, rest @ ..] => (u16::from_be_bytes([*high, *low]), rest),
+        _ => (0, b"".as_slice()),
+    };
+    (0..count).map_while(move |_| {
+        let (length, after) = rest.split_first_chunk()?;
+        let length = i32::from_be_bytes(*length);
+        if length == -1 {
+            rest = after;
+            return Some(None);
+        }
+        let (column, after) = after.split_at_checked(usize::try_from(length).ok()?)?;
+        rest = after;
+        Some(Some(column))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_a_state_and_words() {
+        let payload = b"SFATAL\0VFATAL\0C57P01\0Mterminating \x1b[2Jconnection\0Fpostgres.c\0\0";
+        let found = server_error(payload);
+        let message = "terminating  [2Jconnection".to_owned();
+        assert_eq!(found.error, WireError::Server { code: 0, state: "57P01".into(), message });
+        assert!(found.is_fatal);
+        assert_eq!(
+            found.error.to_string(),
+            "the server answered with error 57P01: terminating  [2Jconnection"
+        );
+        for length in 0..payload.len() {
+            server_error(&payload[..length]);
+        }
+        assert_eq!(server_error(b"Cx\x1b\0\0").error.state(), Some("XX000"));
+    }
+
+    #[test]
+    fn tags_tell_rows() {
+        let cases: [(&[u8], u64); 6] = [
+            (b"INSERT 0 1\0", 1),
+            (b"UPDATE 30\0", 30),
+            (b"BEGIN\0", 0),
+            (b"CREATE TABLE\0", 0),
+            (b"123\0", 0),
+            (b"X 99999999999999999999999\0", u64::MAX),
+        ];
+        for (tag, rows) in cases {
+            assert_eq!(tag_rows(tag), rows, "{}", String::from_utf8_lossy(tag));
+        }
+    }
+
+    #[test]
+    fn rows_are_split_into_columns() {
+        let row = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
+        assert_eq!(text_row(row).unwrap(), [Some("ab".into()), None, Some(String::new())]);
+        for length in 0..row.len() {
+            assert!(matches!(text_row(&row[..length]), Err(WireError::Protocol(_))), "{length}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What the client sends: every function appends one or several messages to a buffer.
+//!
+//! Source: chapter "Frontend/Backend Protocol" of the PostgreSQL manual.
+
+use std::io::Write;
+
+use crate::Value;
+use crate::scripted::{Parameter, Type};
+
+/// Numbers of the types that parameters have, from pg_type: int8, float8, varchar; those that sysbench names too.
+const INT8: u32 = 20;
+const FLOAT8: u32 = 701;
+const VARCHAR: u32 = 1043;
+
+/// Execute without a limit of rows, for the unnamed portal, and Sync.
+const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+/// One format for all: binary.
+const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
+
+/// Appends a message of type `kind` whose payload `body` writes. The length is patched in after.
+pub fn message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    let begin = out.len();
+    out.extend_from_slice(&[kind, 0, 0, 0, 0]);
+    body(out);
+    let length = (out.len() - begin - 1) as u32;
+    out[begin + 1..begin + 5].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Ends the session.
+pub fn terminate(out: &mut Vec<u8>) {
+    message(out, b'X', |_| {});
+}
+
+/// Runs statements given as text, up to the first zero.
+pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
+    message(out, b'Q', |out| text(out, sql));
+}
+
+/// Runs a statement given as text with a `?` for each of `values`, which are put in as literals.
+///
+/// # Panics
+/// When there are fewer values than placeholders: the workload has counted both.
+pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
+    message(out, b'Q', |out| {
+        put_in(out, template, values);
+        out.push(0);
+    });
+}
+
+/// The statement that [`query_with`] sends.
+pub fn as_text(template: &str, values: &[Value]) -> String {
+    let mut sql = Vec::new();
+    put_in(&mut sql, template, values);
+    String::from_utf8_lossy(&sql).into_owned()
+}
+
+fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
+    let mut pieces = template.split('?');
+    out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
+    let mut values = values.iter();
+    for piece in pieces {
+        match values.next().expect("a value for each placeholder") {
+            Value::Verbatim(text) => out.extend_from_slice(text),
+            Value::Int(number) => out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
+            Value::Text(text) => quoted(out, text),
+        }
+        out.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// Appends a string literal as every server since 9.1 reads it: a backslash is a character (standard_conforming_strings).
+fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'\'');
+    for &byte in text {
+        if byte == b'\'' {
+            out.push(b'\'');
+        }
+        out.push(byte);
+    }
+    out.push(b'\'');
+}
+
+/// Appends a statement with `$1`, `$2`, … in place of each `?`. Every `?` counts, as sysbench counts them.
+pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
+    let mut out = Vec::with_capacity(sql.len() + 16);
+    let mut count = 0u16;
+    for &byte in sql {
+        if byte == b'?' && count < u16::MAX {
+            count += 1;
+            let _ = write!(out, "${count}"); // Writing to a Vec cannot fail.
+        } else {
+            out.push(byte);
+        }
+    }
+    (out, count)
+}
+
+/// Prepares statement number `name`, which has `$1` and so on, and asks what it returns.
+pub fn parse(out: &mut Vec<u8>, name: u32, sql: &[u8], types: impl ExactSizeIterator<Item = Type>) {
+    message(out, b'P', |out| {
+        name_of(out, name);
+        text(out, sql);
+        out.extend_from_slice(&(types.len() as u16).to_be_bytes());
+        for kind in types {
+            let number = match kind {
+                Type::Int => INT8,
+                Type::Double => FLOAT8,
+                Type::Text => VARCHAR,
+            };
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+    });
+    message(out, b'D', |out| {
+        out.push(b'S');
+        name_of(out, name);
+    });
+}
+
+/// Forgets statement number `name`. It is no error where there is none.
+pub fn close(out: &mut Vec<u8>, name: u32) {
+    message(out, b'C', |out| {
+        out.push(b'S');
+        name_of(out, name);
+    });
+}
+
+/// Ends what was written so far: the server answers when it has done it all.
+pub fn sync(out: &mut Vec<u8>) {
+    out.extend_from_slice(SYNC);
+}
+
+/// Runs prepared statement number `name`: Bind, Execute and Sync.
+#[inline]
+pub fn execute(out: &mut Vec<u8>, name: u32, values: &[Value]) {
+    message(out, b'B', |out| {
+        out.push(0); // The unnamed portal.
+        name_of(out, name);
+        out.extend_from_slice(&ALL_BINARY);
+        out.extend_from_slice(&(values.len() as u16).to_be_bytes());
+        for value in values {
+            match value {
+                Value::Int(number) => binary(out, &number.to_be_bytes()),
+                Value::Text(text) | Value::Verbatim(text) => binary(out, text),
+            }
+        }
+        out.extend_from_slice(&ALL_BINARY);
+    });
+    out.extend_from_slice(EXECUTE_AND_SYNC);
+}
+
+/// The same with the parameters of a script.
+pub fn execute_with<'a>(
+    out: &mut Vec<u8>,
+    name: u32,
+    parameters: impl Iterator<Item = Parameter<'a>> + Clone,
+) {
+    message(out, b'B', |out| {
+        out.push(0);
+        name_of(out, name);
+        out.extend_from_slice(&ALL_BINARY);
+        let count = out.len();
+        out.extend_from_slice(&[0, 0]);
+        let mut parameters_written = 0u16;
+        for parameter in parameters {
+            parameters_written += 1;
+            match parameter {
+                Parameter::Null(_) => out.extend_from_slice(&(-1i32).to_be_bytes()),
+                Parameter::Int(number) => binary(out, &number.to_be_bytes()),
+                Parameter::Double(number) => binary(out, &number.to_be_bytes()),
+                Parameter::Text(text) => binary(out, text),
+            }
+        }
+        out[count..count + 2].copy_from_slice(&parameters_written.to_be_bytes());
+        out.extend_from_slice(&ALL_BINARY);
+    });
+    out.extend_from_slice(EXECUTE_AND_SYNC);
+}
+
+/// Ends the data of a COPY.
+pub fn copy_done(out: &mut Vec<u8>) {
+    message(out, b'c', |_| {});
+}
+
+#[inline]
+fn binary(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(&(value.len() as u32).to_be_bytes());
+    out.extend_from_slice(value);
+}
+
+/// A string with a zero at its end; what follows a zero in it is left out, as no server would read it.
+fn text(out: &mut Vec<u8>, text: &[u8]) {
+    let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+    out.extend_from_slice(&text[..end]);
+    out.push(0);
+}
+
+/// Statements are called by their numbers.
+#[inline]
+fn name_of(out: &mut Vec<u8>, name: u32) {
+    out.push(b's');
+    out.extend_from_slice(itoa::Buffer::new().format(name).as_bytes());
+    out.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_its_text_and_a_zero() {
+        let mut out = Vec::new();
+        query(&mut out, b"BEGIN\0; DROP");
+        assert_eq!(out, b"Q\0\0\0\x0aBEGIN\0");
+    }
+
+    #[test]
+    fn values_are_put_in_as_literals() {
+        let mut out = Vec::new();
+        let values = [Value::Text(b"it's \\".to_vec()), Value::Int(-7)];
+        query_with(&mut out, "UPDATE t SET c=? WHERE id=?", &values);
+        assert_eq!(&out[5..], b"UPDATE t SET c='it''s \\' WHERE id=-7\0");
+        assert_eq!(as_text("SELECT ?", &values[1..]), "SELECT -7");
+    }
+
+    #[test]
+    fn placeholders_are_numbered() {
+        assert_eq!(numbered(b"SELECT ?, ?"), (b"SELECT $1, $2".to_vec(), 2));
+    }
+
+    #[test]
+    fn an_execution_is_bind_execute_and_sync() {
+        let values = [Value::Int(7), Value::Text(b"ab".to_vec())];
+        let mut out = Vec::new();
+        execute(&mut out, 12, &values);
+        let bind = b"\0s12\0\0\x01\0\x01\0\x02\0\0\0\x08\0\0\0\0\0\0\0\x07\0\0\0\x02ab\0\x01\0\x01";
+        assert_eq!(out[0], b'B');
+        assert_eq!(u32::from_be_bytes(out[1..5].try_into().unwrap()) as usize, bind.len() + 4);
+        assert_eq!(&out[5..5 + bind.len()], bind);
+        assert_eq!(&out[5 + bind.len()..], EXECUTE_AND_SYNC);
+        let mut other = Vec::new();
+        execute_with(&mut other, 12, [Parameter::Int(7), Parameter::Text(b"ab")].into_iter());
+        assert_eq!(other, out);
+        let mut null = Vec::new();
+        execute_with(&mut null, 12, [Parameter::Null(Type::Int)].into_iter());
+        assert_eq!(&null[5 + 9..5 + 15], b"\0\x01\xff\xff\xff\xff");
+    }
+
+    #[test]
+    fn a_statement_is_named_with_its_types() {
+        let mut out = Vec::new();
+        parse(&mut out, 3, b"SELECT $1", [Type::Int].into_iter());
+        assert_eq!(out, b"P\0\0\0\x17s3\0SELECT $1\0\0\x01\0\0\0\x14D\0\0\0\x08Ss3\0");
+    }
+}

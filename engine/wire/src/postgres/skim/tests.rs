@@ -1,0 +1,130 @@
+//! Answers in pieces of every size.
+
+use super::*;
+use crate::postgres::message::message;
+
+const READY: (u8, &[u8]) = (b'Z', b"I");
+const ROW: (u8, &[u8]) = (b'D', b"\0\x01\0\0\0\x02ab");
+
+fn messages(parts: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (kind, payload) in parts {
+        message(&mut out, *kind, |out| out.extend_from_slice(payload));
+    }
+    out
+}
+
+/// Feeds `bytes` in pieces of every size; the answer must not depend on it.
+fn skim(expect: Expect, bytes: &[u8]) -> Result<Answer, WireError> {
+    let mut answers: Vec<_> = (1..=bytes.len()).map(|size| in_pieces(expect, bytes, size)).collect();
+    let first = answers.pop().expect("bytes");
+    assert!(answers.iter().all(|answer| *answer == first), "{answers:?}");
+    first
+}
+
+fn in_pieces(expect: Expect, bytes: &[u8], size: usize) -> Result<Answer, WireError> {
+    let mut skim = Skim::default();
+    skim.begin(expect, false);
+    let mut answer = None;
+    for piece in bytes.chunks(size) {
+        match skim.feed(piece) {
+            Ok(found) => answer = answer.or(found),
+            // The whole stream is in one piece only once.
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Answer { outcome: Outcome { bytes: 0, ..answer.expect("an answer").outcome }, ..answer.unwrap() })
+}
+
+#[test]
+fn rows_are_counted() {
+    let bytes = messages(&[(b'T', b"\0\x01"), ROW, ROW, (b'C', b"SELECT 2\0"), READY]);
+    let answer = skim(Expect::Result, &bytes).unwrap();
+    assert_eq!(answer.outcome, Outcome { returns_rows: true, rows: 2, bytes: 0 });
+    assert_eq!(answer.described, Some(true));
+}
+
+#[test]
+fn changes_are_told_by_the_tag() {
+    let bytes = messages(&[(b'2', b""), (b'C', b"UPDATE 3\0"), READY]);
+    let answer = skim(Expect::Result, &bytes).unwrap();
+    assert_eq!(answer.outcome, Outcome { returns_rows: false, rows: 3, bytes: 0 });
+}
+
+#[test]
+fn a_range_without_rows_returns_rows_where_it_was_prepared_so() {
+    let mut skim = Skim::default();
+    skim.begin(Expect::Result, true);
+    let answer = skim.feed(&messages(&[(b'2', b""), (b'C', b"SELECT 0\0"), READY])).unwrap().unwrap();
+    assert_eq!((answer.outcome.returns_rows, answer.outcome.rows), (true, 0));
+}
+
+#[test]
+fn the_last_of_several_results_counts() {
+    let two = [(b'T', b"\0\x01".as_slice()), ROW, ROW, (b'C', b"SELECT 2\0"), (b'C', b"UPDATE 7\0"), READY];
+    let answer = skim(Expect::Result, &messages(&two)).unwrap();
+    // The first result was described, the second was not.
+    assert_eq!((answer.outcome.returns_rows, answer.outcome.rows), (false, 7));
+}
+
+#[test]
+fn an_error_waits_for_the_end_of_its_answer() {
+    let error = b"SERROR\0VERROR\0C40P01\0Mdeadlock detected\0\0";
+    let found = skim(Expect::Result, &messages(&[ROW, (b'E', error), READY])).unwrap_err();
+    assert_eq!(found.state(), Some("40P01"));
+    let mut open = Skim::default();
+    open.begin(Expect::Result, false);
+    assert_eq!(open.feed(&messages(&[(b'E', error)])), Ok(None));
+}
+
+#[test]
+fn a_farewell_is_told_at_once_and_remembered() {
+    let error = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
+    let mut skim = Skim::default();
+    assert!(skim.feed(&messages(&[(b'S', b"TimeZone\0UTC\0"), (b'E', error)])).is_err());
+    assert_eq!(skim.farewell().and_then(WireError::state), Some("57P01"));
+}
+
+#[test]
+fn what_comes_unasked_disturbs_no_answer() {
+    let noise = (b'N', b"SNOTICE\0\0".as_slice());
+    let bytes = messages(&[noise, (b'C', b"BEGIN\0"), READY, (b'S', b"a\0b\0"), noise]);
+    assert!(skim(Expect::Result, &bytes).is_ok());
+    let bytes = messages(&[(b'C', b"BEGIN\0"), READY, READY]);
+    assert!(matches!(skim_whole(&bytes), Err(WireError::Protocol(text)) if text.contains("after the end")));
+    assert!(matches!(skim_whole(&messages(&[READY])), Err(WireError::Protocol(_))));
+}
+
+fn skim_whole(bytes: &[u8]) -> Result<Answer, WireError> {
+    in_pieces(Expect::Result, bytes, bytes.len())
+}
+
+#[test]
+fn what_no_server_sends_is_a_protocol_error() {
+    for bytes in [b"D\0\0\0\x03".to_vec(), b"D\xff\xff\xff\xff".to_vec(), messages(&[(b'?', b"")])] {
+        assert!(matches!(skim_whole(&bytes), Err(WireError::Protocol(_))), "{bytes:?}");
+    }
+    assert!(matches!(skim_whole(&messages(&[(b'G', b"\0\0\0")])), Err(WireError::Protocol(_))));
+    let mut short = Skim::default();
+    short.begin(Expect::Result, false);
+    short.at_most(20);
+    assert!(matches!(short.feed(&messages(&[ROW, ROW, ROW])), Err(WireError::Protocol(_))));
+}
+
+#[test]
+fn kept_rows_are_those_of_the_last_result() {
+    let two = [(b'T', b"\0\x01".as_slice()), ROW, (b'C', b"SELECT 1\0"), (b'T', b"\0\x02")];
+    let second = (b'D', b"\0\x02\xff\xff\xff\xff\0\0\0\x01x".as_slice());
+    let bytes = [messages(&two), messages(&[second, (b'C', b"SELECT 1\0"), READY])].concat();
+    for size in 1..=bytes.len() {
+        let mut skim = Skim::default();
+        skim.begin(Expect::Result, false);
+        skim.keep_rows();
+        bytes.chunks(size).for_each(|piece| {
+            skim.feed(piece).unwrap();
+        });
+        let rows = skim.take_rows();
+        assert_eq!((rows.columns, rows.ends.len()), (2, 1));
+        assert_eq!(text_row(rows.row(0).unwrap()).unwrap(), [None, Some("x".into())]);
+    }
+}

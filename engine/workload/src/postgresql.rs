@@ -1,0 +1,175 @@
+//! The tables in PostgreSQL's SQL. What dbdyno made carries its mark as in MySQL: in the table's comment.
+
+use dbdyno_door::plan::LoadingForm;
+
+use crate::schema::{LOADING, Schema};
+
+/// Index scans read pages into shared buffers to stay, and a scan of the whole table reads a large one through a small ring.
+const THROUGH_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; \
+                             SET LOCAL max_parallel_workers_per_gather = 0;";
+
+impl Schema {
+    pub(crate) fn pg_create(&self, table: u32) -> String {
+        let (name, id, integer) = (self.name(table), self.pg_id(), self.integer());
+        if self.bulk {
+            return format!(
+                "CREATE TABLE {name}(id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)); {}",
+                self.pg_comment(table, LOADING)
+            );
+        }
+        let key = if self.options.secondary { "" } else { ", PRIMARY KEY (id)" };
+        format!(
+            "CREATE TABLE {name}(id {id}, k {integer} DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+             pad CHAR(60) DEFAULT '' NOT NULL{key}); {}",
+            self.pg_comment(table, LOADING)
+        )
+    }
+
+    pub(crate) fn pg_create_as_sysbench(&self, table: u32) -> String {
+        if self.bulk {
+            // What sysbench sends to MySQL, too.
+            return self.create_as_sysbench(table);
+        }
+        let (id, integer) = (self.pg_id(), self.integer());
+        let key = if self.options.secondary { "KEY xid" } else { "PRIMARY KEY" };
+        format!(
+            "CREATE TABLE sbtest{table}(\n  id {id},\n  k {integer} DEFAULT '0' NOT NULL,\n  \
+             c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n)  "
+        )
+    }
+
+    fn pg_id(&self) -> &'static str {
+        match (self.options.auto_inc, self.is_wide()) {
+            (true, false) => "SERIAL",
+            (true, true) => "BIGSERIAL",
+            (false, false) => "INTEGER NOT NULL",
+            (false, true) => "BIGINT NOT NULL",
+        }
+    }
+
+    fn pg_comment(&self, table: u32, mark: &str) -> String {
+        format!("COMMENT ON TABLE {} IS '{mark}'", self.name(table))
+    }
+
+    /// Declares a table complete; its sequence goes on after the last row.
+    pub(crate) fn pg_set_mark(&self, table: u32) -> String {
+        let comment = self.pg_comment(table, &self.mark());
+        match self.after_rows(table) {
+            Some(sequence) => format!("{sequence}; {comment}"),
+            None => comment,
+        }
+    }
+
+    pub(crate) fn pg_set_sequence(&self, table: u32) -> Option<String> {
+        let (name, rows) = (self.name(table), self.rows());
+        let numbers_rows = self.options.auto_inc && !self.bulk && rows > 0;
+        numbers_rows.then(|| format!("SELECT setval(pg_get_serial_sequence('{name}', 'id'), {rows})"))
+    }
+
+    pub(crate) fn pg_create_index(&self, table: u32) -> Option<String> {
+        let name = self.name(table);
+        let on_id = self.options.secondary && self.form == LoadingForm::Marked;
+        let indexes = [
+            on_id.then(|| format!("CREATE INDEX xid_{table} ON {name}(id)")),
+            self.options.create_secondary.then(|| format!("CREATE INDEX k_{table} ON {name}(k)")),
+        ];
+        let indexes: Vec<String> = indexes.into_iter().flatten().collect();
+        (!indexes.is_empty()).then(|| indexes.join("; "))
+    }
+
+    /// Name and comment of the tables with these names that are there, or of what else has such a name.
+    pub(crate) fn pg_existing(&self) -> String {
+        "SELECT c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = current_schema() AND c.relname LIKE 'sbtest%' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
+            .into()
+    }
+
+    pub(crate) fn pg_scans(&self, table: u32) -> Vec<String> {
+        let name = self.name(table);
+        let column = if self.bulk { "k" } else { "pad" };
+        let value = if self.bulk { "k" } else { "LENGTH(pad)" };
+        let scan = |value: &str, column: &str, order: &str| {
+            format!(
+                "{THROUGH_INDEX} SELECT SUM({value}) FROM (SELECT {column} FROM {name} ORDER BY {order}) rows"
+            )
+        };
+        let mut scans = vec![scan(value, column, "id")];
+        if self.options.create_secondary {
+            scans.push(scan("k", "k", "k"));
+        }
+        scans
+    }
+
+    /// COPY of the rows of [`crate::rows::Rows::binary`].
+    pub(crate) fn pg_copy(&self, table: u32) -> String {
+        format!("COPY {} (id, k, c, pad) FROM STDIN (FORMAT binary)", self.name(table))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(name: &str, form: &str, options: serde_json::Value) -> Schema {
+        let plan = serde_json::json!({
+            "schema": 1, "target": {"protocol": "postgresql", "endpoints": [], "user": "u", "database": "d"},
+            "workload": {"name": name, "options": options}, "load": {"connections": 3},
+            "phases": {"measure_us": 0}, "seed": 1, "loading": {"form": form}
+        });
+        Schema::of(&serde_json::from_value(plan).unwrap())
+    }
+
+    #[test]
+    fn tables_are_marked_by_their_comment() {
+        let schema = schema("oltp_read_only", "marked", serde_json::json!({"table_size": 10}));
+        let create = schema.create(2);
+        assert!(
+            create.starts_with("CREATE TABLE sbtest2(id SERIAL, k INTEGER DEFAULT '0' NOT NULL, "),
+            "{create}"
+        );
+        assert!(
+            create.ends_with("PRIMARY KEY (id)); COMMENT ON TABLE sbtest2 IS 'dbdyno loading'"),
+            "{create}"
+        );
+        let mark = schema.set_mark(2);
+        assert!(
+            mark.starts_with("SELECT setval(pg_get_serial_sequence('sbtest2', 'id'), 10); COMMENT ON"),
+            "{mark}"
+        );
+        assert!(!mark.contains("engine"), "{mark}");
+    }
+
+    #[test]
+    fn a_secondary_index_takes_the_place_of_the_primary_key() {
+        let schema =
+            schema("oltp_read_only", "marked", serde_json::json!({"secondary": true, "auto_inc": false}));
+        assert!(!schema.create(1).contains("PRIMARY KEY"));
+        assert!(schema.create(1).contains("id INTEGER NOT NULL,"));
+        let index = schema.create_index(1).unwrap();
+        assert_eq!(index, "CREATE INDEX xid_1 ON sbtest1(id); CREATE INDEX k_1 ON sbtest1(k)");
+        assert_eq!(schema.after_rows(1), None);
+    }
+
+    #[test]
+    fn ids_get_wider_when_rows_need_it() {
+        let schema = schema("oltp_read_only", "marked", serde_json::json!({"table_size": 3_000_000_000u64}));
+        assert!(schema.create(1).contains("id BIGSERIAL, k BIGINT"), "{}", schema.create(1));
+    }
+
+    #[test]
+    fn sysbenchs_tables_are_written_line_by_line() {
+        let schema = schema("oltp_read_only", "sysbench", serde_json::json!({}));
+        let create = schema.create(7);
+        let lines: Vec<&str> = create.split('\n').collect();
+        assert_eq!(lines[..2], ["CREATE TABLE sbtest7(", "  id SERIAL,"]);
+        assert_eq!(lines[5..], ["  PRIMARY KEY (id)", ")  "]);
+    }
+
+    #[test]
+    fn bulk_insert_has_a_table_for_each_connection() {
+        let schema = schema("bulk_insert", "marked", serde_json::json!({}));
+        assert_eq!((schema.tables(), schema.create_index(1)), (3, None));
+        assert_eq!(schema.mark(), "dbdyno v1 bulk_insert");
+    }
+}
