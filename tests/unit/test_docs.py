@@ -54,3 +54,12 @@ def test_every_command_is_in_the_readme_or_the_docs() -> None:
     text = "".join(page.read_text() for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")])
     for name in COMMANDS:
         assert f"dbdyno {name}" in text, name
+
+
+def test_every_option_that_sysbench_has_not_is_described() -> None:
+    rows = (ROOT / "engine/frontends/src/sysbench/options.rs").read_text().split("pub const OURS")[1]
+    names = re.findall(r'row\("([a-z-]+)"', rows.split("];")[0])
+    described = (ROOT / "docs/sysbench.md").read_text()
+    assert names
+    for name in names:
+        assert re.search(rf"^\| `--{name}[=`]", described, re.M), name
