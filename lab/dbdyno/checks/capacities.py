@@ -104,6 +104,45 @@ def of_server(
     return capacities
 
 
+def of_postgresql(
+    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, ours: bool
+) -> list[Capacity]:
+    """PostgreSQL's limits: connections but those kept for administrators, and locks.
+
+    A transaction of the OLTP family locks at most each of its tables and their two indexes; the lock table
+    has room for max_locks_per_transaction of every connection it was made for.
+    """
+
+    def remedy(name: str) -> str:
+        statement = f"ALTER SYSTEM SET {name} = {{value}}, and a restart"
+        return f"declare {name} = {{value}} in its variables ({statement}, elsewhere)" if ours else statement
+
+    allowed = number(limits.get("max_connections", ""))
+    if not allowed:
+        return []
+    kept = number(limits.get("superuser_reserved_connections", "3")) or 0
+    kept += number(limits.get("reserved_connections", "0")) or 0
+    held = in_use.get("pg_stat_activity.client_backends", 0)
+    capacities = [
+        Capacity(
+            "max_connections", int(allowed), "connections", 1, int(kept) + held, remedy("max_connections")
+        )
+    ]
+    locks = number(limits.get("max_locks_per_transaction", ""))
+    if locks:
+        capacities.append(
+            Capacity(
+                "max_locks_per_transaction x max_connections",
+                int(locks * allowed),
+                "locks at the most",
+                3 * demand.tables,
+                0,
+                remedy("max_locks_per_transaction"),
+            )
+        )
+    return capacities
+
+
 def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
     """The client's limits: `ports` is the range of ephemeral ports, None where no TCP is used."""
     capacities = [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from dbdyno.checks import tables, tables_postgresql
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.tables import DataSpec, Extent, Query, extent, extent_faults, shape_faults, shapes
+from dbdyno.checks.tables import DataSpec, Extent, Query, Shape, extent_faults, shape_faults
+from dbdyno.servers.server import Server
 
 # Freshly loaded data are exact; a group may move them by this share before its later trials did other work
 # than its first ones (catalogue R02).
@@ -29,21 +32,39 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """
     if context.server is None:
         return
-    database = context.server.address().database
     tolerance = DRIFT_SHARE if moment is Moment.AFTER_GROUP else 0.0
     workloads = (context.workload,) if context.workload else context.experiment.workloads
     # Workloads that only insert or only delete leave other rows by what they are.
     kept = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
     specs = {DataSpec.of(workload): None for workload in kept}
     for spec in specs:
-        yield from differences(context.server.query, database, spec, tolerance, context.subject)
+        yield from differences(context.server, spec, tolerance, context.subject)
 
 
-def differences(
-    query: Query, database: str, spec: DataSpec, tolerance: float, subject: str = ""
-) -> Iterator[Finding]:
-    """Where the tables in `database` differ from `spec`; rows and ids may be off by `tolerance`, a share."""
-    found = shapes(query, database, spec.names())
+class _Reading(NamedTuple):
+    shapes: Callable[[Query, str, Iterable[str]], dict[str, Shape]]
+    extent: Callable[[Query, str, str, Shape], Extent]
+
+
+# How the tables are read, by what the server speaks.
+_DIALECTS: Mapping[str, _Reading] = {
+    "mysql": _Reading(tables.shapes, tables.extent),
+    "postgresql": _Reading(tables_postgresql.shapes, tables_postgresql.extent),
+}
+
+
+def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
+    """The shape of those of the named tables that exist in the load's database."""
+    address = server.address()
+    return _DIALECTS[address.protocol].shapes(server.query, address.database, names)
+
+
+def differences(server: Server, spec: DataSpec, tolerance: float, subject: str = "") -> Iterator[Finding]:
+    """Where the tables of the load's database differ from `spec`; rows and ids may be off by `tolerance`, a
+    share.
+    """
+    query, database = server.query, server.address().database
+    found = shapes(server, spec.names())
     missing = [name for name in spec.names() if name not in found]
     if missing:
         yield _finding(
@@ -60,7 +81,8 @@ def differences(
         return
     if spec.bulk:
         return  # As many rows as there were events, by what the workload is.
-    extents = {name: extent(query, database, name, shape) for name, shape in found.items()}
+    of = _DIALECTS[server.address().protocol].extent
+    extents = {name: of(query, database, name, shape) for name, shape in found.items()}
     yield from _rows(extents, spec, tolerance, database, subject)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from dbdyno.checks import statements
-from dbdyno.checks.capacities import Capacity, Demand, of_client, of_server
+from dbdyno.checks.capacities import Capacity, Demand, of_client, of_postgresql, of_server
 from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.checks.quantities import as_text, variable_name
 from dbdyno.experiment.model import Workload
@@ -15,7 +15,7 @@ from dbdyno.experiment.model import Workload
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 # Status counters of what others already hold on the server.
-_IN_USE = ("Prepared_stmt_count", "Threads_connected")
+_IN_USE = ("Prepared_stmt_count", "Threads_connected", "pg_stat_activity.client_backends")
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -39,7 +39,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
                 variable_name(name): as_text(value) for name, value in variant.server.variables.items()
             }
             for workload, demand in demands:
-                yield from _judge(of_server(declared, demand, {}, ours=True), demand, workload, variant.name)
+                limits = _limits_of(variant.server.product)(declared, demand, {}, ours=True)
+                yield from _judge(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
         yield from _judge(_client(context), Demand(connections, 0, 0), None, "")
         return
@@ -48,8 +49,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     in_use = _in_use(context)
     for workload, demand in demands:
         ours = context.variant is None or context.variant.server.started
-        limits = of_server(context.description.variables, demand, in_use, ours=ours)
+        of = _limits_of(context.description.product)
+        limits = of(context.description.variables, demand, in_use, ours=ours)
         yield from _judge(limits, demand, workload, context.subject)
+
+
+def _limits_of(product: str | None) -> Callable[..., list[Capacity]]:
+    return of_postgresql if product == "postgresql" else of_server
 
 
 def _workloads(context: Context) -> Iterable[Workload]:

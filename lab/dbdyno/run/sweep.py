@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
-from dbdyno.checks.tables import DataSpec, Shape, shapes
+from dbdyno.checks.p02_data import shapes
+from dbdyno.checks.tables import DataSpec, Shape
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import ExitCode, Problem
@@ -113,7 +114,7 @@ class _Sweep:
     def _existing(self) -> dict[str, Shape]:
         """Tables under the workload's names, without those of a load that was cut short."""
         names = DataSpec.of(self._workload).names()
-        found = shapes(self._server.query, self._server.address().database, names)
+        found = shapes(self._server, names)
         return {name: shape for name, shape in found.items() if shape.comment != UNFINISHED}
 
     def _require_fit(self, there: dict[str, Shape]) -> None:
