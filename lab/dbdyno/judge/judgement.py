@@ -13,7 +13,7 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, costs
-from dbdyno.judge import arithmetic, factorial, findings, scaling, why
+from dbdyno.judge import arithmetic, factorial, findings, scaling, sessions, why
 from dbdyno.judge.comparison import (
     Comparison,
     Scale,
@@ -53,6 +53,7 @@ def judge(run: Run) -> dict[str, Any]:
         [
             *run.findings(),
             *_findings(evidence, experiment, standard),
+            *sessions.differences(run.trials(), experiment),
             *scaling.knee_findings(scaled),
             *why.unmoved(why_so, experiment),
         ],

@@ -61,6 +61,8 @@ class Report:
     differences: Sequence[Difference]
     # explained.json; empty where the run was judged before there was one.
     why: Mapping[str, Any] = field(default_factory=dict)
+    # Variant -> encryption, compression and authentication of the load's connections.
+    sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def checks(self) -> list[Mapping[str, Any]]:
@@ -132,10 +134,13 @@ def gather(run: Run) -> Report:
         )
     measured = read_json(run.path / MEASURED)
     servers: dict[str, Mapping[str, Any]] = {}
+    sessions: dict[str, Mapping[str, Any]] = {}
     for stored in run.trials():
         name = str(stored.meta["variant"])
         if name not in servers and stored.server:
             servers[name] = stored.server
+        if not sessions.get(name):
+            sessions[name] = stored.session()
     experiment = run.experiment()
     return Report(
         run_id=run.path.name,
@@ -147,6 +152,7 @@ def gather(run: Run) -> Report:
         blocks=measured["comparisons"],
         trials=[_trial(entry) for entry in measured["trials"]],
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
+        sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
         why=read_json(run.path / EXPLAINED) if (run.path / EXPLAINED).exists() else {},
     )

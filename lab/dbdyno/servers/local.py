@@ -155,8 +155,10 @@ class LocalServer(Server):
 
     def start(self) -> None:
         """Start it and wait until it answers; then run the variant's `init_sql`. Restores first where no data
-        are.
+        are; one that runs goes on.
         """
+        if self._process is not None and self._process.poll() is None:
+            return
         if not self._place.data.exists():
             self.restore()
         ports.require_free(self._place.port)

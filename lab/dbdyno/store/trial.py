@@ -24,6 +24,9 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.store import files
 from dbdyno.store.files import StoreProblem
 
+# What a connection settles with a server before it is used.
+SESSION = ("tls", "compression", "authentication")
+
 Status = Literal["done", "failed"]
 
 
@@ -69,6 +72,15 @@ class StoredTrial:
                     return
                 raise StoreProblem(f"{self.path}, line {number} of the events is no JSON: {error}") from error
             yield record
+
+    def session(self) -> dict[str, Any]:
+        """What the load's connections had settled with the server, by the engine's `ready`; {} without."""
+        for record in self.records():
+            if record["type"] == "ready":
+                return {key: record["data"].get(key) for key in SESSION}
+            if record["type"] in ("tick", "interval", "end"):
+                break
+        return {}
 
     def _json(self, name: str) -> dict[str, Any]:
         if not (self.path / name).exists():

@@ -1,0 +1,107 @@
+"""`dbdyno compare`, `check` and `run` on private PostgreSQL servers, and on one that is only reached."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.comparing import Comparing, environment
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.workspace import Workspace
+
+EXPERIMENT = """
+[experiment]
+name = "postgresql"
+[[workload]]
+name = "oltp_read_write"
+tables = 2
+table_size = 1_000
+# Two transactions that delete and insert one row would meet too often in so few.
+delete_inserts = 0
+[load]
+connections = [4]
+duration = "500ms"
+warmup = "200ms"
+[design]
+blocks = 2
+state = "{state}"
+[[variant]]
+name = "plain"
+[variant.server]
+product = "postgresql"
+version = "15"
+variables = {{ shared_buffers = "32MB" }}
+[[variant]]
+name = "asynchronous"
+[variant.server]
+product = "postgresql"
+variables = {{ shared_buffers = "32MB", synchronous_commit = false, work_mem = 8192 }}
+"""
+
+
+@pytest.mark.parametrize("state", ["restore", "reset"])
+def test_settings_are_compared(results: Path, state: str) -> None:
+    comparing = Comparing(results, EXPERIMENT.format(state=state))
+    answer = comparing.run()
+    assert answer.returncode == 0, answer.stderr
+    trials = comparing.newest().trials()
+    assert len(trials) == 4
+    for trial in trials:
+        server = trial.server
+        slow = trial.meta["variant"] == "plain"
+        assert trial.done
+        assert server["product"] == "postgresql"
+        assert server["identity"]["system_identifier"]
+        assert server["variables"]["synchronous_commit"] == ("on" if slow else "off")
+        assert server["origins"]["shared_buffers"] == "configuration file"
+        assert server["harness"]["restart_after_crash"] == "off"
+        assert server["data_bytes"] > 0
+        commits = [
+            int(server[f"status_{when}"]["pg_stat_database.xact_commit"]) for when in ("before", "after")
+        ]
+        assert commits[1] > commits[0]
+        assert server["process"]["after"]["cpu_user_s"] >= 0
+        assert trial.session()["authentication"] == "scram-sha-256"
+
+
+def test_checks_speak_of_it(results: Path) -> None:
+    comparing = Comparing(results, EXPERIMENT.format(state="restore"))
+    command = [sys.executable, "-m", "dbdyno", "check", str(comparing.file), "--results", str(results)]
+    asked = ["--set", "load.connections=[2000]", "--set", "variant.server.variables.max_connections=100"]
+    answer = subprocess.run(
+        [*command, *asked], capture_output=True, text=True, env=environment(), timeout=300, check=False
+    )
+    assert answer.returncode == 4, answer.stderr
+    assert "2,000 connections of oltp_read_write need" in answer.stdout
+    assert "max_connections is 100" in answer.stdout
+    assert "ALTER SYSTEM SET max_connections" in answer.stdout
+
+
+def test_one_that_runs_already_is_swept(workspace: Workspace, results: Path) -> None:
+    spec = ServerSpec(product="postgresql", variables={"shared_buffers": "32MB"})
+    with closing(LocalServer(Variant(name="somebody's postgresql", server=spec), workspace, None)) as server:
+        server.start()
+        address = server.address()
+        words = [
+            "run",
+            "oltp_point_select",
+            "--target",
+            f"postgresql://dbdyno@127.0.0.1:{address.port}/dbdyno",
+        ]
+        words += ["--table-size", "500", "--connections", "1,4", "--time", "500ms", "--warmup", "100ms"]
+        answer = subprocess.run(
+            [sys.executable, "-m", "dbdyno", *words, "--results", str(results)],
+            capture_output=True,
+            text=True,
+            env={**environment(), "DBDYNO_PASSWORD": address.password},
+            timeout=300,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stderr
+        assert len(answer.stdout.splitlines()) == 3
+        assert server.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
