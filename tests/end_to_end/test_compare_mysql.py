@@ -69,9 +69,9 @@ def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
         assert server["version"].startswith("9.7")
         assert ("thread_pool_size" in server["variables"]) == pooled
         assert server["origins"]["innodb_buffer_pool_size"] == "explicit"
-        assert server["status_after"]["Com_commit"] > server["status_before"]["Com_commit"] or pooled
-        kinds = [record["type"] for record in trial.records()]
-        assert "prewarmed" in kinds or any("prewarm" in kind for kind in kinds), sorted(set(kinds))
+        assert int(server["status_after"]["Com_commit"]) > int(server["status_before"]["Com_commit"])
+        # The tables were read before the clock started.
+        assert "loading" in [record["type"] for record in trial.records()]
         assert trial.session()["authentication"] == "caching_sha2_password"
     found = {(check["code"], check["subject"]) for check in run.findings()}
     # The account is named, and goes through the pool.
