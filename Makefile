@@ -18,10 +18,10 @@ ENGINE := $(BIN)/dbdyno-engine
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo check test bench docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo check test bench bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: $(ENGINE) .stamps/lab ## put dbdyno and dbdyno-engine into .venv/bin
 
@@ -49,6 +49,9 @@ bench: build packages-servers packages-peers ## dbdyno against its peers, side b
 	$(BIN)/python benchmarks/engine/lua.py --hot --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/at_rate.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
+
+bench-examples: build packages-servers mysql ## the quick profile of every example, with its verdicts
+	$(BIN)/python benchmarks/examples.py
 
 fuzz: rust-toolchain packages-fuzz ## fuzz everything that reads a server's bytes, FUZZ_SECONDS=600 for each target
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz $$target $(FUZZ_SECONDS); done

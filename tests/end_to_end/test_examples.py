@@ -2,28 +2,123 @@
 
 from __future__ import annotations
 
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from tests.conftest import variant
 from tests.end_to_end.comparing import Comparing, left_running
+from tests.end_to_end.docker_engine import DockerEngine, running
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.workspace import Workspace
 
-# Example -> how its verdict begins.
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+MYSQL_ROOT = ROOT / ".servers" / "mysql-9.7"
+MYSQL_IMAGE = "dbdyno-test/mysql:9.7"
+
+# Example -> how its last verdict begins. These start their servers here.
 LOCAL = {
+    "buffer-pool-instances": "Exploratory only, 8-instances against 1-instance",
     "mariadb-thread-pool": "Exploratory only, pool-of-threads against one-thread-per-connection",
     "mysql-thread-pool": "Exploratory only, thread-pool against one-thread-per-connection",
 }
+# Example -> its variants and workloads: these go to servers that are there.
+ENDPOINTS = {
+    "aurora-instances": (("x64", "graviton2"), 1),
+    "endpoints": (("before", "after"), 3),
+}
+IMAGES = {"mysql-versions": "Exploratory only, 8.4.5 against 8.0.42"}
+
+
+def smoke(results: Path, name: str, *arguments: str) -> list[str]:
+    """The lines that the example's smoke profile prints."""
+    answer = Comparing(results).run("--profile", "smoke", *arguments, file=EXAMPLES / f"{name}.toml")
+    assert answer.returncode == 0, answer.stderr
+    assert left_running(results) == []
+    return answer.stdout.splitlines()
 
 
 @pytest.mark.parametrize(("name", "told"), LOCAL.items())
 def test_the_smoke_profile_runs(results: Path, name: str, told: str) -> None:
-    comparing = Comparing(results)
-    answer = comparing.run("--profile", "smoke", file=EXAMPLES / f"{name}.toml")
-    assert answer.returncode == 0, answer.stderr
-    assert told in answer.stdout.splitlines()[-1]
-    assert left_running(results) == []
+    assert told in smoke(results, name)[-1]
+
+
+def test_the_report_of_the_thread_pool_says_which_account_was_used(results: Path) -> None:
+    """On the run of the test before."""
+    run = max((results / "mysql-thread-pool").glob("*/report.html"), key=lambda path: path.stat().st_mtime)
+    assert "which lacks TP_CONNECTION_ADMIN: its connections go through MySQL" in run.read_text()
+
+
+@pytest.fixture(scope="module")
+def pair(workspace: Workspace) -> Iterator[tuple[LocalServer, LocalServer]]:
+    """Two servers that were there before: what the examples expect of them is set."""
+    with ExitStack() as stack:
+        servers = []
+        for name in ("example one", "example other"):
+            given = variant(name, variables={"max_connections": 2000})
+            servers.append(stack.enter_context(closing(LocalServer(given, workspace, None))))
+            servers[-1].start()
+        yield servers[0], servers[1]
+
+
+@pytest.mark.parametrize(("name", "variants", "workloads"), [(n, v, w) for n, (v, w) in ENDPOINTS.items()])
+def test_the_smoke_profile_runs_on_endpoints(  # noqa: PLR0917 — fixtures, by name.
+    results: Path,
+    tmp_path: Path,
+    pair: tuple[LocalServer, LocalServer],
+    name: str,
+    variants: tuple[str, str],
+    workloads: int,
+) -> None:
+    assignments = []
+    for one, server in zip(variants, pair, strict=True):
+        address, secret = server.address(), tmp_path / one
+        secret.write_text(address.password)
+        url = f"mysql://{address.user}@{address.host}:{address.port}/{address.database}"
+        assignments += ["--set", f'variant[{one}].server.url="{url}"']
+        assignments += ["--set", f'variant[{one}].server.password_file="{secret}"']
+    lines = smoke(results, name, *assignments)
+    told = f"Exploratory only, {variants[1]} against {variants[0]}"
+    assert [line.startswith(told) for line in lines[-workloads:]] == [True] * workloads
+    # What was loaded is gone.
+    for server in pair:
+        assert server.query(f"SHOW TABLES FROM `{server.address().database}`") == []
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEngine]:
+    """A Docker engine with the image of a MySQL: the unpacked root, and a shell."""
+    archive = tmp_path_factory.mktemp("image") / "mysql.tar"
+    with tarfile.open(archive, "w") as image:
+        image.add(MYSQL_ROOT, arcname="", recursive=True)
+        image.add(Path("/bin/sh").resolve(), arcname="usr/bin/sh")
+        for name in ("bin", "sbin", "lib", "lib64"):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            image.addfile(link)
+    with running() as started:
+        started.docker("import", str(archive), MYSQL_IMAGE)
+        archive.unlink()
+        before = os.environ.get("DOCKER_HOST")
+        os.environ["DOCKER_HOST"] = started.host
+        yield started
+        os.environ.pop("DOCKER_HOST")
+        if before is not None:
+            os.environ["DOCKER_HOST"] = before
+
+
+@pytest.mark.parametrize(("name", "told"), IMAGES.items())
+def test_the_smoke_profile_runs_on_images(results: Path, engine: DockerEngine, name: str, told: str) -> None:
+    """No registry is asked: another image takes the place of both."""
+    image = ["--set", f'variant.server.image="{MYSQL_IMAGE}"', "--set", 'variant.server.version="9.7"']
+    assert told in smoke(results, name, *image)[-1]
+    assert engine.containers() == []
 
 
 def test_every_example_is_run() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.toml")} == set(LOCAL)
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} == {*LOCAL, *ENDPOINTS, *IMAGES}

@@ -1,0 +1,80 @@
+"""Runs the quick profile of every example, and prints the verdicts.
+
+Examples over endpoints get two private MariaDB servers, one beside the other; those over images run where
+Docker has the images, and say so otherwise. Some 90 minutes altogether; names on the command line choose a
+part.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from dbdyno.experiment.model import Variant
+from dbdyno.experiment.reading import read
+from dbdyno.experiment.server import ServerSpec
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+RESULTS = ROOT / "results"
+# As large as the quick profiles' data, and with what the examples' own files declare.
+SETTINGS: dict[str, str | int | float | bool] = {"innodb_buffer_pool_size": "256M", "max_connections": 2000}
+
+
+def main() -> int:
+    names = sys.argv[1:] or sorted(path.stem for path in EXAMPLES.glob("*.toml"))
+    worst = 0
+    for name in names:
+        print(f"== {name}", flush=True)
+        with prepared(name) as (arguments, secrets):
+            worst = max(worst, run(name, arguments, secrets))
+    return worst
+
+
+def run(name: str, arguments: list[str], secrets: dict[str, str]) -> int:
+    command = [
+        sys.executable,
+        "-m",
+        "dbdyno",
+        "compare",
+        str(EXAMPLES / f"{name}.toml"),
+        "--profile",
+        "quick",
+    ]
+    return subprocess.run(
+        [*command, "--results", str(RESULTS), *arguments], env={**os.environ, **secrets}, check=False
+    ).returncode
+
+
+@contextmanager
+def prepared(name: str) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """What an example needs beside its file: options of the command, and passwords in the environment."""
+    experiment = read(EXAMPLES / f"{name}.toml", "quick")
+    remote = [variant.name for variant in experiment.variants if variant.server.kind == "remote"]
+    if not remote:
+        yield [], {}
+        return
+    arguments: list[str] = []
+    secrets: dict[str, str] = {}
+    with ExitStack() as stack:
+        workspace = stack.enter_context(closing(Workspace.open(RESULTS)))
+        for number, one in enumerate(remote):
+            given = Variant(name=f"endpoint {one}", server=ServerSpec(product="mariadb", variables=SETTINGS))
+            server = stack.enter_context(closing(LocalServer(given, workspace, None)))
+            server.start()
+            address, place = server.address(), f"DBDYNO_ENDPOINT_{number}"
+            secrets[place] = address.password
+            url = f"mysql://{address.user}@{address.host}:{address.port}/{address.database}"
+            arguments += ["--set", f'variant[{one}].server.url="{url}"']
+            arguments += ["--set", f'variant[{one}].server.password_env="{place}"']
+        yield arguments, secrets
+
+
+if __name__ == "__main__":
+    sys.exit(main())
