@@ -65,3 +65,13 @@ fn session() {
 fn frames() {
     replay("frames", parsers::frames::check);
 }
+
+#[test]
+fn pg_skim() {
+    replay("pg_skim", parsers::postgres::skim);
+}
+
+#[test]
+fn pg_session() {
+    replay("pg_session", parsers::postgres::session);
+}

@@ -3,6 +3,7 @@
 pub mod fields;
 pub mod frames;
 pub mod login;
+pub mod postgres;
 pub mod session;
 pub mod skim;
 

@@ -11,6 +11,7 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 use crate::WireError;
+use crate::words::words;
 
 const SCRAM: &str = "SCRAM-SHA-256";
 const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
@@ -155,8 +156,9 @@ fn out_of_order() -> WireError {
     WireError::Protocol("a part of SCRAM that was not due".into())
 }
 
+/// The library quotes what the server has sent.
 fn scram_error(error: &std::io::Error) -> WireError {
-    WireError::Protocol(format!("SCRAM: {error}"))
+    WireError::Protocol(format!("SCRAM: {}", words(error.to_string().as_bytes())))
 }
 
 fn refused(text: String, way_out: &str) -> WireError {

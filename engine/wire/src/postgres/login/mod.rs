@@ -193,7 +193,9 @@ impl Line {
             return Err(server_error(&self.bytes[HEADER..end]).error);
         }
         let message = Message::parse(&mut self.bytes);
-        let message = message.map_err(|error| WireError::Protocol(format!("in a login: {error}")))?;
+        let message = message.map_err(|error| {
+            WireError::Protocol(format!("in a login: {}", words(error.to_string().as_bytes())))
+        })?;
         message.ok_or_else(|| WireError::Protocol("a message that is cut short in a login".into()))
     }
 

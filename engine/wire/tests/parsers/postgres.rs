@@ -1,0 +1,106 @@
+//! PostgreSQL's messages: answers in pieces of any size, and a whole login against a server that says anything.
+
+use dbdyno_wire::postgres::PostgresConnector;
+use dbdyno_wire::postgres::skim::{Answer, Expect, Skim, text_row};
+use dbdyno_wire::scripted::Type;
+use dbdyno_wire::{Connection, Value, WireError};
+
+use super::server;
+
+/// What became of an answer.
+#[derive(Debug, PartialEq)]
+enum End {
+    /// It was complete, with these rows kept.
+    Complete(Answer, Vec<Vec<u8>>),
+    /// More was to come.
+    Open,
+    Failed(WireError),
+}
+
+/// Feeds an answer whole, in pieces and byte by byte. Input: a byte of switches, the size of a piece less one, the answer.
+///
+/// # Panics
+/// When the three differ, or more is kept than was fed.
+pub fn skim(input: &[u8]) {
+    let [switches, size, bytes @ ..] = input else { return };
+    let expect = match switches & 3 {
+        0 => Expect::Result,
+        1 => Expect::Prepared,
+        _ => Expect::DataRequest,
+    };
+    let feed = |size: usize| {
+        let mut skim = Skim::default();
+        skim.begin(expect, switches & 4 != 0);
+        if switches & 8 != 0 {
+            skim.keep_rows();
+        }
+        feed(skim, bytes, size)
+    };
+    let whole = feed(1);
+    let other = feed(usize::from(*size) + 1);
+    // What follows an answer within one piece is read with it, and an error there is told instead of the answer.
+    if !matches!((&whole, &other), (End::Complete(..), End::Failed(_))) {
+        assert_eq!(whole, other, "pieces of {}", usize::from(*size) + 1);
+    }
+    if let End::Complete(answer, rows) = whole {
+        assert!(answer.outcome.rows <= bytes.len() as u64 || !answer.outcome.returns_rows);
+        assert!(rows.iter().map(Vec::len).sum::<usize>() <= bytes.len());
+        for row in rows {
+            let _ = text_row(&row);
+        }
+    }
+}
+
+fn feed(mut skim: Skim, bytes: &[u8], size: usize) -> End {
+    for piece in bytes.chunks(size) {
+        match skim.feed(piece) {
+            Err(error) => return End::Failed(error),
+            Ok(Some(mut answer)) => {
+                answer.outcome.bytes = 0; // How much was read by then depends on the piece.
+                let rows = skim.take_rows();
+                let kept = (0..rows.ends.len()).filter_map(|index| rows.row(index).map(<[u8]>::to_vec));
+                return End::Complete(answer, kept.collect());
+            }
+            Ok(None) => {}
+        }
+    }
+    End::Open
+}
+
+/// Logs in and asks. Input: a byte of switches, then all that the server says.
+///
+/// # Panics
+/// When the password is heard as it is over what is not private, or the session tells what no terminal should see.
+pub fn session(input: &[u8]) {
+    let [switches, bytes @ ..] = input else { return };
+    let is_far = switches & 1 != 0;
+    let connector = PostgresConnector {
+        addresses: Vec::new(),
+        user: "victim".into(),
+        password: server::PASSWORD.into(),
+        database: "dbdyno".into(),
+        timeout: std::time::Duration::from_secs(60),
+        sampled: 0,
+        tls: None,
+    };
+    let (heard, told) = server::run(async {
+        let (client, server) = server::saying(bytes);
+        let told = match connector.connect_over(client, &server::address(is_far)).await {
+            Err(error) => error.to_string(),
+            Ok(mut connection) => {
+                let version = connection.session().server_version.clone();
+                // Any error will do; what counts is that it is one.
+                if connection.prepare("SELECT ?", &[Type::Int]).await.is_ok() {
+                    let _ = connection.execute(0, &[Value::Int(1)]).await;
+                }
+                let _ = connection.rows("SELECT 1").await;
+                version
+            }
+        };
+        (server::heard(server), told)
+    });
+    let secret = server::PASSWORD.as_bytes();
+    assert!(!is_far || !heard.windows(secret.len()).any(|piece| piece == secret), "the password was heard");
+    assert!(!told.contains(server::PASSWORD), "{told}");
+    assert!(!told.chars().any(char::is_control), "{told:?}");
+}

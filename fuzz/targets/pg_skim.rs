@@ -1,0 +1,8 @@
+//! Fuzzes `parsers::postgres::skim`.
+#![no_main]
+
+#[allow(dead_code)] // A target uses one of them.
+#[path = "../../engine/wire/tests/parsers/mod.rs"]
+mod parsers;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| parsers::postgres::skim(input));
