@@ -21,14 +21,14 @@ pub(crate) fn die_of_signal() {
 
 /// Turns the first signal into an order to stop; a second one ends the process at once.
 pub(crate) fn stop_on_signal(control: Control) -> io::Result<()> {
-    stop_on(&[SIGINT, SIGTERM, SIGHUP], control)
+    stop_on(&[SIGINT, SIGTERM, SIGHUP], move |reason| control.stop(reason))
 }
 
 /// The same for Ctrl-C alone, and not where whoever started the process had it ignored, as shells do for what runs in the
 /// background.
-pub(crate) fn stop_on_interrupt(control: Control) -> io::Result<()> {
+pub(crate) fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if ignores(&status, SIGINT) { Ok(()) } else { stop_on(&[SIGINT], control) }
+    if ignores(&status, SIGINT) { Ok(()) } else { stop_on(&[SIGINT], stop) }
 }
 
 /// Whether a signal is ignored, by the kernel's file on a process.
@@ -38,12 +38,12 @@ fn ignores(status: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-fn stop_on(signals: &[i32], control: Control) -> io::Result<()> {
+fn stop_on(signals: &[i32], stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new(signals)?;
     std::thread::spawn(move || {
         let mut signals = signals.forever();
         FIRST.store(signals.next().unwrap_or(SIGINT), Ordering::Relaxed);
-        control.stop(EndReason::Interrupted);
+        stop(EndReason::Interrupted);
         signals.next();
         std::process::exit(130);
     });

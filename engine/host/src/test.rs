@@ -95,6 +95,8 @@ pub struct General {
     pub threads: u32,
     /// Limit of events as it was given; 0 for none.
     pub events: u64,
+    /// Seeds what is drawn outside a run.
+    pub seed: u64,
     /// Whether what is read is checked.
     pub validate: bool,
     /// Whether it is to be like sysbench 1.1, and not like 1.0.

@@ -155,7 +155,7 @@ fn a_run_ends_by_the_clock_and_with_the_last_event() {
 #[test]
 fn a_test_may_know_its_own_end() {
     let told = Told::of(Reads { own: 3, ..reads(0) }, &order(2, 0, None));
-    assert_eq!(told.ended, Ok(EndReason::EventLimit));
+    assert_eq!(told.ended, Ok(EndReason::Done));
     assert_eq!(told.events(PhaseName::Measure), 6);
 }
 

@@ -1,9 +1,11 @@
 //! The drop-in for sysbench: its command line, its texts and exit codes over the engine.
 //!
+//! - [`builtin`]: the tests of the machine itself.
 //! - [`native`]: the bundled database workloads, which the engine has itself.
 //! - [`script`]: scripts in Lua.
 //! - [`database`]: the plan of either. [`reporting`]: its records as text. [`console`]: where the text goes.
 
+mod builtin;
 mod console;
 mod database;
 mod native;
@@ -83,6 +85,9 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
 /// The test that the first word names.
 fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[String]) -> ExitCode {
     let name = line.test.clone().unwrap_or_default();
+    if let Some(test) = dbdyno_host::test(&name) {
+        return builtin::test(line, settings, console, test);
+    }
     match oltp::NATIVE.iter().find(|(native, _)| *native == name) {
         Some(&(_, workload)) if is_native(&line, &settings, &name, workload) => {
             native::test(line, settings, console, workload)

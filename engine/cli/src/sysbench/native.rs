@@ -140,7 +140,7 @@ impl Native {
             }
         };
         let (control, inbox) = dbdyno_drive::channel();
-        if let Err(error) = signals::stop_on_interrupt(control) {
+        if let Err(error) = signals::stop_on_interrupt(move |reason| control.stop(reason)) {
             eprintln!("signals cannot be handled: {error}");
         }
         code(work(&plan, &secrets, inbox, sink).reason)

@@ -282,7 +282,7 @@ impl Command {
 
     fn measure(&self) -> ExitCode {
         let (control, inbox) = dbdyno_drive::channel();
-        if let Err(error) = signals::stop_on_interrupt(control) {
+        if let Err(error) = signals::stop_on_interrupt(move |reason| control.stop(reason)) {
             eprintln!("signals cannot be handled: {error}");
         }
         let mut reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);

@@ -14,7 +14,7 @@ use super::{Compat, oltp, pgsql};
 /// Where MySQL's own clients look for a server on this machine.
 pub(super) const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// Events that may wait; with one more sysbench gives up.
-const QUEUE: u32 = 131_072;
+pub const QUEUE: u32 = 131_072;
 const SECOND_US: u64 = 1_000_000;
 const DAY_US: u64 = 86_400 * SECOND_US;
 
@@ -78,7 +78,8 @@ pub fn plan(
     })
 }
 
-fn phases(settings: &Settings) -> Phases {
+/// The phases of a run of anything.
+pub fn phases(settings: &Settings) -> Phases {
     let time_us = u64::from(settings.time_s) * SECOND_US;
     Phases {
         warmup_us: u64::from(settings.warmup_s) * SECOND_US,
@@ -91,7 +92,8 @@ fn phases(settings: &Settings) -> Phases {
     }
 }
 
-fn report(settings: &Settings) -> Report {
+/// What is told of a run of anything, and when.
+pub fn report(settings: &Settings) -> Report {
     let marks = settings.checkpoints_s.iter().map(|&at_s| u64::from(at_s) * SECOND_US);
     Report {
         interval_us: u64::from(settings.report_interval_s) * SECOND_US,

@@ -230,9 +230,11 @@ impl Conductor<'_> {
             EndReason::ForcedShutdown
         } else if self.left_at >= self.common.limits.time {
             EndReason::TimeLimit
-        } else {
-            // The run's own limit, or the test's.
+        } else if self.common.limits.is_full() {
             EndReason::EventLimit
+        } else {
+            // The test knew its own end.
+            EndReason::Done
         });
         let users = self.common.meters.iter().flat_map(Shared::totals).collect();
         let end = self.records.end(reason, users);

@@ -42,6 +42,11 @@ pub(super) struct Limits {
 }
 
 impl Limits {
+    /// Whether as many events have begun as may.
+    pub(super) fn is_full(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) >= self.events
+    }
+
     fn is_over(&self, now: Nanos) -> bool {
         now >= self.time || self.over.load(Ordering::Relaxed)
     }

@@ -57,7 +57,8 @@ impl Outcome {
     pub fn is_told(&self) -> bool {
         match self.reason {
             EndReason::TimeLimit | EndReason::EventLimit | EndReason::ForcedShutdown => true,
-            EndReason::Interrupted => self.started,
+            // A test that knows its own end is done with it.
+            EndReason::Interrupted | EndReason::Done => self.started,
             _ => false,
         }
     }

@@ -55,6 +55,7 @@ impl Text {
             EndReason::ForcedShutdown => {
                 log.line(Level::Fatal, "The --max-time limit has expired, forcing shutdown...")
             }
+            EndReason::Done => log.line(Level::Info, "Done.\n"),
             _ => String::new(),
         };
         why + &self.histogram(&outcome.last.tally, log)
