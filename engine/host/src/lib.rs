@@ -12,12 +12,13 @@
 //! # Layout
 //! - [`test`](mod@test): the words that all tests share. [`TESTS`]: the tests.
 //! - [`mod@run`]: threads, phases, intervals, rate and limits.
-//! - [`cpu`], [`memory`], [`threads`], [`mutex`]: one file, or folder, for each test.
+//! - [`cpu`], [`memory`], [`threads`], [`mutex`], [`fileio`]: one file, or folder, for each test.
 
 // Events are timed and files are touched here, as in no other crate below `drive` (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
 pub mod cpu;
+pub mod fileio;
 mod lock;
 pub mod memory;
 pub mod mutex;
@@ -29,7 +30,8 @@ pub mod threads;
 pub use test::{Bench, Configured, Fault, General, Given, Level, Line, Part, Runner, Test, Work};
 
 /// Every test, in the order in which sysbench lists them.
-pub const TESTS: [&dyn Test; 4] = [&cpu::Cpu, &memory::Memory, &threads::Threads, &mutex::Mutexes];
+pub const TESTS: [&dyn Test; 5] =
+    [&fileio::FileIo, &cpu::Cpu, &memory::Memory, &threads::Threads, &mutex::Mutexes];
 
 /// The test of that name.
 pub fn test(name: &str) -> Option<&'static dyn Test> {

@@ -1,0 +1,138 @@
+//! Linux's native asynchronous I/O: requests that the kernel has while their thread goes on.
+//!
+//! The same calls as the original's, which no library of this language has; `io_uring` is another way, and is shut in
+//! many containers.
+#![allow(unsafe_code)] // System calls with pointers.
+
+use std::io;
+
+/// A request as the kernel wants it (linux/aio_abi.h, `struct iocb`).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Iocb {
+    data: u64,
+    key_and_flags: [u32; 2],
+    opcode: u16,
+    priority: i16,
+    file: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_file: u32,
+}
+
+/// How a request ended (`struct io_event`).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct IoEvent {
+    data: u64,
+    request: u64,
+    result: i64,
+    result2: i64,
+}
+
+const PREAD: u16 = 0;
+const PWRITE: u16 = 1;
+
+/// The requests of one thread.
+pub(super) struct Queue {
+    context: libc::c_ulong,
+    pending: usize,
+    events: Vec<IoEvent>,
+}
+
+/// A request that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Done {
+    pub(super) writes: bool,
+    pub(super) bytes: u64,
+    /// Whether all of them were read or written.
+    pub(super) whole: bool,
+}
+
+fn checked(result: libc::c_long) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+impl Queue {
+    /// Room for `backlog` requests.
+    pub(super) fn new(backlog: usize) -> io::Result<Self> {
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: the kernel writes the context's number to where that is.
+        checked(unsafe { libc::syscall(libc::SYS_io_setup, backlog as libc::c_long, &raw mut context) })?;
+        Ok(Self { context, pending: 0, events: vec![IoEvent::default(); backlog] })
+    }
+
+    /// Requests that have not been waited for.
+    pub(super) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Hands a request over.
+    ///
+    /// # Safety
+    /// `buffer` stays where it is, and as it is for a write, until the request has been waited for or this is dropped.
+    pub(super) unsafe fn submit(
+        &mut self,
+        (file, at): (i32, u64),
+        buffer: *mut u8,
+        bytes: usize,
+        writes: bool,
+    ) -> io::Result<()> {
+        let mut request = Iocb {
+            data: (bytes as u64) << 1 | u64::from(writes),
+            opcode: if writes { PWRITE } else { PREAD },
+            file: file as u32,
+            buffer: buffer as u64,
+            bytes: bytes as u64,
+            offset: at as i64,
+            ..Iocb::default()
+        };
+        let mut list = [&raw mut request];
+        // SAFETY: the kernel copies the request from the list; the buffer is the caller's promise.
+        checked(unsafe {
+            libc::syscall(libc::SYS_io_submit, self.context, 1 as libc::c_long, list.as_mut_ptr())
+        })?;
+        self.pending += 1;
+        Ok(())
+    }
+
+    /// Waits until at least so many requests have ended, and tells of all that have.
+    pub(super) fn wait(&mut self, least: usize) -> io::Result<Vec<Done>> {
+        let (least, most) = (least.min(self.pending), self.events.len());
+        let timeout: *const libc::timespec = std::ptr::null();
+        let ended = loop {
+            // SAFETY: there is room for `most` events.
+            let result = unsafe {
+                let events = self.events.as_mut_ptr();
+                libc::syscall(
+                    libc::SYS_io_getevents,
+                    self.context,
+                    least as libc::c_long,
+                    most as libc::c_long,
+                    events,
+                    timeout,
+                )
+            };
+            match checked(result) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                ended => break ended?,
+            }
+        };
+        self.pending -= ended;
+        let done = |event: &IoEvent| {
+            let bytes = event.data >> 1;
+            Done { writes: event.data & 1 == 1, bytes, whole: event.result == bytes as i64 }
+        };
+        Ok(self.events[..ended].iter().map(done).collect())
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: it is this queue's context. The kernel waits for what is under way, so that no buffer is touched later.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}

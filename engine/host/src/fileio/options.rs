@@ -1,0 +1,347 @@
+//! The options, and what is told of them.
+
+use dbdyno_door::option::{Declared, Kind};
+
+use super::checksum::TRAILER_BYTES;
+use crate::test::{Fault, General, Given, Line};
+
+/// What is done with the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    SeqWrite,
+    SeqRewrite,
+    #[default]
+    SeqRead,
+    RandomRead,
+    RandomWrite,
+    RandomMixed,
+}
+
+impl Mode {
+    pub(super) fn is_random(self) -> bool {
+        matches!(self, Mode::RandomRead | Mode::RandomWrite | Mode::RandomMixed)
+    }
+
+    pub(super) fn writes(self) -> bool {
+        !matches!(self, Mode::SeqRead | Mode::RandomRead)
+    }
+}
+
+/// How it is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Way {
+    #[default]
+    Sync,
+    Async,
+    Mapped,
+}
+
+/// How files are opened beside the usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags {
+    pub(super) sync: bool,
+    pub(super) dsync: bool,
+    pub(super) direct: bool,
+}
+
+/// The options of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Options {
+    pub(super) files: usize,
+    pub(super) file_bytes: u64,
+    pub(super) total_bytes: u64,
+    pub(super) block_bytes: u64,
+    pub(super) mode: Mode,
+    pub(super) way: Way,
+    pub(super) backlog: usize,
+    pub(super) flags: Flags,
+    /// Requests after which all files are synced; 0 for never.
+    pub(super) sync_every: u64,
+    /// Whether a file is synced after every write to it.
+    pub(super) sync_all: bool,
+    /// Whether every thread syncs all files when it ends.
+    pub(super) sync_end: bool,
+    /// Whether a sync is of the data alone.
+    pub(super) data_only: bool,
+    /// Blocks of a sequential request; 0 and 1 are the same.
+    pub(super) merged: u64,
+    pub(super) rw_ratio: f64,
+    pub(super) validate: bool,
+    /// The limit of events, as it was given.
+    pub(super) events: u64,
+    pub(super) newer: bool,
+    pub(super) seed: u64,
+}
+
+/// What is asked for, and so which options matter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    Run,
+    Files,
+}
+
+pub(super) fn declared() -> Vec<Declared> {
+    let row = |name, kind, default, help| Declared::new(name, kind, default, help);
+    use Kind::{Bool, Double, Int, List, Size, String};
+    vec![
+        row("file-num", Int, Some("128"), "files"),
+        row("file-block-size", Int, Some("16384"), "bytes of a request"),
+        row("file-total-size", Size, Some("2G"), "bytes of all files together"),
+        row("file-test-mode", String, None, "what is done {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}"),
+        row("file-io-mode", String, Some("sync"), "how it is done {sync,async,mmap}"),
+        row("file-async-backlog", Int, Some("128"), "requests that a thread has under way, with async"),
+        row("file-extra-flags", List, Some(""), "flags with which files are opened {sync,dsync,direct}"),
+        row("file-fsync-freq", Int, Some("100"), "requests after which all files are synced; 0 for never"),
+        row("file-fsync-all", Bool, Some("off"), "sync a file after every write to it"),
+        row("file-fsync-end", Bool, Some("on"), "sync all files at the end"),
+        row("file-fsync-mode", String, Some("fsync"), "how files are synced {fsync, fdatasync}"),
+        row("file-merged-requests", Int, Some("0"), "blocks of a sequential request at most; 0 for one"),
+        row("file-rw-ratio", Double, Some("1.5"), "reads for each write, with rndrw"),
+    ]
+}
+
+impl Options {
+    /// Reads them, in the order in which the original finds fault.
+    pub(super) fn read(given: &dyn Given, general: General, purpose: For) -> Result<Self, Fault> {
+        let files = given.int("file-num")?;
+        if files <= 0 {
+            return Err(Fault::fatal(format!("Invalid value for file-num: {files}")));
+        }
+        let total_bytes = given.size("file-total-size");
+        if total_bytes == 0 {
+            let written = given.string("file-total-size").unwrap_or("(null)");
+            return Err(Fault::fatal(format!("Invalid value for file-total-size: {written}")));
+        }
+        let mode = if purpose == For::Run { mode(given.string("file-test-mode"))? } else { Mode::default() };
+        let flags = flags(given.list("file-extra-flags"))?;
+        let way = match given.string("file-io-mode").unwrap_or_default() {
+            "sync" => Way::Sync,
+            "async" => Way::Async,
+            "mmap" => Way::Mapped,
+            other => return Err(Fault::fatal(format!("unknown I/O mode: {other}"))),
+        };
+        let merged = whole(given, "file-merged-requests")?;
+        let block_bytes = given.size("file-block-size");
+        if block_bytes == 0 || block_bytes > i32::MAX as u64 {
+            return Err(Fault::fatal(format!("Invalid value for file-block-size: {block_bytes}.")));
+        }
+        let sync_every = whole(given, "file-fsync-freq")?;
+        let data_only = match given.string("file-fsync-mode").unwrap_or_default() {
+            "fsync" => false,
+            "fdatasync" => true,
+            other => return Err(Fault::fatal(format!("Invalid fsync mode: {other}."))),
+        };
+        let rw_ratio = given.double("file-rw-ratio");
+        if rw_ratio < 0.0 {
+            return Err(Fault::fatal(format!("Invalid value for --file-rw-ratio: {rw_ratio:.6}.")));
+        }
+        let backlog = given.int("file-async-backlog")?;
+        if way == Way::Async && backlog <= 0 {
+            return Err(Fault::fatal(format!("Invalid value of file-async-backlog: {backlog}")));
+        }
+        let options = Self {
+            files: files as usize,
+            file_bytes: total_bytes / files as u64,
+            total_bytes,
+            block_bytes,
+            mode,
+            way,
+            backlog: backlog.max(0) as usize,
+            flags,
+            sync_every,
+            sync_all: given.bool("file-fsync-all"),
+            sync_end: given.bool("file-fsync-end") && !given.bool("file-fsync-all"),
+            data_only,
+            merged,
+            rw_ratio,
+            validate: general.validate,
+            events: general.events,
+            newer: general.newer,
+            seed: general.seed,
+        };
+        options.fault(purpose).map_or(Ok(options), |fault| Err(Fault::fatal(fault)))
+    }
+
+    /// What the original runs into later, and worse.
+    fn fault(&self, purpose: For) -> Option<String> {
+        let Self { file_bytes, block_bytes, files, total_bytes, .. } = *self;
+        if purpose == For::Run && file_bytes == 0 {
+            return Some(format!(
+                "Invalid value for file-total-size: {total_bytes} bytes are less than one for each of {files} files"
+            ));
+        }
+        if !self.validate {
+            return None;
+        }
+        if block_bytes <= TRAILER_BYTES as u64 {
+            return Some(format!(
+                "Invalid value for file-block-size: {block_bytes}; --validate needs more than {TRAILER_BYTES} bytes in a block"
+            ));
+        }
+        (file_bytes % block_bytes != 0).then(|| {
+            format!(
+                "Invalid value for file-total-size: a file has {file_bytes} bytes, and --validate needs whole blocks of \
+                 {block_bytes}"
+            )
+        })
+    }
+
+    /// Blocks of a request, at most.
+    pub(super) fn request_bytes(&self) -> usize {
+        self.block_bytes.saturating_mul(self.merged.max(1)).min(self.file_bytes.max(self.block_bytes))
+            as usize
+    }
+
+    /// The line about the flags, which the original ends in its own way.
+    pub(super) fn flags_line(&self) -> Line {
+        let Flags { sync, dsync, direct } = self.flags;
+        let named = [(sync, "sync "), (dsync, "dsync "), (direct, "directio")];
+        let said: String = named.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+        let said = if said.is_empty() { "(none)".into() } else { said };
+        Line::notice(format!("Extra file open flags: {said}"))
+    }
+
+    /// Lines before a run.
+    pub(super) fn mode_lines(&self) -> Vec<Line> {
+        let mut said = vec![
+            format!("{} files, {} each", self.files, size(self.file_bytes)),
+            // What the files hold together, which may be less than was asked for.
+            format!("{} total file size", size(self.file_bytes * self.files as u64)),
+            format!("Block size {}", size(self.block_bytes)),
+        ];
+        if self.merged > 0 {
+            let merged = size(self.block_bytes * self.merged);
+            said.push(format!("Merging requests up to {merged} for sequential IO."));
+        }
+        if self.mode.is_random() {
+            said.push(format!("Number of IO requests: {}", self.events));
+            said.push(format!("Read/Write ratio for combined random IO test: {:2.2}", self.rw_ratio));
+        }
+        if self.sync_all {
+            said.push("Calling fsync() after each write operation.".into());
+        } else if self.sync_every > 0 {
+            said.push(format!("Periodic FSYNC enabled, calling fsync() each {} requests.", self.sync_every));
+        }
+        if self.sync_end {
+            said.push("Calling fsync() at the end of test, Enabled.".into());
+        }
+        said.push(match self.way {
+            Way::Sync => "Using synchronous I/O mode".into(),
+            Way::Async => "Using asynchronous I/O mode".into(),
+            Way::Mapped => "Using fast mmaped I/O mode".into(),
+        });
+        if self.validate {
+            said.push("Using checksums validation.".into());
+        }
+        let name = match self.mode {
+            Mode::SeqWrite => "sequential write (creation)",
+            Mode::SeqRewrite => "sequential rewrite",
+            Mode::SeqRead => "sequential read",
+            Mode::RandomRead => "random read",
+            Mode::RandomWrite => "random write",
+            Mode::RandomMixed => "random r/w",
+        };
+        said.push(format!("Doing {name} test"));
+        std::iter::once(self.flags_line()).chain(said.into_iter().map(Line::notice)).collect()
+    }
+}
+
+fn mode(given: Option<&str>) -> Result<Mode, Fault> {
+    match given {
+        Some("seqwr") => Ok(Mode::SeqWrite),
+        Some("seqrewr") => Ok(Mode::SeqRewrite),
+        Some("seqrd") => Ok(Mode::SeqRead),
+        Some("rndrd") => Ok(Mode::RandomRead),
+        Some("rndwr") => Ok(Mode::RandomWrite),
+        Some("rndrw") => Ok(Mode::RandomMixed),
+        Some(other) => Err(Fault::fatal(format!("Invalid IO operations mode: {other}."))),
+        None => Err(Fault::Missing("Missing required argument: --file-test-mode".into())),
+    }
+}
+
+fn flags(given: &[String]) -> Result<Flags, Fault> {
+    let mut flags = Flags::default();
+    for name in given {
+        match name.as_str() {
+            "sync" => flags.sync = true,
+            "dsync" => flags.dsync = true,
+            "direct" => flags.direct = true,
+            _ => return Err(Fault::fatal(format!("Invalid value for file-extra-flags: {name}"))),
+        }
+    }
+    Ok(flags)
+}
+
+/// A number that is not negative.
+fn whole(given: &dyn Given, name: &str) -> Result<u64, Fault> {
+    let number = given.int(name)?;
+    u64::try_from(number).map_err(|_| Fault::fatal(format!("Invalid value for {name}: {number}.")))
+}
+
+/// Bytes with five significant digits at most, in the largest unit that there is one of.
+pub(super) fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (1..units.len()).rev().find(|&power| bytes >= 1 << (10 * power)).unwrap_or(0);
+    let value = bytes as f64 / 1024f64.powi(power as i32);
+    let before = value.log10().max(0.0) as usize + 1;
+    let text = format!("{value:.*}", 5usize.saturating_sub(before));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{}", units[power])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As sysbench 1.0.20 prints them.
+    #[test]
+    fn sizes_have_five_digits() {
+        let printed = [
+            (0, "0B"),
+            (16 << 10, "16KiB"),
+            (60_000, "58.594KiB"),
+            (120_000, "117.19KiB"),
+            (5000, "4.8828KiB"),
+            (1 << 20, "1MiB"),
+            (20_000, "19.531KiB"),
+            (2 << 30, "2GiB"),
+            (1023, "1023B"),
+        ];
+        for (bytes, text) in printed {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn lines_before_a_run() {
+        let options = Options {
+            files: 2,
+            file_bytes: 64 << 10,
+            total_bytes: 128 << 10,
+            block_bytes: 16 << 10,
+            mode: Mode::RandomMixed,
+            flags: Flags { sync: true, direct: true, dsync: false },
+            sync_every: 100,
+            sync_end: true,
+            rw_ratio: 1.5,
+            events: 3,
+            ..Options::default()
+        };
+        let said: Vec<_> = options.mode_lines().into_iter().map(|line| line.text).collect();
+        assert_eq!(
+            said,
+            [
+                "Extra file open flags: sync directio",
+                "2 files, 64KiB each",
+                "128KiB total file size",
+                "Block size 16KiB",
+                "Number of IO requests: 3",
+                "Read/Write ratio for combined random IO test: 1.50",
+                "Periodic FSYNC enabled, calling fsync() each 100 requests.",
+                "Calling fsync() at the end of test, Enabled.",
+                "Using synchronous I/O mode",
+                "Doing random r/w test",
+            ]
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! What one thread does with the files.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, PoisonError};
+
+use dbdyno_draw::Rng;
+
+use super::Opened;
+use super::aio::Queue;
+use super::buffer::Buffer;
+use super::checksum::{self, Mismatch};
+use super::files::errno;
+use super::options::Way;
+use super::requests::{Request, Span};
+use crate::test::{Line, Runner, Work};
+
+/// A thread. The queue goes before the buffer, which the kernel may be at.
+pub(super) struct Player {
+    queue: Option<Queue>,
+    buffer: Buffer,
+    shared: Arc<Opened>,
+    rng: Rng,
+    request: Request,
+}
+
+impl Player {
+    pub(super) fn new(shared: Arc<Opened>, rng: Rng) -> Result<Self, Vec<Line>> {
+        let options = &shared.options;
+        let queue = (options.way == Way::Async).then(|| Queue::new(options.backlog)).transpose();
+        let queue =
+            queue.map_err(|error| vec![Line::fatal(format!("io_queue_init() failed! {}", errno(&error)))])?;
+        let buffer = Buffer::new(options.request_bytes());
+        Ok(Self { queue, buffer, shared, rng, request: Request::Sync { file: 0 } })
+    }
+
+    fn read(&mut self, span: Span) -> Result<Work, Vec<Line>> {
+        let shared = Arc::clone(&self.shared);
+        // Who reads a block while another writes it may find the half of either.
+        let _guard =
+            shared.guards.get(span.file).map(|guard| guard.read().unwrap_or_else(PoisonError::into_inner));
+        if self.queue.is_some() {
+            let work = self.submit(span, false)?;
+            self.check(span)?;
+            return Ok(work);
+        }
+        let buffer = &mut self.buffer.bytes_mut()[..span.bytes];
+        match shared.maps.get(span.file) {
+            Some(map) => map.read(span.at, buffer),
+            None => {
+                let read = shared.files[span.file].read_at(buffer, span.at);
+                shared.whole("read", span, read)?;
+            }
+        }
+        self.check(span)?;
+        Ok(Work { reads: 1, read_bytes: span.bytes as u64, ..Work::default() })
+    }
+
+    fn write(&mut self, span: Span) -> Result<Work, Vec<Line>> {
+        let shared = Arc::clone(&self.shared);
+        let _guard =
+            shared.guards.get(span.file).map(|guard| guard.write().unwrap_or_else(PoisonError::into_inner));
+        if shared.options.validate {
+            let block = shared.options.block_bytes as usize;
+            for (number, block_of) in self.buffer.bytes_mut()[..span.bytes].chunks_mut(block).enumerate() {
+                checksum::seal(block_of, span.at + (number * block) as u64, &mut self.rng);
+            }
+        }
+        let mut work = if self.queue.is_some() {
+            self.submit(span, true)?
+        } else {
+            let buffer = &self.buffer.bytes()[..span.bytes];
+            match shared.maps.get(span.file) {
+                Some(map) => map.write(span.at, buffer),
+                None => {
+                    let written = shared.files[span.file].write_at(buffer, span.at);
+                    shared.whole("write", span, written)?;
+                }
+            }
+            Work { writes: 1, written_bytes: span.bytes as u64, ..Work::default() }
+        };
+        if shared.options.sync_all {
+            work += self.wait_for_all()?;
+            work += shared.sync(span.file)?;
+        }
+        Ok(work)
+    }
+
+    /// Hands a request to the kernel, and waits for some where it has as many as it may.
+    #[allow(unsafe_code)] // The kernel has the buffer meanwhile.
+    fn submit(&mut self, span: Span, writes: bool) -> Result<Work, Vec<Line>> {
+        let Some(queue) = &mut self.queue else { return Ok(Work::default()) };
+        let options = &self.shared.options;
+        let file = self.shared.files[span.file].as_raw_fd();
+        let buffer = self.buffer.bytes_mut().as_mut_ptr();
+        // SAFETY: the buffer lives as long as the queue, and is as long as any request. All requests share it: what
+        // several reads leave in it nobody looks at, and nobody changes it but between requests.
+        let submitted = unsafe { queue.submit((file, span.at), buffer, span.bytes, writes) };
+        submitted.map_err(|error| vec![failed(writes, Some(&error))])?;
+        // What is to be checked must be there.
+        let most = if options.validate { 1 } else { options.backlog };
+        if queue.pending() < most { Ok(Work::default()) } else { self.wait(1) }
+    }
+
+    fn wait(&mut self, least: usize) -> Result<Work, Vec<Line>> {
+        let Some(queue) = &mut self.queue else { return Ok(Work::default()) };
+        let ended = queue.wait(least);
+        let ended =
+            ended.map_err(|error| vec![Line::fatal(format!("io_getevents() failed! {}", errno(&error)))])?;
+        let mut work = Work::default();
+        for done in ended {
+            if !done.whole {
+                return Err(vec![failed(done.writes, None)]);
+            }
+            work += if done.writes {
+                Work { writes: 1, written_bytes: done.bytes, ..Work::default() }
+            } else {
+                Work { reads: 1, read_bytes: done.bytes, ..Work::default() }
+            };
+        }
+        Ok(work)
+    }
+
+    fn wait_for_all(&mut self) -> Result<Work, Vec<Line>> {
+        let mut work = Work::default();
+        while let Some(pending) = self.queue.as_ref().map(Queue::pending).filter(|&pending| pending > 0) {
+            work += self.wait(pending)?;
+        }
+        Ok(work)
+    }
+
+    /// Holds what was read to its checksums, where that is asked for.
+    fn check(&self, span: Span) -> Result<(), Vec<Line>> {
+        let options = &self.shared.options;
+        if !options.validate {
+            return Ok(());
+        }
+        let block = options.block_bytes as usize;
+        for (number, read) in self.buffer.bytes()[..span.bytes].chunks(block).enumerate() {
+            let at = span.at + (number * block) as u64;
+            checksum::check(read, at).map_err(|mismatch| wrong(mismatch, span.file, at))?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(writes: bool, error: Option<&io::Error>) -> Line {
+    let what = if writes { "write" } else { "read" };
+    let why = error.map(|error| format!(" {}", errno(error))).unwrap_or_default();
+    Line::fatal(format!("Asynchronous {what} failed!{why}"))
+}
+
+fn wrong(mismatch: Mismatch, file: usize, at: u64) -> Vec<Line> {
+    let (what, values) = match mismatch {
+        Mismatch::Checksum { calculated, stored } => (
+            format!("Checksum mismatch in block with offset: {at}"),
+            format!("    Calculated value: 0x{calculated:x}    Stored value: 0x{stored:x}"),
+        ),
+        Mismatch::Place { stored } => (
+            "Offset mismatch in block:".to_owned(),
+            format!("   Actual offset: {at}    Stored offset: {stored}"),
+        ),
+    };
+    let last = format!("Validation failed on file {file}, block offset {at}, exiting...");
+    [what, values, last].map(Line::fatal).into()
+}
+
+impl Runner for Player {
+    fn next(&mut self) -> bool {
+        let mut requests = self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        self.request = requests.next(&mut self.rng);
+        true
+    }
+
+    fn event(&mut self) -> Result<Work, Vec<Line>> {
+        match self.request {
+            Request::Read(span) => self.read(span),
+            Request::Write(span) => self.write(span),
+            Request::Sync { file } => self.shared.sync(file),
+        }
+    }
+
+    /// What is under way has to end before a last sync can be one.
+    fn finish(&mut self) -> Result<Work, Vec<Line>> {
+        let mut work = self.wait_for_all()?;
+        let options = &self.shared.options;
+        if options.sync_end && options.mode.writes() {
+            for file in 0..options.files {
+                work += self.shared.sync(file)?;
+            }
+        }
+        Ok(work)
+    }
+}
