@@ -235,3 +235,50 @@ def test_cpu_lists(text: str, numbers: set[int]) -> None:
 def test_cpu_lists_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match=r"CPU|backwards"):
         parse_cpus(text)
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        ('kind = "docker"', "a server of kind docker: image is missing"),
+        ('kind = "remote"', "a server of kind remote: url is missing"),
+        ('kind = "remote", url = "u", cpus = "0"', "cpus is for kind = local or docker"),
+        ('image = "mysql:8.4.5"', "a server of kind local: image is for kind = docker"),
+        ('kind = "command", url = "u", start = ["s"]', "start and stop go together"),
+        ('kind = "remote", url = "u", set_global = true', "set_global has no variables to set"),
+        ('kind = "docker", image = "i", memory = "lots"', "a size is a number and a letter"),
+        ('kind = "remote", url = "u", password_env = "A", password_file = "f"', "exclude one another"),
+    ],
+)
+def test_keys_of_a_server_belong_to_its_kind(server: str, words: str) -> None:
+    text = SMALLEST.replace('name = "a"', f'name = "a"\nserver = {{ {server} }}')
+    assert any(words in fault for fault in faults(text).values()), faults(text)
+
+
+def test_servers_of_every_kind_are_read() -> None:
+    kinds = {
+        "docker": 'kind = "docker", image = "mysql:8.4.5", product = "mysql", memory = "2G", cpu_limit = 1.5',
+        "remote": 'kind = "remote", url = "postgresql://u@h/d", variables = { work_mem = "8MB" }',
+        "command": 'kind = "command", url = "mysql://u@h/d", start = ["a"], stop = ["b"], '
+        'command_timeout = "5s"',
+    }
+    for kind, server in kinds.items():
+        text = SMALLEST.replace('name = "a"', f'name = "a"\nserver = {{ {server}, after_trial = ["x"] }}')
+        text = text.replace("[load]", '[design]\nstate = "reset"\n[load]')
+        experiment = given(text)
+        spec = experiment.variants[0].server
+        assert spec.kind == kind
+        assert spec.hooks().after_trial == ("x",)
+        # What is stored is read back as it was.
+        assert Experiment.model_validate_json(experiment.model_dump_json()) == experiment
+    assert spec.command_timeout_s == 5.0
+    assert spec.states() == ("reset", "preserve", "restart")
+    assert given(SMALLEST).variants[0].server.states() == ("restore", "restart", "reset", "preserve")
+
+
+def test_workloads_with_other_tables_need_reset_where_there_is_one_database() -> None:
+    text = SMALLEST.replace("[load]", '[[workload]]\nname = "oltp_insert"\ntables = 3\n[load]')
+    text = text.replace('name = "a"', 'name = "a"\nserver = { kind = "remote", url = "mysql://u@h/d" }')
+    found = faults(text.replace("[load]", '[design]\nstate = "preserve"\n[load]'))
+    assert "the workloads have different tables" in found["design.state"]
+    given(text.replace("[load]", '[design]\nstate = "reset"\n[load]'))

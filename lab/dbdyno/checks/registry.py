@@ -18,6 +18,7 @@ from dbdyno.checks import (
     p14_cache,
     p15_design,
     p17_factor_bites,
+    p19_memory,
     p22_session,
 )
 from dbdyno.checks.finding import LEVELS, Check, Context, Finding, Moment
@@ -32,6 +33,7 @@ ALL: tuple[Check, ...] = (
     p14_cache.CHECK,
     p15_design.CHECK,
     p17_factor_bites.CHECK,
+    p19_memory.CHECK,
     p22_session.CHECK,
 )
 

@@ -1,0 +1,105 @@
+"""P19: the servers fit into the memory that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.quantities import as_text, number, variable_name
+from dbdyno.checks.topology import here
+from dbdyno.experiment.model import Variant
+from dbdyno.experiment.server import size_bytes
+
+# Beside its cache a server needs room for connections, logs and the system's own cache.
+SHARE = 0.8
+
+# What a server takes at once or by and by, whatever the load is.
+CACHES = ("innodb_buffer_pool_size", "shared_buffers")
+
+# Where the kernel tells the limit of this process's control group (cgroups v2 and v1).
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def find(moment: Moment, context: Context) -> Iterator[Finding]:
+    """Caches that the machine, or the container, cannot hold.
+
+    Catches servers that swap, or are killed, under the load alone. Seed 004 runs its server in a container
+    inside a small virtual machine; seed 000 kept settings made for 16 GB when the machine grew to 32.
+
+    Rule: the declared cache is at most 80 % of the container's limit, or of the memory that dbdyno may use.
+    Servers of the experiment that run here at the same time (those that dbdyno does not start) share it: the
+    sum counts. Beyond that is a stop.
+    """
+    if moment is Moment.DESIGN:
+        for variant in context.experiment.variants:
+            if variant.server.started:
+                yield from _alone(variant)
+        return
+    yield from _together(context)
+
+
+def memory_bytes() -> int:
+    """The memory that this process and what it starts may use."""
+    found = int(psutil.virtual_memory().total)
+    for path in _LIMITS:
+        with suppress(OSError, ValueError):
+            found = min(found, int(path.read_text()))
+    return found
+
+
+def _cache(settings: Mapping[str, str]) -> int:
+    sizes = (number(settings.get(name, "")) for name in CACHES)
+    return int(sum(size for size in sizes if size is not None))
+
+
+def _alone(variant: Variant) -> Iterator[Finding]:
+    settings = {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}
+    cache = _cache(settings)
+    machine = memory_bytes()
+    limit = machine if variant.server.memory is None else min(machine, size_bytes(variant.server.memory))
+    if cache > SHARE * limit:
+        whose = "this machine" if limit == machine else "its container"
+        yield _finding(
+            f"{variant.name} asks for a cache of {_gib(cache)}, and {whose} has {_gib(limit)} of memory, of "
+            f"which 80 % may be used. Declare at most {_gib(int(SHARE * limit))}.",
+            variant.name,
+            cache,
+            limit,
+        )
+
+
+def _together(context: Context) -> Iterator[Finding]:
+    """Servers of others on this machine: they run at the same time."""
+    if context.variant is None or context.description is None or context.variant.server.started:
+        return
+    caches: dict[str, int] = {}
+    for variant in context.experiment.variants:
+        known = context.description if variant.name == context.subject else context.peers.get(variant.name)
+        if known is not None and not variant.server.started and here(variant):
+            # Variants may share a server, which `set_global` sets for one of them at a time.
+            caches[str(known.identity.get("url"))] = _cache(known.variables)
+    total, limit = sum(caches.values()), memory_bytes()
+    if len(caches) > 1 and total > SHARE * limit:
+        yield _finding(
+            f"not enough memory for {len(caches)} servers at a time: their caches have {_gib(total)} "
+            f"together, and this machine has {_gib(limit)}, of which 80 % may be used. Make them "
+            "smaller, or have dbdyno start them one at a time (kind = local, docker or command).",
+            context.subject,
+            total,
+            limit,
+        )
+
+
+def _finding(text: str, subject: str, need: int, limit: int) -> Finding:
+    return Finding("P19", "stop", text, {"need_bytes": need, "limit_bytes": limit}, subject)
+
+
+def _gib(size: int) -> str:
+    return f"{size / 1024**3:.2f} GiB"
+
+
+CHECK = Check("P19", "Memory", frozenset({Moment.DESIGN, Moment.READY}), find)

@@ -1,0 +1,69 @@
+"""P19: caches against the memory of the machine, of a container, and of servers that run together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbdyno import checks
+from dbdyno.checks import Context, Moment
+from dbdyno.checks.p19_memory import memory_bytes
+from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.servers.server import Description
+
+
+def experiment(*servers: ServerSpec) -> Experiment:
+    return Experiment(
+        name="memory",
+        workloads=(Workload(name="oltp_read_only"),),
+        load=Load(connections=(1,), duration_s=1.0),
+        variants=tuple(Variant(name=f"v{index}", server=spec) for index, spec in enumerate(servers)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"variables": {"innodb_buffer_pool_size": "64M"}}, None),
+        ({"variables": {"innodb-buffer-pool-size": "9999G"}}, "this machine has"),
+        ({"product": "postgresql", "variables": {"shared_buffers": "9999GB"}}, "this machine has"),
+        (
+            {
+                "kind": "docker",
+                "image": "i",
+                "memory": "1G",
+                "variables": {"innodb_buffer_pool_size": "700M"},
+            },
+            None,
+        ),
+        (
+            {
+                "kind": "docker",
+                "image": "i",
+                "memory": "1G",
+                "variables": {"innodb_buffer_pool_size": "900M"},
+            },
+            "its container has 1.00 GiB of memory",
+        ),
+    ],
+)
+def test_a_cache_fits_into_what_there_is(spec: dict[str, Any], told: str | None) -> None:
+    found = checks.run(Moment.DESIGN, Context(experiment(ServerSpec(**spec))), ["P19"])
+    assert len(found) == (told is not None)
+    assert all(str(told) in finding.text for finding in found)
+    assert all(finding.level == "stop" for finding in found)
+
+
+@pytest.mark.parametrize(("share", "fits"), [(0.3, True), (0.5, False)])
+def test_servers_that_run_together_share_the_memory(share: float, fits: bool) -> None:
+    urls = ["mysql://u@127.0.0.1:1/d", "mysql://u@127.0.0.1:2/d"]
+    given = experiment(*(ServerSpec(kind="remote", url=url) for url in urls))
+    pool = {"innodb_buffer_pool_size": str(int(share * memory_bytes()))}
+    known = [Description("mysql", "9", {"url": url}, {}, {}, pool) for url in urls]
+    context = Context(
+        given, variant=given.variants[1], description=known[1], peers={given.variants[0].name: known[0]}
+    )
+    found = checks.run(Moment.READY, context, ["P19"])
+    assert (not found) == fits
+    assert all("not enough memory for 2 servers" in finding.text for finding in found)
