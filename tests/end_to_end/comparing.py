@@ -42,7 +42,7 @@ variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-thread
 TIME_LIMIT_S = 300.0
 # What the servers' programs are called; a loader of their own may stand before them.
 SERVERS = ("mariadbd", "mysqld", "postgres")
-# In the environment of everything that these tests start.
+# In the environment of everything that these tests start: who started it, as others may run tests too.
 MARK = "DBDYNO_TEST_COMPARING"
 
 
@@ -110,7 +110,7 @@ class Comparing:
 def environment() -> dict[str, str]:
     """Ours, with the lab and, where it is not installed beside Python, the engine of this clone."""
     path = os.pathsep.join([os.environ.get("PATH", ""), str(ROOT / "target" / "release")])
-    return {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "PATH": path, MARK: "1"}
+    return {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "PATH": path, MARK: str(os.getpid())}
 
 
 def left_running(results: Path) -> list[str]:
@@ -124,7 +124,7 @@ def left_running(results: Path) -> list[str]:
             continue
         words = process.info["cmdline"] or []
         ours = process.info["environ"] or {}
-        engine = bool(words) and words[0].endswith("dbdyno-engine") and MARK in ours
+        engine = bool(words) and words[0].endswith("dbdyno-engine") and ours.get(MARK) == str(os.getpid())
         named = any(name in word for name in SERVERS for word in words[:4])
         server = named and any(str(results) in word for word in words)
         if process.info["status"] != psutil.STATUS_ZOMBIE and (engine or server):
