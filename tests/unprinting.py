@@ -39,7 +39,7 @@ FORMATS: tuple[str, ...] = (
     "[ %ds ] thds: %d eps: %.2f lat (ms,%d%%): %.2f",
     # By the reporters that scripts may choose.
     "[ %ds ] thds: %d tps: %.2f qps: %.2f (r/w/o: %.2f/%?.2f/%?.2f) lat (ms,%d%%): %.2f err/s %?.2f reconn/s: %?.2f",  # noqa: E501
-    "%u,%d,%.2f,%.2f,%.2f,%?.2f,%?.2f,%.2f,%?.2f,%?.2f",
+    "%u,%u,%.2f,%.2f,%.2f,%?.2f,%?.2f,%.2f,%?.2f,%?.2f",
     '    "time": %4u,',
     '    "tps": %.2f,',
     '      "total": %.2f,',

@@ -41,6 +41,8 @@ OPTION = re.compile(r"(  --\S+ +)\S.*?(?: (\[[^][]*\]))?")
 
 # A line that is told while the test runs.
 INTERVAL = re.compile(r"\[ \d+s \]")
+RUNNING = re.compile(r"thds: \d+")
+STARTED = "Threads started!"
 
 # How many equal messages follow each other is a matter of luck where several threads talk.
 REPEATED = re.compile(r"\(last message repeated \d+ times\)")
@@ -230,6 +232,7 @@ def _hidden(text: str, case: Case, directory: str) -> tuple[str, ...]:
         # A line and its end are two writes of a thread; another's may come between them.
         text = text.replace("...", "...\n")
     lines: Sequence[str] = unprinted(text.replace(directory, "DIRECTORY"), timed=case.timed)
+    lines = _start_first(lines)
     if case.explained:
         lines = [_without_words(line) for line in lines]
     if case.timed:
@@ -237,6 +240,14 @@ def _hidden(text: str, case: Case, directory: str) -> tuple[str, ...]:
     if case.unordered:
         lines = sorted({line for line in lines if not REPEATED.fullmatch(line)})
     return tuple(lines)
+
+
+def _start_first(lines: Sequence[str]) -> list[str]:
+    """That the threads have started, before all else: whether it is told before their first words is luck."""
+    if STARTED not in lines:
+        return list(lines)
+    at = lines.index(STARTED)
+    return [STARTED, *lines[:at], *lines[at + 2 :]]
 
 
 def _without_words(line: str) -> str:
@@ -249,7 +260,7 @@ def _first_intervals(lines: Sequence[str]) -> list[str]:
     seen: set[str] = set()
     kept = []
     for line in lines:
-        form = INTERVAL.sub("[ Ns ]", line)
+        form = RUNNING.sub("thds: N", INTERVAL.sub("[ Ns ]", line))
         if not INTERVAL.match(line) or form not in seen:
             kept.append(form)
         if INTERVAL.match(line):
