@@ -8,6 +8,7 @@ use dbdyno_door::record::EndReason;
 use dbdyno_drive::{Control, Secrets};
 use dbdyno_wire::mysql::PublicKey;
 use dbdyno_wire::tls::{Files, TlsClient};
+use dbdyno_workload::sql::{Columns, columns};
 
 /// Reads the plan from the first line of standard input; all its faults come in one message.
 pub(crate) fn read_plan() -> Result<Plan, String> {
@@ -27,28 +28,39 @@ pub(crate) fn read_plan() -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Everything the target needs that the plan only names; all that is wrong with it comes in one message.
+/// Everything the run needs that the plan only names; all that is wrong with it comes in one message.
 pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
-    let (named, tls, server_public_key) = match &plan.target {
-        Target::Mysql { password, tls, server_public_key, .. } => {
-            (password, tls, server_public_key.as_deref())
-        }
-        Target::Postgresql { password, tls, .. } => (password, tls, None),
-        Target::Null { .. } => return Ok(Secrets::default()),
-    };
     let mut faults = Vec::new();
-    let secrets = Secrets {
-        password: password(named.as_ref()).unwrap_or_else(|fault| {
-            faults.push(fault);
-            String::new()
-        }),
-        tls: encryption(tls, &mut faults),
-        server_public_key: public_key(server_public_key, &mut faults),
+    let mut secrets = Secrets { columns: columns(plan, &mut faults), ..Secrets::default() };
+    let target = match &plan.target {
+        Target::Mysql { password, tls, server_public_key, .. } => {
+            Some((password, tls, server_public_key.as_deref()))
+        }
+        Target::Postgresql { password, tls, .. } => Some((password, tls, None)),
+        Target::Null { .. } => None,
     };
+    if let Some((named, tls, server_public_key)) = target {
+        match password(named.as_ref()) {
+            Ok(password) => secrets.password = password,
+            Err(fault) => faults.push(fault),
+        }
+        secrets.tls = encryption(tls, &mut faults);
+        secrets.server_public_key = public_key(server_public_key, &mut faults);
+    }
     if faults.is_empty() {
         return Ok(secrets);
     }
     Err(format!("the plan is not usable:\n  {}", faults.join("\n  ")))
+}
+
+/// The columns of CSV files that the plan's parameters read.
+fn columns(plan: &Plan, faults: &mut Vec<String>) -> Columns {
+    let Some(own) = plan.workload.own_sql() else { return Columns::new() };
+    let text = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    columns::read(own, text).unwrap_or_else(|found| {
+        faults.extend(found);
+        Columns::new()
+    })
 }
 
 /// The target's password, from where the plan says; empty where it names none.

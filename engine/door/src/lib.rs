@@ -8,11 +8,13 @@
 //! - [`plan`]: what the engine is asked to do.
 //! - [`record`]: what it answers.
 //! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: that of sysbench.
+//! - [`placeholders`]: parameters in the user's own SQL.
 //! - [`option`]: options that a script or a built-in test declares, and what they were set to.
 
 pub mod histogram;
 pub mod log_buckets;
 pub mod option;
+pub mod placeholders;
 pub mod plan;
 pub mod record;
 

@@ -70,14 +70,25 @@ pub struct Hello {
 pub struct StatementKind {
     /// Name, as in the `statements` records.
     pub kind: String,
-    /// SQL of the first table.
+    /// SQL of the first table, or of the first statement of that name.
     pub sql: String,
-    /// Times per transaction.
+    /// Times per transaction; 0 where only some of them hold it.
     pub per_event: u32,
     /// Statements of this kind on each connection: one per table it may name, or 1.
     pub per_connection: u32,
     /// Whether the server is asked to prepare them.
     pub prepared: bool,
+}
+
+/// What a statement counts as. Without one the server's answer tells: rows returned are a read, rows changed a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementClass {
+    /// Among `reads`.
+    Read,
+    /// Among `writes`.
+    Write,
+    /// Among `other`.
+    Other,
 }
 
 /// Every connection is open.
@@ -142,9 +153,9 @@ pub struct Tick {
 pub struct Counts {
     /// Transactions that ended well.
     pub events: u64,
-    /// Statements that returned rows.
+    /// Statements that returned rows; of SQL of the user's own those that begin with SELECT or the like.
     pub reads: u64,
-    /// Statements that changed rows.
+    /// Statements that changed rows; of SQL of the user's own those that begin with INSERT, UPDATE, DELETE or the like.
     pub writes: u64,
     /// Other statements: BEGIN, COMMIT, ROLLBACK, and changes that found no row.
     pub other: u64,

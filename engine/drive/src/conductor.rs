@@ -10,10 +10,11 @@ use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Session,
 use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
-use dbdyno_wire::Connector;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
-use dbdyno_workload::Oltp;
+use dbdyno_wire::scripted::ScriptedConnector;
+use dbdyno_workload::Program;
+use dbdyno_workload::sql::Columns;
 use tokio::sync::watch;
 
 use crate::absent;
@@ -43,11 +44,13 @@ const START_AHEAD: Duration = Duration::from_millis(5);
 /// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
 pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
     let workers = u64::from(plan.segment.count) * u64::from(plan.client.workers);
-    let sampled = SAMPLED_PER_WORKER * workers;
+    let (sampled, columns) = (SAMPLED_PER_WORKER * workers, &secrets.columns);
     match connector(plan, secrets) {
-        Way::Mysql(connector) => conduct(plan, MysqlConnector { sampled, ..connector }, inbox, sink),
-        Way::Postgres(connector) => conduct(plan, PostgresConnector { sampled, ..connector }, inbox, sink),
-        Way::Nobody(connector) => conduct(plan, connector, inbox, sink),
+        Way::Mysql(connector) => conduct(plan, columns, MysqlConnector { sampled, ..connector }, inbox, sink),
+        Way::Postgres(connector) => {
+            conduct(plan, columns, PostgresConnector { sampled, ..connector }, inbox, sink)
+        }
+        Way::Nobody(connector) => conduct(plan, columns, connector, inbox, sink),
     }
 }
 
@@ -62,21 +65,27 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
     }))
 }
 
-fn conduct<C: Connector>(plan: &Plan, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    let oltp = Oltp::of(plan);
+fn conduct<C: ScriptedConnector>(
+    plan: &Plan,
+    columns: &Columns,
+    connector: C,
+    inbox: Inbox,
+    sink: &mut dyn Sink,
+) -> Ended {
+    let program = Program::of(plan, columns);
     let shared = Arc::new(plan.clone());
     let held = Arc::new(Held::default());
     let spawn = |number, links: Links| {
         let worker = Worker {
             post: Post::new(&shared, number, links),
-            oltp: oltp.clone(),
+            program: program.clone(),
             connector: connector.clone(),
             held: Arc::clone(&held),
         };
         std::thread::spawn(move || worker.run())
     };
     let before = |write: &mut dyn FnMut(Record)| prewarm(plan, &connector, &inbox, write);
-    play_with(plan, oltp.describe(), before, spawn, &inbox, sink)
+    play_with(plan, program.describe(), before, spawn, &inbox, sink)
 }
 
 /// Plays a run whose workers `spawn` starts, each by its number within this engine: the records, the signals and the

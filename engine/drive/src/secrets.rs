@@ -1,4 +1,4 @@
-//! What a target needs beside the plan: everything that was read from the environment and from files.
+//! What a run needs beside the plan: everything that was read from the environment and from files.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use dbdyno_wire::mysql::{MysqlConnector, PublicKey};
 use dbdyno_wire::null::NullConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::tls::TlsClient;
+use dbdyno_workload::sql::Columns;
 
 /// What the plan names and does not hold. Never printed.
 #[derive(Clone, Default)]
@@ -19,6 +20,8 @@ pub struct Secrets {
     pub tls: Option<TlsClient>,
     /// The server's RSA key, where the plan names its file.
     pub server_public_key: Option<PublicKey>,
+    /// What the parameters of SQL of the user's own read from CSV files.
+    pub columns: Columns,
 }
 
 fn address(endpoint: &Endpoint) -> Address {

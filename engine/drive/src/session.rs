@@ -9,8 +9,7 @@ use dbdyno_door::plan::Target;
 use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_wire::scripted::Type;
 use dbdyno_wire::{Connection, Connector, WireError};
-use dbdyno_workload::Oltp;
-use dbdyno_workload::oltp::Statement;
+use dbdyno_workload::{Program, Statement};
 use tokio::sync::Semaphore;
 
 use crate::failure;
@@ -36,7 +35,7 @@ pub(crate) struct Session<C> {
     /// Which of all connections of the run.
     pub(crate) number: u64,
     pub(crate) connection: C,
-    /// By statement number; see `Oltp::statements`. Shared by all sessions that have the same.
+    /// By statement number; see `Program::statements`. Shared by all sessions that have the same.
     pub(crate) ways: Rc<[Way]>,
 }
 
@@ -68,6 +67,8 @@ pub(crate) type Opened<C> = Result<Session<C>, Refusal<C>>;
 pub(crate) struct Opener<C> {
     connector: C,
     held: Arc<Held>,
+    /// Sent on every new connection.
+    session: Vec<String>,
     statements: Vec<Statement>,
     /// Numbers of the statements in the order in which they are prepared.
     order: Vec<usize>,
@@ -81,12 +82,13 @@ pub(crate) struct Opener<C> {
 }
 
 impl<C: Connector> Opener<C> {
-    pub(crate) fn new(connector: C, oltp: &Oltp, held: Arc<Held>) -> Self {
-        let (statements, order) = (oltp.statements().collect(), oltp.in_order());
+    pub(crate) fn new(connector: C, program: &Program, held: Arc<Held>) -> Self {
+        let (statements, order) = (program.statements(), program.in_order());
         let (ways, turns) = (RefCell::new(Rc::new([]) as Rc<[Way]>), Semaphore::new(OPENING_MAX));
         Self {
             connector,
             held,
+            session: program.session(),
             statements,
             order,
             ways,
@@ -129,6 +131,9 @@ impl<C: Connector> Opener<C> {
 
     async fn prepare_all(&self, connection: &mut C::Connection) -> Result<Vec<Way>, (WireError, String)> {
         let mut ways = vec![Way::Prepared(0); self.statements.len()];
+        for sql in &self.session {
+            connection.query(sql.as_bytes()).await.map_err(|error| (error, sql.clone()))?;
+        }
         let mut prepared = 0;
         for &number in &self.order {
             let Statement { sql, types, prepared: wanted } = &self.statements[number];

@@ -16,8 +16,9 @@ use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_draw::Rng;
 use dbdyno_gauge::{Event, Statement};
 use dbdyno_pace::Nanos;
-use dbdyno_wire::{Connection, Connector, Outcome, WireError, mysql, postgres};
-use dbdyno_workload::{Call, Oltp};
+use dbdyno_wire::scripted::{Rows, Scripted, ScriptedConnector};
+use dbdyno_wire::{Connection, Outcome, WireError, mysql, postgres};
+use dbdyno_workload::{Call, Program};
 
 use crate::backoff::Backoff;
 use crate::desk::{Desk, Seat};
@@ -26,12 +27,12 @@ use crate::session::{Opener, Session, Way};
 
 /// What all users of a run share.
 pub(crate) struct Script {
-    pub(crate) oltp: Oltp,
+    pub(crate) program: Program,
     pub(crate) plan: Arc<Plan>,
 }
 
 /// Plays the script on a session of its own until the run is over.
-pub(crate) struct User<C: Connector> {
+pub(crate) struct User<C: ScriptedConnector> {
     pub(crate) session: Session<C::Connection>,
     pub(crate) opener: Rc<Opener<C>>,
     pub(crate) desk: Rc<Desk>,
@@ -53,7 +54,7 @@ enum Halt {
     Failed(EndReason, Failure),
 }
 
-impl<C: Connector> User<C> {
+impl<C: ScriptedConnector> User<C> {
     pub(crate) async fn play(mut self) {
         let load = &self.script.plan.load;
         let (every, within) = (load.reconnect_every, load.reconnect_within);
@@ -76,6 +77,9 @@ impl<C: Connector> User<C> {
                 }
             }
             played = if wears { 0 } else { 1 + if worn { 0 } else { played } };
+            if self.event.is_done() {
+                break;
+            }
             if self.event.collects() {
                 // An event that only collects a row waits for nobody, and the others want their turn.
                 alone += 1;
@@ -85,8 +89,21 @@ impl<C: Connector> User<C> {
             }
         }
         let Some(left) = Box::pin(self.send_rest(free_since)).await else { return };
+        if let Err((reason, failure)) = Box::pin(self.say_farewell()).await {
+            self.desk.fail((reason, failure));
+            return;
+        }
         self.desk.leave(left);
         Box::pin(self.session.connection.close()).await;
+    }
+
+    /// Sends what the workload wants at the end of a connection.
+    async fn say_farewell(&mut self) -> Result<(), (EndReason, Failure)> {
+        for sql in self.script.program.farewell() {
+            let sent = self.session.connection.query(sql.as_bytes()).await;
+            sent.map_err(|error| failure::working(&error, sql))?;
+        }
+        Ok(())
     }
 
     /// Lets collected rows follow those that an earlier run has left.
@@ -141,13 +158,42 @@ impl<C: Connector> User<C> {
     async fn attempt(&mut self, start: Nanos) -> Result<Nanos, WireError> {
         self.event.restart();
         let mut sent = start;
-        while let Some(call) = self.event.next(&self.script.oltp) {
+        while let Some(call) = self.event.next(&self.script.program) {
+            if call.keeps {
+                sent = Box::pin(self.send_and_keep(sent)).await?;
+                continue;
+            }
             let outcome = send(&mut self.session, call).await?;
             let end = self.desk.now();
             self.desk.statement(statement(call, outcome, sent, end));
             sent = end;
         }
         Ok(sent)
+    }
+
+    /// Plays the statement that the event has just given, and hands it the first row of the answer. Returns when it was
+    /// answered.
+    async fn send_and_keep(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
+        let call = self.event.last();
+        let Session { ways, connection, .. } = &mut self.session;
+        let (Way::Text(template), values) = (&ways[call.statement], &call.values) else {
+            unreachable!("a statement whose result is kept is not prepared");
+        };
+        let mut sql = Vec::new();
+        match self.script.plan.target.is_postgresql() {
+            true => postgres::message::put_in(&mut sql, template, values),
+            false => mysql::message::put_in(&mut sql, template, values),
+        }
+        connection.write_query(&sql);
+        let (rows, outcome) = connection.kept(Rows::default()).await;
+        let end = self.desk.now();
+        self.desk.statement(statement(call, outcome?, sent, end));
+        let mut first = Vec::new();
+        if let Some(row) = rows.row(0) {
+            rows.each_column(row, |(_, column)| first.push(column.map(Vec::from)));
+        }
+        self.event.keep(&self.script.program, &first);
+        Ok(end)
     }
 
     /// Makes the event that met an error ready to start anew. Returns when it is.
@@ -258,8 +304,9 @@ impl<C: Connector> User<C> {
     /// What it means that the statement sent last met `error`.
     fn failure(&self, error: &WireError) -> (EndReason, Failure) {
         let call = self.event.last();
-        let sql = self.script.oltp.statements().nth(call.statement).map(|statement| statement.sql);
-        let sql = sql.unwrap_or_default();
+        let statements = self.script.program.statements();
+        let sql =
+            statements.into_iter().nth(call.statement).map(|statement| statement.sql).unwrap_or_default();
         match self.session.ways.get(call.statement) {
             Some(Way::Text(template)) => {
                 let sent = match self.script.plan.target.is_postgresql() {
@@ -276,6 +323,7 @@ impl<C: Connector> User<C> {
 fn statement(call: &Call, outcome: Outcome, start: Nanos, end: Nanos) -> Statement {
     Statement {
         kind: call.kind,
+        class: call.class,
         start,
         end,
         returns_rows: outcome.returns_rows,

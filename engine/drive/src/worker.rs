@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_draw::Rng;
-use dbdyno_wire::{Connection, Connector};
-use dbdyno_workload::Oltp;
+use dbdyno_wire::Connection;
+use dbdyno_wire::scripted::ScriptedConnector;
+use dbdyno_workload::Program;
 use tokio::task::JoinSet;
 
 use crate::control::{Message, WorkerReady};
@@ -26,13 +27,13 @@ type Ending = (EndReason, Failure);
 /// One worker's part of a run.
 pub(crate) struct Worker<C> {
     pub(crate) post: Post,
-    pub(crate) oltp: Oltp,
+    pub(crate) program: Program,
     pub(crate) connector: C,
     /// What all workers of this engine hold on the server.
     pub(crate) held: Arc<Held>,
 }
 
-impl<C: Connector> Worker<C> {
+impl<C: ScriptedConnector> Worker<C> {
     /// Runs the worker on the calling thread, to its end.
     pub(crate) fn run(self) {
         let links = self.post.links.clone();
@@ -44,7 +45,7 @@ impl<C: Connector> Worker<C> {
         if !self.post.prepare() {
             return Ok(());
         }
-        let opener = Rc::new(Opener::new(self.connector.clone(), &self.oltp, Arc::clone(&self.held)));
+        let opener = Rc::new(Opener::new(self.connector.clone(), &self.program, Arc::clone(&self.held)));
         let opened = tokio::select! {
             opened = self.open_all(&opener) => opened,
             _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
@@ -132,15 +133,15 @@ impl<C: Connector> Worker<C> {
         start: Instant,
     ) -> io::Result<()> {
         let numbers: Vec<u64> = sessions.iter().map(|session| session.number).collect();
-        let kinds = self.oltp.shares().len();
+        let kinds = self.program.describe().len();
         let plan = Arc::clone(&self.post.plan);
-        let script = Rc::new(Script { oltp: self.oltp, plan: Arc::clone(&plan) });
+        let script = Rc::new(Script { program: self.program, plan: Arc::clone(&plan) });
         let openers = Rc::clone(&opener);
         let spawn = |desk: &Rc<Desk>, users: &mut JoinSet<()>| {
             for (here, session) in sessions.into_iter().enumerate() {
                 let index = session.number;
                 let place = dbdyno_workload::Seat { index, count: u64::from(plan.load.connections) };
-                let event = script.oltp.events(place);
+                let event = script.program.events(place);
                 let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), index]);
                 let seat = Seat { here, overall: index };
                 let (opener, desk, script) = (Rc::clone(&openers), Rc::clone(desk), Rc::clone(&script));

@@ -1,5 +1,6 @@
 //! What a worker tells its gauge: an event or a statement that ended well.
 
+use dbdyno_door::record::StatementClass;
 use dbdyno_pace::Nanos;
 
 /// One event that ended well.
@@ -22,6 +23,8 @@ pub struct Statement {
     pub start: Nanos,
     /// When its last byte had come.
     pub end: Nanos,
+    /// What it counts as; `None` where its answer tells.
+    pub class: Option<StatementClass>,
     /// Whether it returned a result set.
     pub returns_rows: bool,
     /// Rows returned or changed.

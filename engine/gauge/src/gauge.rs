@@ -2,7 +2,7 @@
 
 use dbdyno_door::histogram::Buckets;
 use dbdyno_door::plan::Report;
-use dbdyno_door::record::{Accounting, Counts, UserTotals};
+use dbdyno_door::record::{Accounting, Counts, StatementClass, UserTotals};
 use dbdyno_pace::timeline::{Bound, Timeline};
 use dbdyno_pace::{LATE, Nanos};
 
@@ -167,14 +167,19 @@ impl Gauge {
         if self.bound.is_none() {
             return;
         }
-        match (statement.returns_rows, statement.rows) {
-            (true, rows) => {
-                self.counts.reads += 1;
-                self.counts.rows += rows;
-            }
+        if statement.returns_rows {
+            self.counts.rows += statement.rows;
+        }
+        let class = statement.class.unwrap_or(match (statement.returns_rows, statement.rows) {
+            (true, _) => StatementClass::Read,
             // As sysbench counts: a change that found no row is no write.
-            (false, 0) => self.counts.other += 1,
-            (false, _) => self.counts.writes += 1,
+            (false, 0) => StatementClass::Other,
+            (false, _) => StatementClass::Write,
+        });
+        match class {
+            StatementClass::Read => self.counts.reads += 1,
+            StatementClass::Write => self.counts.writes += 1,
+            StatementClass::Other => self.counts.other += 1,
         }
         self.counts.bytes += statement.bytes;
         let kind = &mut self.kinds[statement.kind];
@@ -419,6 +424,7 @@ mod tests {
     fn a_broken_contract_is_counted() {
         let mut gauge = gauge(false);
         let statement = |rows, rows_expected| Statement {
+            class: None,
             kind: 0,
             start: 0,
             end: MS,

@@ -32,6 +32,8 @@ use self::scripted::Type;
 /// One parameter of a prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
+    /// NULL, where strings stand otherwise.
+    Null,
     /// An integer.
     Int(i64),
     /// A string.

@@ -86,6 +86,7 @@ mod tests {
             keys: Default::default(),
             statements: Default::default(),
             new_rows: Default::default(),
+            sql: None,
         };
         Oltp::new(&workload, 1)
     }

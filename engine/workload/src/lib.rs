@@ -1,9 +1,11 @@
-//! What: the OLTP family as data and arithmetic.
+//! What: the OLTP family as data and arithmetic, and SQL of the user's own.
 //!
 //! A workload is a list of statement kinds, a way to draw the next transaction, and the schema it runs over.
-//! Nothing here waits for anything: [`oltp::Event`] is asked for one call after the other, and who asks sends it.
+//! Nothing here waits for anything: [`Event`] is asked for one call after the other, and who asks sends it.
 //!
 //! # Layout
+//! - [`program`]: either of the two, as who sends the statements sees it.
+//! - [`sql`]: the user's own transactions and where their parameters come from.
 //! - [`kind`]: the statement kinds and their SQL.
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
 //! - [`shares`]: how often each kind stands in a transaction.
@@ -15,10 +17,13 @@ pub mod kind;
 mod new_ids;
 pub mod oltp;
 mod postgresql;
+pub mod program;
 pub mod rows;
 pub mod schema;
 pub mod shares;
+pub mod sql;
 mod sysbench_form;
 
 pub use kind::{Dialect, Kind};
-pub use oltp::{Call, Event, Oltp, Seat};
+pub use oltp::Oltp;
+pub use program::{Call, Event, Program, Seat, Statement};

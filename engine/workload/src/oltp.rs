@@ -9,11 +9,11 @@ use dbdyno_door::record::StatementKind;
 use dbdyno_draw::key::Keys;
 use dbdyno_draw::{Rng, text};
 use dbdyno_wire::Value;
-use dbdyno_wire::scripted::Type;
 
 use crate::bulk::Bulk;
 use crate::kind::{Dialect, Kind, Tables};
 use crate::new_ids::NewIds;
+use crate::program::{Call, Seat, Statement};
 use crate::shares::{Share, shares};
 
 /// A workload of the OLTP family.
@@ -27,39 +27,6 @@ pub struct Oltp {
     first_statement: Vec<usize>,
     seed: u64,
     dialect: Dialect,
-}
-
-/// One statement to send.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
-    /// Position of the kind in [`Oltp::shares`].
-    pub kind: usize,
-    /// Number of the statement, in the order of [`Oltp::statements`].
-    pub statement: usize,
-    /// Its parameters.
-    pub values: Vec<Value>,
-    /// Rows it promises to return or change; `None` where nothing can be promised.
-    pub rows_expected: Option<u64>,
-}
-
-/// A statement of the workload, as the server is to see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
-    /// With a `?` for each parameter.
-    pub sql: String,
-    /// Of its parameters.
-    pub types: Vec<Type>,
-    /// Whether the server is asked to prepare it.
-    pub prepared: bool,
-}
-
-/// Which of how many users, over the whole fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
-    /// From 0.
-    pub index: u64,
-    /// All of them.
-    pub count: u64,
 }
 
 /// The transaction under way on one connection.
@@ -359,6 +326,7 @@ mod tests {
             keys: Default::default(),
             statements: Default::default(),
             new_rows: Default::default(),
+            sql: None,
         };
         Oltp::new(&workload, 1)
     }

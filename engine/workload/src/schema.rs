@@ -38,6 +38,9 @@ impl Schema {
     pub fn of(plan: &Plan) -> Self {
         let mut schema = Self::new(&plan.workload.options, plan.seed);
         schema.dialect = Dialect::of(&plan.target);
+        if plan.workload.name == WorkloadName::Sql {
+            schema.options.tables = 0; // The user's own tables are the user's.
+        }
         if plan.workload.name == WorkloadName::BulkInsert {
             schema.bulk = true;
             schema.options.tables = plan.load.connections;

@@ -24,6 +24,10 @@ pub mod limits {
     pub const STEPS: usize = 1000;
     /// Most marks of a report.
     pub const MARKS: usize = 256;
+    /// Most statements of a workload in SQL, repeated ones as often as they are sent.
+    pub const SQL_STATEMENTS: u64 = 1_000_000;
+    /// Longest statement, in bytes: what fits into one packet of the MySQL protocol, with room for parameters.
+    pub const SQL_BYTES: usize = 15 << 20;
     /// Most loading connections.
     pub const STREAMS: u32 = 256;
 }
@@ -63,7 +67,8 @@ impl Plan {
         faults.extend(self.retry.faults());
         faults.extend(self.reconnect.faults());
         faults.extend(self.load.faults());
-        faults.extend(self.workload.keys.fault());
+        faults.extend(self.workload.keys.fault("workload.keys"));
+        faults.extend(self.workload.sql_faults(self.target.quoting()));
         faults
     }
 
@@ -81,9 +86,8 @@ impl Plan {
 }
 
 impl Distribution {
-    /// What is wrong with the distribution's parameters.
-    fn fault(&self) -> Option<String> {
-        let key = "workload.keys";
+    /// What is wrong with the parameters of the distribution called `key`.
+    pub(super) fn fault(&self, key: &str) -> Option<String> {
         match *self {
             Distribution::Gaussian { iterations } | Distribution::Special { iterations, .. }
                 if !(1..=1000).contains(&iterations) =>

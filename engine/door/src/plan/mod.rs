@@ -9,6 +9,8 @@ mod load_faults;
 mod loading;
 mod reconnect;
 mod report;
+mod sql;
+mod sql_faults;
 mod target;
 mod workload;
 
@@ -17,6 +19,10 @@ pub use load::{ConnectionStep, Gaps, LastEvents, Load, Phases, QueueOverflow, Ra
 pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use report::Report;
+pub use sql::{
+    CsvSource, LineOrder, Literal, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload,
+    TransactionOrder,
+};
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
 pub use workload::{Distribution, NewRows, OltpOptions, StatementMode, Workload, WorkloadName};
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits;
+use crate::placeholders::Quoting;
 
 /// With whom the engine speaks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -175,6 +176,11 @@ impl Target {
             Target::Mysql { endpoints, .. } | Target::Postgresql { endpoints, .. } => endpoints,
             Target::Null { .. } => &[],
         }
+    }
+
+    /// How its SQL quotes.
+    pub fn quoting(&self) -> Quoting {
+        if self.is_postgresql() { Quoting::Postgresql } else { Quoting::Mysql }
     }
 
     /// Whether it is a PostgreSQL server.

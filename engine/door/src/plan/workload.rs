@@ -3,11 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::SqlWorkload;
+
 /// The transaction that is repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Which member of the OLTP family.
+    /// Which member of the OLTP family, or `sql`.
     pub name: WorkloadName,
     /// Tables, rows and the make-up of a transaction.
     #[serde(default)]
@@ -21,6 +23,9 @@ pub struct Workload {
     /// How `oltp_insert` and `bulk_insert` number the rows they add.
     #[serde(default)]
     pub new_rows: NewRows,
+    /// The transactions of the workload named `sql`; no other has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sql: Option<Box<SqlWorkload>>,
 }
 
 /// Distribution of row ids, under sysbench's names and with its defaults.
@@ -113,6 +118,15 @@ pub enum WorkloadName {
     /// One row appended to a buffer, which is inserted when half a MiB is full. Every connection has a table of its
     /// own, sbtest1 and on, with id and k alone, empty after `prepare`; the options of tables and rows mean nothing.
     BulkInsert,
+    /// SQL of the user's own, in `sql`; `options` and `keys` mean nothing.
+    Sql,
+}
+
+impl Workload {
+    /// The transactions, where they are the user's own.
+    pub fn own_sql(&self) -> Option<&SqlWorkload> {
+        self.sql.as_deref().filter(|_| self.name == WorkloadName::Sql)
+    }
 }
 
 /// Options of the OLTP family with sysbench's names and defaults.

@@ -32,7 +32,7 @@ use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::{Connection, Connector, WireError};
-use dbdyno_workload::Oltp;
+use dbdyno_workload::Program;
 use dbdyno_workload::schema::Schema;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::{JoinSet, LocalSet};
@@ -119,7 +119,7 @@ struct Job<'a, C> {
 }
 
 fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
-    sink.record(&hello(plan, Oltp::of(plan).describe()));
+    sink.record(&hello(plan, Program::of(plan, &secrets.columns).describe()));
     let cpu_before = machine::process_cpu();
     let outcome = match connector(plan, secrets) {
         Way::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),

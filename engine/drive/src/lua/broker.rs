@@ -372,6 +372,7 @@ impl<C: ScriptedConnector> Broker<C> {
             Some(Place { desk, .. }) => {
                 let end = desk.now();
                 desk.statement(Statement {
+                    class: None,
                     kind,
                     start,
                     end,
@@ -422,6 +423,7 @@ impl<C: ScriptedConnector> Broker<C> {
 /// A statement of which only its kind is known.
 fn statement_of(kind: usize, start: Nanos, end: Nanos, bytes: u64) -> Statement {
     Statement {
+        class: None,
         kind,
         start,
         end,

@@ -49,6 +49,7 @@ pub fn plan(
             keys: settings.keys.clone(),
             statements: statements(registry)?,
             new_rows: NewRows::Sysbench,
+            sql: None,
         },
         load: Load {
             connections: settings.threads,

@@ -56,7 +56,8 @@ pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     });
 }
 
-fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
+/// Appends the statement that [`query_with`] sends.
+pub fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     let mut pieces = template.split('?');
     out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
     let mut values = values.iter();
@@ -75,6 +76,7 @@ pub fn as_text(template: &str, values: &[Value]) -> String {
 
 fn literal(out: &mut Vec<u8>, value: &Value) {
     match value {
+        Value::Null => out.extend_from_slice(b"NULL"),
         Value::Verbatim(text) => out.extend_from_slice(text),
         Value::Int(number) => {
             let _ = write!(out, "{number}"); // Writing to a Vec cannot fail.
@@ -111,19 +113,21 @@ pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_type
         if values.is_empty() {
             return;
         }
-        out.resize(out.len() + values.len().div_ceil(8), 0); // No NULL among the values.
+        let nulls = out.len();
+        out.resize(nulls + values.len().div_ceil(8), 0);
         out.push(send_types.into());
         if send_types {
             for value in values {
                 let code = match value {
                     Value::Int(_) => TYPE_LONGLONG,
-                    Value::Text(_) | Value::Verbatim(_) => TYPE_VAR_STRING,
+                    Value::Null | Value::Text(_) | Value::Verbatim(_) => TYPE_VAR_STRING,
                 };
                 out.extend_from_slice(&[code, 0]);
             }
         }
-        for value in values {
+        for (position, value) in values.iter().enumerate() {
             match value {
+                Value::Null => out[nulls + position / 8] |= 1 << (position % 8),
                 Value::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
                 Value::Text(text) | Value::Verbatim(text) => {
                     length(out, text.len() as u64);
@@ -256,5 +260,8 @@ mod tests {
         execute(&mut second, 3, &values, false);
         assert_eq!(&second[15..], b"\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02ab");
         assert_eq!(second[0] as usize, second.len() - 4);
+        let mut third = Vec::new();
+        execute(&mut third, 3, &[Value::Int(7), Value::Null], true);
+        assert_eq!(&third[14..], b"\x02\x01\x08\x00\xfd\x00\x07\x00\x00\x00\x00\x00\x00\x00");
     }
 }

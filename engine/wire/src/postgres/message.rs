@@ -56,12 +56,14 @@ pub fn as_text(template: &str, values: &[Value]) -> String {
     String::from_utf8_lossy(&sql).into_owned()
 }
 
-fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
+/// Appends the statement that [`query_with`] sends.
+pub fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     let mut pieces = template.split('?');
     out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
     let mut values = values.iter();
     for piece in pieces {
         match values.next().expect("a value for each placeholder") {
+            Value::Null => out.extend_from_slice(b"NULL"),
             Value::Verbatim(text) => out.extend_from_slice(text),
             Value::Int(number) => out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
             Value::Text(text) => quoted(out, text),
@@ -141,6 +143,7 @@ pub fn execute(out: &mut Vec<u8>, name: u32, values: &[Value]) {
         out.extend_from_slice(&(values.len() as u16).to_be_bytes());
         for value in values {
             match value {
+                Value::Null => out.extend_from_slice(&(-1i32).to_be_bytes()),
                 Value::Int(number) => binary(out, &number.to_be_bytes()),
                 Value::Text(text) | Value::Verbatim(text) => binary(out, text),
             }

@@ -1,0 +1,207 @@
+//! Parameters in a statement: `:name`, outside quotes and comments.
+//!
+//! Nothing else of SQL is understood. `::` (a cast), `:=` (an assignment) and a colon after a name (a label) are no
+//! parameters.
+
+/// A piece of a statement. Put together they are the statement again, with `:name` for [`Piece::Parameter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// As it stands there.
+    Text(&'a str),
+    /// The name of a parameter, without the colon.
+    Parameter(&'a str),
+    /// A `?` outside quotes and comments.
+    Mark,
+}
+
+/// Whose quotes and comments they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Quoting {
+    /// A backslash escapes inside quotes, and `#` begins a comment.
+    #[default]
+    Mysql,
+    /// Neither; `$tag$` quotes.
+    Postgresql,
+}
+
+/// Cuts a statement at its parameters.
+pub fn pieces(sql: &str, quoting: Quoting) -> Vec<Piece<'_>> {
+    let bytes = sql.as_bytes();
+    let (mut found, mut from, mut at) = (Vec::new(), 0, 0);
+    while at < bytes.len() {
+        let skipped = opaque(sql, at, quoting);
+        if skipped > 0 {
+            at += skipped;
+            continue;
+        }
+        let (piece, length) = match bytes[at] {
+            b'?' => (Piece::Mark, 1),
+            b':' if bytes[at + 1..].starts_with(b":") => {
+                at += 2;
+                continue;
+            }
+            b':' if at == 0 || !is_word(bytes[at - 1]) => {
+                let name = word(&sql[at + 1..]);
+                if name.is_empty() || name.as_bytes()[0].is_ascii_digit() {
+                    at += 1;
+                    continue;
+                }
+                (Piece::Parameter(name), 1 + name.len())
+            }
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        if from < at {
+            found.push(Piece::Text(&sql[from..at]));
+        }
+        found.push(piece);
+        at += length;
+        from = at;
+    }
+    if from < bytes.len() {
+        found.push(Piece::Text(&sql[from..]));
+    }
+    found
+}
+
+/// The first word of a statement in capitals, after comments and parentheses.
+pub fn first_word(sql: &str, quoting: Quoting) -> String {
+    let mut at = 0;
+    while at < sql.len() {
+        let byte = sql.as_bytes()[at];
+        match opaque(sql, at, quoting) {
+            0 if byte.is_ascii_whitespace() || byte == b'(' => at += 1,
+            0 => break,
+            length => at += length,
+        }
+    }
+    word(&sql[at..]).to_ascii_uppercase()
+}
+
+/// Bytes of the quoted text or comment that begins at `at`; 0 where none does.
+fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
+    let rest = &sql.as_bytes()[at..];
+    let mysql = quoting == Quoting::Mysql;
+    let to = |end: &str, skip: usize| {
+        let found = sql[at + skip..].find(end).map(|found| skip + found + end.len());
+        found.unwrap_or(rest.len())
+    };
+    match rest {
+        [quote @ (b'\'' | b'"'), ..] => quoted(rest, *quote, mysql),
+        [b'`', ..] => quoted(rest, b'`', false),
+        [b'/', b'*', ..] => to("*/", 2),
+        [b'#', ..] if mysql => to("\n", 1),
+        // MySQL wants something blank after the dashes.
+        [b'-', b'-', after, ..] if !mysql || after.is_ascii_whitespace() => to("\n", 2),
+        [b'$', ..] if !mysql && (at == 0 || !is_word(sql.as_bytes()[at - 1])) => {
+            let tag = word(&sql[at + 1..]);
+            if tag.starts_with(|first: char| first.is_ascii_digit())
+                || !sql[at + 1 + tag.len()..].starts_with('$')
+            {
+                return 0;
+            }
+            let tag = &sql[at..at + tag.len() + 2];
+            to(tag, tag.len())
+        }
+        _ => 0,
+    }
+}
+
+/// Bytes of a quoted text, with its quotes. A doubled quote is two texts behind each other, which is the same here.
+fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' if escapes => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+fn word(text: &str) -> &str {
+    let end = text.bytes().position(|byte| !is_word(byte)).unwrap_or(text.len());
+    &text[..end]
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Piece::{Mark, Parameter, Text};
+    use super::*;
+
+    fn mysql(sql: &str) -> Vec<Piece<'_>> {
+        pieces(sql, Quoting::Mysql)
+    }
+
+    #[test]
+    fn names_after_a_colon_are_parameters() {
+        assert_eq!(
+            mysql("SELECT c FROM t WHERE id IN (:a,:b_2) LIMIT :n"),
+            [
+                Text("SELECT c FROM t WHERE id IN ("),
+                Parameter("a"),
+                Text(","),
+                Parameter("b_2"),
+                Text(") LIMIT "),
+                Parameter("n")
+            ]
+        );
+        assert_eq!(mysql("DO 1"), [Text("DO 1")]);
+        assert_eq!(mysql(""), []);
+    }
+
+    #[test]
+    fn quotes_and_comments_are_left_alone() {
+        for sql in [
+            "SELECT ':a', \":b\", `:c`",
+            "SELECT 'it''s :a', 'it\\'s :a', '?'",
+            "SELECT 1 -- :a ?\n",
+            "SELECT 1 # :a ?",
+            "SELECT /* :a ? */ 1",
+            "SELECT ':a",
+            "SELECT /* :a",
+            "SET @a := 1, @b:=2",
+            "lbl: LOOP",
+            "SELECT '12:30' + 1",
+        ] {
+            assert_eq!(mysql(sql), [Text(sql)], "{sql}");
+        }
+        assert_eq!(mysql("a--:b"), [Text("a--"), Parameter("b")]);
+        assert_eq!(mysql("?"), [Mark]);
+    }
+
+    #[test]
+    fn postgresql_quotes_in_its_own_way() {
+        let postgresql = |sql| pieces(sql, Quoting::Postgresql);
+        for sql in ["SELECT $$:a$$, $x$ :b $$ $x$", "SELECT 1::int", "SELECT 1 --:a", "SELECT a[1:2]"] {
+            assert_eq!(postgresql(sql), [Text(sql)], "{sql}");
+        }
+        assert_eq!(postgresql("'\\':a"), [Text("'\\'"), Parameter("a")]);
+        assert_eq!(postgresql("a #> :a"), [Text("a #> "), Parameter("a")]);
+        assert_eq!(postgresql("$1 :a"), [Text("$1 "), Parameter("a")]);
+    }
+
+    #[test]
+    fn characters_of_many_bytes_are_whole() {
+        assert_eq!(mysql("SELECT 'é', é :a é"), [Text("SELECT 'é', é "), Parameter("a"), Text(" é")]);
+    }
+
+    #[test]
+    fn the_first_word_says_what_a_statement_is() {
+        for (sql, word) in [
+            ("  select 1", "SELECT"),
+            ("/* hint */ (SELECT 1)", "SELECT"),
+            ("-- why\nUPDATE t", "UPDATE"),
+            ("", ""),
+        ] {
+            assert_eq!(first_word(sql, Quoting::Mysql), word);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What a run plays: one of the native workloads, or SQL of the user's own. Who sends the statements need not know which.
+
+use dbdyno_door::Plan;
+use dbdyno_door::plan::StatementMode;
+use dbdyno_door::record::{StatementClass, StatementKind};
+use dbdyno_wire::Value;
+use dbdyno_wire::scripted::Type;
+
+use crate::oltp::{self, Oltp};
+use crate::sql::{self, Columns, Sql};
+
+/// What a run plays.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// The OLTP family.
+    Oltp(Oltp),
+    /// SQL of the user's own.
+    Sql(Sql),
+}
+
+/// One statement to send.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Position of the kind in [`Program::describe`].
+    pub kind: usize,
+    /// Number of the statement, in the order of [`Program::statements`].
+    pub statement: usize,
+    /// Its parameters.
+    pub values: Vec<Value>,
+    /// Rows it promises to return or change; `None` where nothing can be promised.
+    pub rows_expected: Option<u64>,
+    /// What it counts as; `None` where the server's answer tells.
+    pub class: Option<StatementClass>,
+    /// Whether the columns of its first row are wanted; see [`Event::keep`].
+    pub keeps: bool,
+}
+
+/// A statement of the workload, as the server is to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// With a `?` for each parameter.
+    pub sql: String,
+    /// Of its parameters.
+    pub types: Vec<Type>,
+    /// Whether the server is asked to prepare it.
+    pub prepared: bool,
+}
+
+/// Which of how many users, over the whole fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// From 0.
+    pub index: u64,
+    /// All of them.
+    pub count: u64,
+}
+
+/// The transaction under way on one connection.
+#[derive(Debug)]
+pub enum Event {
+    /// Of the OLTP family.
+    Oltp(Box<oltp::Event>),
+    /// Of the user's own.
+    Sql(Box<sql::Event>),
+}
+
+impl Program {
+    /// What a plan plays. `columns` holds what its parameters read from CSV files.
+    pub fn of(plan: &Plan, columns: &Columns) -> Self {
+        match plan.workload.own_sql() {
+            Some(own) => {
+                let prepared = plan.workload.statements == StatementMode::Prepared;
+                Program::Sql(Sql::new(own, prepared, columns, plan))
+            }
+            None => Program::Oltp(Oltp::of(plan)),
+        }
+    }
+
+    /// Every statement, in the order that [`Call::statement`] counts.
+    pub fn statements(&self) -> Vec<Statement> {
+        match self {
+            Program::Oltp(oltp) => oltp.statements().collect(),
+            Program::Sql(sql) => sql.statements(),
+        }
+    }
+
+    /// Numbers of the statements in the order in which they are prepared.
+    pub fn in_order(&self) -> Vec<usize> {
+        match self {
+            Program::Oltp(oltp) => oltp.in_order(),
+            Program::Sql(sql) => (0..sql.statements().len()).collect(),
+        }
+    }
+
+    /// The statement kinds, as the records describe them.
+    pub fn describe(&self) -> Vec<StatementKind> {
+        match self {
+            Program::Oltp(oltp) => oltp.describe(),
+            Program::Sql(sql) => sql.describe(),
+        }
+    }
+
+    /// Statements sent on every new connection, before anything is prepared.
+    pub fn session(&self) -> Vec<String> {
+        match self {
+            Program::Oltp(_) => Vec::new(),
+            Program::Sql(sql) => sql.around().0.to_vec(),
+        }
+    }
+
+    /// Statements that a user sends before it closes its connection at the end.
+    pub fn farewell(&self) -> &[String] {
+        match self {
+            Program::Oltp(_) => &[],
+            Program::Sql(sql) => sql.around().1,
+        }
+    }
+
+    /// The transactions of one user.
+    pub fn events(&self, seat: Seat) -> Event {
+        match self {
+            Program::Oltp(oltp) => Event::Oltp(Box::new(oltp.events(seat))),
+            Program::Sql(sql) => Event::Sql(Box::new(sql.events(seat))),
+        }
+    }
+}
+
+impl Event {
+    /// Forgets what was sent, so that the next call is the first of a transaction.
+    #[inline]
+    pub fn restart(&mut self) {
+        match self {
+            Event::Oltp(event) => event.restart(),
+            Event::Sql(event) => event.restart(),
+        }
+    }
+
+    /// The statement that [`Event::next`] returned last.
+    pub fn last(&self) -> &Call {
+        match self {
+            Event::Oltp(event) => event.last(),
+            Event::Sql(event) => event.last(),
+        }
+    }
+
+    /// The next statement, or `None` at the end of the transaction; after that a new one begins.
+    #[inline]
+    pub fn next(&mut self, program: &Program) -> Option<&Call> {
+        match (self, program) {
+            (Event::Oltp(event), Program::Oltp(oltp)) => event.next(oltp),
+            (Event::Sql(event), Program::Sql(sql)) => event.next(sql),
+            _ => unreachable!("an event is asked with the program that made it"),
+        }
+    }
+
+    /// Takes the first row of the statement that was sent last, as text, where [`Call::keeps`] asked for it; no columns
+    /// without a row.
+    pub fn keep(&mut self, program: &Program, row: &[Option<Vec<u8>>]) {
+        if let (Event::Sql(event), Program::Sql(sql)) = (self, program) {
+            event.keep(sql, row);
+        }
+    }
+
+    /// Whether the user has no more to play, whatever the time.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        match self {
+            Event::Oltp(_) => false,
+            Event::Sql(event) => event.is_done(),
+        }
+    }
+
+    /// The statement for the rows that no event has sent.
+    pub fn rest(&mut self) -> Option<&Call> {
+        match self {
+            Event::Oltp(event) => event.rest(),
+            Event::Sql(_) => None,
+        }
+    }
+
+    /// Whether events collect rows that few of them send.
+    #[inline]
+    pub fn collects(&self) -> bool {
+        match self {
+            Event::Oltp(event) => event.collects(),
+            Event::Sql(_) => false,
+        }
+    }
+
+    /// Asks which row of the user's own table is the last, where new ones are to follow it.
+    pub fn last_row_sql(&self) -> Option<String> {
+        match self {
+            Event::Oltp(event) => event.last_row_sql(),
+            Event::Sql(_) => None,
+        }
+    }
+
+    /// Lets new rows follow row number `last`.
+    pub fn follow(&mut self, last: u64) {
+        if let Event::Oltp(event) = self {
+            event.follow(last);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Columns of CSV files, read before a run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dbdyno_door::plan::{CsvSource, ParameterSource, SqlWorkload};
+use dbdyno_wire::Value;
+
+/// The values of each parameter that reads a CSV file, by the parameter's name.
+pub type Columns = BTreeMap<String, Arc<[Value]>>;
+
+/// What the parameters of a workload read. `text` gives the content of a file. Everything that is wrong comes at once.
+pub fn read(
+    own: &SqlWorkload,
+    mut text: impl FnMut(&str) -> Result<String, String>,
+) -> Result<Columns, Vec<String>> {
+    let mut texts: BTreeMap<&CsvSource, Result<String, String>> = BTreeMap::new();
+    let (mut columns, mut faults) = (Columns::new(), Vec::new());
+    for (name, generator) in &own.parameters {
+        let ParameterSource::Csv { from, column, .. } = generator else { continue };
+        let content = texts.entry(from).or_insert_with(|| match from {
+            CsvSource::Path(path) => text(path).map_err(|error| format!("{path}: {error}")),
+            CsvSource::Text(text) => Ok(text.clone()),
+        });
+        match content.as_ref().map_err(Clone::clone).and_then(|text| column_of(text, column)) {
+            Ok(values) => {
+                columns.insert(name.clone(), values);
+            }
+            Err(fault) => faults.push(format!("workload.sql.parameters.{name}: {fault}")),
+        }
+    }
+    if faults.is_empty() { Ok(columns) } else { Err(faults) }
+}
+
+/// The values of one column: integers where all of them are.
+fn column_of(text: &str, column: &str) -> Result<Arc<[Value]>, String> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let headers = reader.headers().map_err(|error| error.to_string())?.clone();
+    let Some(position) = headers.iter().position(|header| header.trim() == column) else {
+        let there: Vec<&str> = headers.iter().collect();
+        return Err(format!("it has no column {column}; there are {}", there.join(", ")));
+    };
+    let mut values = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| error.to_string())?;
+        values.push(record.get(position).unwrap_or_default().to_owned());
+    }
+    if values.is_empty() {
+        return Err("it has no line after the names of its columns".into());
+    }
+    let integers: Option<Vec<i64>> = values.iter().map(|value| value.parse().ok()).collect();
+    Ok(match integers {
+        // "007" is a string: as an integer it would lose what the file says.
+        Some(integers) if integers.iter().zip(&values).all(|(number, text)| number.to_string() == *text) => {
+            integers.into_iter().map(Value::Int).collect()
+        }
+        _ => values.into_iter().map(|text| Value::Text(text.into_bytes())).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn own(parameters: serde_json::Value) -> SqlWorkload {
+        serde_json::from_value(json!({"parameters": parameters, "transactions": []})).unwrap()
+    }
+
+    #[test]
+    fn columns_of_integers_are_integers() {
+        let text = "id,name,code\n1,\"a, b\",007\n-2,c,8\n";
+        let own = own(json!({
+            "i": {"csv": {"from": {"text": text}, "column": "id"}},
+            "n": {"csv": {"from": {"path": "f"}, "column": "name"}},
+            "c": {"csv": {"from": {"path": "f"}, "column": "code"}},
+            "other": {"sequence": {}}
+        }));
+        let mut asked = 0;
+        let columns = read(&own, |path| {
+            asked += 1;
+            assert_eq!(path, "f");
+            Ok(text.into())
+        })
+        .unwrap();
+        assert_eq!(asked, 1);
+        assert_eq!(*columns["i"], [Value::Int(1), Value::Int(-2)]);
+        assert_eq!(*columns["n"], [Value::Text(b"a, b".to_vec()), Value::Text(b"c".to_vec())]);
+        assert_eq!(*columns["c"], [Value::Text(b"007".to_vec()), Value::Text(b"8".to_vec())]);
+    }
+
+    #[test]
+    fn all_that_is_wrong_comes_at_once() {
+        let own = own(json!({
+            "a": {"csv": {"from": {"text": "x\n1\n"}, "column": "y"}},
+            "b": {"csv": {"from": {"text": "x\n"}, "column": "x"}},
+            "c": {"csv": {"from": {"path": "gone"}, "column": "x"}},
+            "d": {"csv": {"from": {"text": "x,y\n1\n"}, "column": "y"}}
+        }));
+        let faults = read(&own, |_| Err("No such file".into())).unwrap_err();
+        assert_eq!(faults.len(), 4, "{faults:?}");
+        assert_eq!(faults[0], "workload.sql.parameters.a: it has no column y; there are x");
+        assert!(faults[1].ends_with("it has no line after the names of its columns"));
+        assert_eq!(faults[2], "workload.sql.parameters.c: gone: No such file");
+    }
+}

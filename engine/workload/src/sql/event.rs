@@ -1,0 +1,123 @@
+//! One user's way through the transactions.
+
+use std::sync::Arc;
+
+use dbdyno_door::plan::TransactionOrder;
+use dbdyno_draw::Rng;
+use dbdyno_wire::Value;
+
+use super::source::{Place, weighted};
+use super::{Compiled, Slot, Sql};
+use crate::program::{Call, Seat};
+
+/// The transaction under way on one connection.
+#[derive(Debug)]
+pub struct Event {
+    /// Which, while it has not ended: one that starts anew after an error is the same, so that the mix stays as it was
+    /// asked for.
+    chosen: Option<usize>,
+    step: usize,
+    /// Transactions that have ended.
+    played: u64,
+    /// As many as it plays.
+    most: u64,
+    /// By parameter.
+    values: Vec<Value>,
+    rng: Rng,
+    /// As it was when the transaction began: what starts anew has the same random values. Sequences go on.
+    rng_at_start: Rng,
+    place: Place,
+    call: Call,
+}
+
+impl Event {
+    pub(super) fn new(compiled: &Arc<Compiled>, seat: Seat) -> Self {
+        let rng = Rng::new(compiled.seed, &[u64::from_be_bytes(*b"sqlusers"), seat.index]);
+        Self {
+            chosen: None,
+            step: 0,
+            played: 0,
+            most: compiled.each.unwrap_or(u64::MAX),
+            values: compiled.sources.blank(),
+            rng_at_start: rng.clone(),
+            rng,
+            place: compiled.sources.place(seat),
+            call: Call::default(),
+        }
+    }
+
+    /// Begins the transaction again that has not ended, with the same random values.
+    pub fn restart(&mut self) {
+        self.step = 0;
+        if self.chosen.is_some() {
+            self.rng = self.rng_at_start.clone();
+        }
+    }
+
+    /// Whether the user has played all its transactions.
+    pub(crate) fn is_done(&self) -> bool {
+        self.played >= self.most
+    }
+
+    /// The statement that [`Event::next`] returned last.
+    pub fn last(&self) -> &Call {
+        &self.call
+    }
+
+    /// The next statement, or `None` at the end of the transaction; after that a new one begins.
+    pub fn next(&mut self, sql: &Sql) -> Option<&Call> {
+        let compiled = &*sql.0;
+        let transaction = match self.chosen {
+            Some(chosen) => chosen,
+            None => self.choose(compiled),
+        };
+        let Some(step) = compiled.transactions[transaction].get(self.step) else {
+            (self.chosen, self.step) = (None, 0);
+            self.played += 1;
+            return None;
+        };
+        self.step += 1;
+        for &parameter in &*step.draws {
+            compiled.sources.draw(parameter, &mut self.rng, &mut self.place, &mut self.values);
+        }
+        let call = &mut self.call;
+        (call.kind, call.statement) = (step.kind, step.statement);
+        (call.rows_expected, call.class) = (step.rows, Some(step.class));
+        call.keeps = !step.keeps.is_empty();
+        let slots = &compiled.statements[step.statement].slots;
+        call.values.resize(slots.len(), Value::Null);
+        for (value, slot) in call.values.iter_mut().zip(slots) {
+            match slot {
+                Slot::Parameter(number) => value.clone_from(&self.values[*number]),
+                Slot::Mark => *value = Value::Verbatim(b"?".to_vec()),
+            }
+        }
+        Some(&self.call)
+    }
+
+    #[inline]
+    fn choose(&mut self, compiled: &Compiled) -> usize {
+        let count = compiled.transactions.len();
+        let chosen = match compiled.order {
+            TransactionOrder::Weighted if count == 1 => 0,
+            TransactionOrder::Weighted => weighted(&compiled.weights, &mut self.rng),
+            TransactionOrder::InOrder => compiled.take(),
+            TransactionOrder::EachInOrder => (self.played % count as u64) as usize,
+        };
+        self.rng_at_start = self.rng.clone();
+        self.chosen = Some(chosen);
+        chosen
+    }
+
+    /// Takes the first row of the statement that was sent last.
+    pub(crate) fn keep(&mut self, sql: &Sql, row: &[Option<Vec<u8>>]) {
+        let steps = self.chosen.map(|chosen| &sql.0.transactions[chosen]);
+        let Some(step) = steps.and_then(|steps| steps.get(self.step.wrapping_sub(1))) else { return };
+        for &(parameter, column) in &*step.keeps {
+            self.values[parameter] = match row.get(column) {
+                Some(Some(text)) => Value::Text(text.clone()),
+                _ => Value::Null,
+            };
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! SQL of the user's own, compiled into the calls that the native workloads make.
+//!
+//! # Layout
+//! - this file: transactions, steps and statements as they are compiled.
+//! - `event`: one user's way through them.
+//! - `source`: where the values of parameters come from.
+//! - [`columns`]: what is read from CSV files before a run.
+
+pub mod columns;
+mod event;
+mod source;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dbdyno_door::Plan;
+use dbdyno_door::placeholders::{Piece, Quoting, first_word, pieces};
+use dbdyno_door::plan::{ParameterSource, SqlStatement, SqlWorkload, StatementMode, TransactionOrder};
+use dbdyno_door::record::{StatementClass, StatementKind};
+use dbdyno_wire::scripted::Type;
+
+pub use self::columns::Columns;
+pub use self::event::Event;
+use self::source::Sources;
+use crate::program::{Seat, Statement};
+
+/// A workload in SQL, compiled.
+#[derive(Clone, Debug)]
+pub struct Sql(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    order: TransactionOrder,
+    transactions: Vec<Vec<Step>>,
+    /// Sums of the weights up to each transaction.
+    weights: Vec<f64>,
+    statements: Vec<Template>,
+    kinds: Vec<StatementKind>,
+    sources: Sources,
+    session: Vec<String>,
+    farewell: Vec<String>,
+    each: Option<u64>,
+    seed: u64,
+    /// The next of all transactions, where all users of this engine take from one list.
+    taken: AtomicU64,
+    /// This engine's number in the fleet, and how many there are.
+    engine: (u64, u64),
+}
+
+/// One statement in a transaction.
+#[derive(Clone, Debug)]
+struct Step {
+    kind: usize,
+    statement: usize,
+    rows: Option<u64>,
+    class: StatementClass,
+    /// Parameters that get a value before it is sent.
+    draws: Arc<[usize]>,
+    /// Parameters that get a column of its first row: which, and the column from 0.
+    keeps: Arc<[(usize, usize)]>,
+}
+
+/// One text that is sent, with what is put in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Template {
+    sql: String,
+    prepared: bool,
+    slots: Vec<Slot>,
+}
+
+/// What is put in for a `?`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Slot {
+    Parameter(usize),
+    /// A `?` of the statement itself, which travels as text.
+    Mark,
+}
+
+impl Sql {
+    /// The workload `own` of a plan, whose faults have been told. `prepared` is the way of statements that do not choose
+    /// one.
+    pub(crate) fn new(own: &SqlWorkload, prepared: bool, columns: &Columns, plan: &Plan) -> Self {
+        let sources = Sources::new(&own.parameters, columns);
+        let quoting = plan.target.quoting();
+        let mut compiler = Compiler::new(own, (prepared, quoting), &sources);
+        let transactions = (0..own.transactions.len()).map(|index| compiler.transaction(index)).collect();
+        let mut sum = 0.0;
+        let weights = own.transactions.iter().map(|transaction| {
+            sum += transaction.weight;
+            sum
+        });
+        Self(Arc::new(Compiled {
+            order: own.order,
+            transactions,
+            weights: weights.collect(),
+            statements: compiler.statements,
+            kinds: compiler.kinds,
+            sources,
+            session: own.session.clone(),
+            farewell: own.farewell.clone(),
+            each: own.each,
+            seed: plan.seed,
+            taken: AtomicU64::new(0),
+            engine: (plan.segment.index.into(), plan.segment.count.into()),
+        }))
+    }
+
+    /// Every statement, as the server is to see it.
+    pub fn statements(&self) -> Vec<Statement> {
+        let kind = |slot: &Slot| match slot {
+            Slot::Parameter(number) => self.0.sources.kind(*number),
+            Slot::Mark => Type::Text,
+        };
+        let statement = |template: &Template| Statement {
+            sql: template.sql.clone(),
+            types: template.slots.iter().map(kind).collect(),
+            prepared: template.prepared,
+        };
+        self.0.statements.iter().map(statement).collect()
+    }
+
+    /// The kinds as the records describe them.
+    pub fn describe(&self) -> Vec<StatementKind> {
+        self.0.kinds.clone()
+    }
+
+    /// Statements for every new connection, and for its end.
+    pub(crate) fn around(&self) -> (&[String], &[String]) {
+        (&self.0.session, &self.0.farewell)
+    }
+
+    /// The transactions of one user.
+    pub fn events(&self, seat: Seat) -> Event {
+        Event::new(&self.0, seat)
+    }
+}
+
+impl Compiled {
+    /// The next transaction of the list from which all users take.
+    fn take(&self) -> usize {
+        let (index, count) = self.engine;
+        let taken = self.taken.fetch_add(1, Ordering::Relaxed);
+        ((taken * count + index) % self.transactions.len() as u64) as usize
+    }
+}
+
+/// Compiles transaction after transaction.
+struct Compiler<'a> {
+    own: &'a SqlWorkload,
+    sources: &'a Sources,
+    prepared: bool,
+    quoting: Quoting,
+    statements: Vec<Template>,
+    numbers: HashMap<Template, usize>,
+    kinds: Vec<StatementKind>,
+    by_name: HashMap<String, usize>,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(own: &'a SqlWorkload, (prepared, quoting): (bool, Quoting), sources: &'a Sources) -> Self {
+        Self {
+            own,
+            sources,
+            prepared,
+            quoting,
+            statements: Vec::new(),
+            numbers: HashMap::new(),
+            kinds: Vec::new(),
+            by_name: HashMap::new(),
+        }
+    }
+
+    fn transaction(&mut self, index: usize) -> Vec<Step> {
+        let statements = &self.own.transactions[index].statements;
+        let mut drawn = Vec::new();
+        let mut steps = Vec::new();
+        for (position, statement) in statements.iter().enumerate() {
+            let name = self.own.statement_name(index, position);
+            let later = &statements[position + 1..];
+            let keeps = self.keeps(&name, later);
+            let template = self.template(statement, !keeps.is_empty());
+            // What it uses first is drawn for its first time; what `draw` names is drawn every time.
+            let named = statement.draw.iter().filter_map(|name| self.number_of(name));
+            let again = self.drawn_of(named, &[]);
+            let used = template.slots.iter().filter_map(|slot| match slot {
+                Slot::Parameter(parameter) => Some(*parameter),
+                Slot::Mark => None,
+            });
+            drawn.extend_from_slice(&again);
+            let mut first = self.drawn_of(used, &drawn);
+            drawn.extend_from_slice(&first);
+            first.extend_from_slice(&again);
+            let class = class(&statement.sql, self.quoting);
+            let (number, is_new) = self.number(template);
+            let kind = self.kind(&name, statement, (number, is_new));
+            let keeps: Arc<[_]> = keeps.into();
+            let step = |draws: &[usize]| Step {
+                kind,
+                statement: number,
+                rows: statement.rows,
+                class,
+                draws: draws.into(),
+                keeps: Arc::clone(&keeps),
+            };
+            steps.push(step(&first));
+            let repeated = step(&again);
+            steps.extend((1..statement.repeat).map(|_| repeated.clone()));
+        }
+        steps
+    }
+
+    fn number_of(&self, parameter: &str) -> Option<usize> {
+        self.own.parameters.keys().position(|key| key == parameter)
+    }
+
+    /// Those of `parameters` that are drawn, and not set by what a statement returned; each once, and none that is drawn
+    /// together with another one or with one of `before`.
+    fn drawn_of(&self, parameters: impl Iterator<Item = usize>, before: &[usize]) -> Vec<usize> {
+        let mut drawn: Vec<usize> = Vec::new();
+        for parameter in parameters {
+            let generator = self.own.parameters.values().nth(parameter);
+            let is_result = matches!(generator, Some(ParameterSource::Result { .. }));
+            let has_value = |other: &usize| self.sources.together(parameter, *other);
+            if !is_result && !before.iter().chain(&drawn).any(has_value) {
+                drawn.push(parameter);
+            }
+        }
+        drawn
+    }
+
+    /// Parameters that a later statement of the transaction wants from the one called `name`.
+    fn keeps(&self, name: &str, later: &[SqlStatement]) -> Vec<(usize, usize)> {
+        let uses = |parameter: &str| {
+            let in_text = |statement: &SqlStatement| {
+                pieces(&statement.sql, self.quoting).contains(&Piece::Parameter(parameter))
+            };
+            later.iter().any(in_text)
+        };
+        let kept = |(number, (parameter, generator)): (usize, (&String, &ParameterSource))| match generator {
+            ParameterSource::Result { statement, column } if statement == name && uses(parameter) => {
+                Some((number, *column as usize - 1))
+            }
+            _ => None,
+        };
+        self.own.parameters.iter().enumerate().filter_map(kept).collect()
+    }
+
+    fn template(&self, statement: &SqlStatement, kept: bool) -> Template {
+        let asked = statement.mode.map_or(self.prepared, |mode| mode == StatementMode::Prepared);
+        let pieces = pieces(&statement.sql, self.quoting);
+        // For PostgreSQL every `?` becomes a parameter, wherever it stands.
+        let marked = self.quoting == Quoting::Postgresql && statement.sql.contains('?');
+        let prepared = asked && !kept && !marked;
+        let (mut sql, mut slots) = (String::with_capacity(statement.sql.len()), Vec::new());
+        for piece in pieces {
+            match piece {
+                Piece::Parameter(name) => {
+                    slots.push(Slot::Parameter(
+                        self.number_of(name).expect("a plan's faults name unknown parameters"),
+                    ));
+                    sql.push('?');
+                }
+                Piece::Text(text) => {
+                    if !prepared {
+                        slots.extend(text.matches('?').map(|_| Slot::Mark));
+                    }
+                    sql.push_str(text);
+                }
+                Piece::Mark => {
+                    slots.push(Slot::Mark);
+                    sql.push('?');
+                }
+            }
+        }
+        Template { sql, prepared, slots }
+    }
+
+    /// The number of a text, and whether it is a new one; the same text is one statement wherever it stands.
+    fn number(&mut self, template: Template) -> (usize, bool) {
+        let next = self.statements.len();
+        let number = *self.numbers.entry(template.clone()).or_insert(next);
+        if number == next {
+            self.statements.push(template);
+        }
+        (number, number == next)
+    }
+
+    /// The number of the kind called `name`, which has one more statement now.
+    fn kind(&mut self, name: &str, statement: &SqlStatement, (number, is_new): (usize, bool)) -> usize {
+        let kind = *self.by_name.entry(name.to_owned()).or_insert_with(|| {
+            self.kinds.push(StatementKind {
+                kind: name.to_owned(),
+                sql: statement.sql.clone(),
+                per_event: 0,
+                per_connection: 0,
+                prepared: self.statements[number].prepared,
+            });
+            self.kinds.len() - 1
+        });
+        let described = &mut self.kinds[kind];
+        // Of several transactions some events hold it and some do not.
+        if self.own.transactions.len() == 1 {
+            described.per_event += statement.repeat;
+        }
+        if is_new || described.per_connection == 0 {
+            described.per_connection += 1;
+        }
+        kind
+    }
+}
+
+/// What a statement counts as, by its first word.
+fn class(sql: &str, quoting: Quoting) -> StatementClass {
+    match first_word(sql, quoting).as_str() {
+        "SELECT" | "WITH" | "SHOW" | "TABLE" | "VALUES" | "EXPLAIN" | "DESCRIBE" | "DESC" | "HANDLER" => {
+            StatementClass::Read
+        }
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "LOAD" => StatementClass::Write,
+        _ => StatementClass::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Where the values of parameters come from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dbdyno_door::plan::{CsvSource, LineOrder, Literal, ParameterSource};
+use dbdyno_draw::Rng;
+use dbdyno_draw::key::Keys;
+use dbdyno_wire::Value;
+use dbdyno_wire::scripted::Type;
+
+use super::Columns;
+use crate::program::Seat;
+
+/// The sources of all parameters of a workload, in the order of their names.
+#[derive(Clone, Debug)]
+pub(super) struct Sources {
+    sources: Vec<Source>,
+    /// Lines of each CSV file, and their order.
+    files: Vec<(usize, LineOrder)>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// Keys from 0, and what is added.
+    Integer(Box<Keys>, i64),
+    /// First, and how many; 0 for no end.
+    Sequence(i64, u64),
+    /// Values, and the sums of their weights where they differ.
+    OneOf(Arc<[Value]>, Option<Arc<[f64]>>),
+    /// Values by line, and the number of the file.
+    Column(Arc<[Value]>, usize),
+    /// Set by what a statement returns.
+    Result,
+}
+
+/// How far one user is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    seat: Seat,
+    /// Numbers taken of each parameter that is a sequence.
+    taken: Vec<u64>,
+    /// Lines taken of each file, where they come one after the other.
+    lines_taken: Vec<u64>,
+}
+
+impl Sources {
+    pub(super) fn new(parameters: &BTreeMap<String, ParameterSource>, columns: &Columns) -> Self {
+        let mut files: Vec<((&CsvSource, LineOrder), usize)> = Vec::new();
+        let mut sources = Vec::with_capacity(parameters.len());
+        for (name, generator) in parameters {
+            sources.push(match generator {
+                ParameterSource::Csv { from, order, .. } => {
+                    let values = columns.get(name).cloned().unwrap_or_else(|| [Value::Null].into());
+                    let key = (from, *order);
+                    let number = files.iter().position(|(file, _)| *file == key).unwrap_or_else(|| {
+                        files.push((key, values.len()));
+                        files.len() - 1
+                    });
+                    Source::Column(values, number)
+                }
+                other => Source::new(other),
+            });
+        }
+        Self { sources, files: files.into_iter().map(|((_, order), lines)| (lines, order)).collect() }
+    }
+
+    /// Parameters before their first values.
+    pub(super) fn blank(&self) -> Vec<Value> {
+        vec![Value::Null; self.sources.len()]
+    }
+
+    pub(super) fn place(&self, seat: Seat) -> Place {
+        Place { seat, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
+    }
+
+    /// Gives the parameter `number` a new value; with one of a CSV file's all of that file's.
+    #[inline]
+    pub(super) fn draw(&self, number: usize, rng: &mut Rng, place: &mut Place, values: &mut [Value]) {
+        match &self.sources[number] {
+            Source::Integer(keys, offset) => {
+                values[number] = Value::Int(offset.wrapping_add(keys.draw(rng) as i64));
+            }
+            Source::Sequence(first, count) => {
+                let taken = &mut place.taken[number];
+                let nth = place.seat.index.wrapping_add(taken.wrapping_mul(place.seat.count));
+                *taken += 1;
+                let nth = if *count == 0 { nth } else { nth % count };
+                values[number] = Value::Int(first.wrapping_add(nth as i64));
+            }
+            Source::OneOf(all, weights) => {
+                let index = match weights {
+                    None => rng.below(all.len() as u64) as usize,
+                    Some(weights) => weighted(weights, rng),
+                };
+                values[number].clone_from(&all[index]);
+            }
+            Source::Column(_, file) => self.draw_line(*file, rng, place, values),
+            Source::Result => values[number] = Value::Null,
+        }
+    }
+
+    fn draw_line(&self, file: usize, rng: &mut Rng, place: &mut Place, values: &mut [Value]) {
+        let (lines, order) = self.files[file];
+        let line = match order {
+            LineOrder::Random => rng.below(lines as u64) as usize,
+            LineOrder::InOrder => {
+                let taken = &mut place.lines_taken[file];
+                let nth = place.seat.index.wrapping_add(taken.wrapping_mul(place.seat.count));
+                *taken += 1;
+                (nth % lines as u64) as usize
+            }
+        };
+        for (source, value) in self.sources.iter().zip(values) {
+            if let Source::Column(column, of) = source
+                && *of == file
+            {
+                value.clone_from(&column[line]);
+            }
+        }
+    }
+
+    /// Type of a parameter.
+    pub(super) fn kind(&self, number: usize) -> Type {
+        match &self.sources[number] {
+            Source::Integer(..) | Source::Sequence(..) => Type::Int,
+            Source::OneOf(values, _) | Source::Column(values, _)
+                if matches!(values[..], [Value::Int(_), ..]) =>
+            {
+                Type::Int
+            }
+            _ => Type::Text,
+        }
+    }
+
+    /// Whether drawing one of these gives the other a value too.
+    pub(super) fn together(&self, one: usize, other: usize) -> bool {
+        match (&self.sources[one], &self.sources[other]) {
+            (Source::Column(_, file), Source::Column(_, other)) => file == other,
+            _ => one == other,
+        }
+    }
+}
+
+impl Source {
+    fn new(generator: &ParameterSource) -> Self {
+        match generator {
+            ParameterSource::Integer { low, high, distribution } => {
+                // From 1, as the distributions of rows are; `pareto` has no 0.
+                let keys = Keys::new(distribution, 1, high.abs_diff(*low) + 1);
+                Source::Integer(Box::new(keys), low.wrapping_sub(1))
+            }
+            ParameterSource::Sequence { first, last } => {
+                Source::Sequence(*first, last.map_or(0, |last| last.abs_diff(*first).saturating_add(1)))
+            }
+            ParameterSource::OneOf { values, weights } => {
+                let values = literals(values);
+                Source::OneOf(values, weights.as_deref().map(sums))
+            }
+            ParameterSource::Csv { .. } | ParameterSource::Result { .. } => Source::Result,
+        }
+    }
+}
+
+/// Values of a list. A parameter's type stays the same from one execution to the next.
+fn literals(values: &[Option<Literal>]) -> Arc<[Value]> {
+    let integers = values.iter().all(|value| matches!(value, Some(Literal::Integer(_))));
+    let value = |value: &Option<Literal>| match value {
+        None => Value::Null,
+        Some(Literal::Integer(number)) if integers => Value::Int(*number),
+        Some(Literal::Integer(number)) => Value::Text(number.to_string().into_bytes()),
+        Some(Literal::Number(number)) => Value::Text(number.to_string().into_bytes()),
+        Some(Literal::Text(text)) => Value::Text(text.clone().into_bytes()),
+    };
+    values.iter().map(value).collect()
+}
+
+fn sums(weights: &[f64]) -> Arc<[f64]> {
+    let mut sum = 0.0;
+    let add = |weight: &f64| {
+        sum += weight;
+        sum
+    };
+    weights.iter().map(add).collect()
+}
+
+/// An index, by sums of weights.
+#[inline]
+pub(super) fn weighted(sums: &[f64], rng: &mut Rng) -> usize {
+    let at = rng.unit() * sums.last().copied().unwrap_or(0.0);
+    sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
+}

@@ -1,0 +1,228 @@
+use dbdyno_door::Plan;
+use dbdyno_wire::Value;
+use serde_json::json;
+
+use super::columns;
+use crate::{Event, Program, Seat};
+
+fn plan(sql: &serde_json::Value, statements: &str) -> Plan {
+    let plan: Plan = serde_json::from_value(json!({
+        "schema": 1, "target": {"protocol": "null"}, "seed": 7,
+        "workload": {"name": "sql", "statements": statements, "sql": sql},
+        "load": {"connections": 2}, "phases": {"measure_us": 1_000_000}
+    }))
+    .unwrap();
+    assert_eq!(plan.faults(), [""; 0]);
+    plan
+}
+
+fn program(sql: &serde_json::Value, statements: &str) -> Program {
+    let plan = plan(sql, statements);
+    let columns = columns::read(plan.workload.own_sql().unwrap(), |_| Err("none".into())).unwrap();
+    Program::of(&plan, &columns)
+}
+
+/// Statements and parameters of the next transaction.
+fn play(program: &Program, event: &mut Event) -> Vec<(String, Vec<Value>)> {
+    let statements = program.statements();
+    let mut sent = Vec::new();
+    event.restart();
+    while let Some(call) = event.next(program) {
+        sent.push((statements[call.statement].sql.clone(), call.values.clone()));
+        if call.keeps {
+            event.keep(program, &[Some(b"17".to_vec()), None]);
+        }
+    }
+    sent
+}
+
+fn user(program: &Program, index: u64) -> Event {
+    program.events(Seat { index, count: 2 })
+}
+
+#[test]
+fn a_parameter_keeps_its_value_unless_it_is_drawn_again() {
+    let sql = json!({
+        "parameters": {"id": {"integer": {"low": 1, "high": 1_000_000_000}}},
+        "transactions": [{"statements": [
+            {"sql": "SELECT :id"}, {"sql": "SELECT 1, :id"}, {"sql": "SELECT 2, :id", "draw": ["id"], "repeat": 2}
+        ]}]
+    });
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 0);
+    let values: Vec<_> = play(&program, &mut event).into_iter().map(|(_, values)| values).collect();
+    assert_eq!(values[0], values[1]);
+    assert!(values[1] != values[2] && values[2] != values[3]);
+    assert_ne!(play(&program, &mut event)[0].1, values[0]);
+    assert_ne!(play(&program, &mut user(&program, 1))[0].1, values[0]);
+    let statements: Vec<_> = program.statements().into_iter().map(|statement| statement.sql).collect();
+    assert_eq!(statements, ["SELECT ?", "SELECT 1, ?", "SELECT 2, ?"]);
+    let kinds = program.describe();
+    assert_eq!((kinds[2].kind.as_str(), kinds[2].per_event), ("transaction1.3", 2));
+}
+
+#[test]
+fn what_starts_anew_is_the_same_transaction_with_the_same_values() {
+    let sql = json!({
+        "parameters": {
+            "id": {"integer": {"high": 1_000_000_000}}, "n": {"sequence": {"first": 10}}
+        },
+        "transactions": [
+            {"statements": [{"sql": "A :id, :n"}, {"sql": "B :id", "draw": ["id"]}]},
+            {"statements": [{"sql": "C :id, :n"}, {"sql": "D :id", "draw": ["id"]}]}
+        ]
+    });
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 1);
+    let mut seen = 11;
+    for _ in 0..20 {
+        event.restart();
+        let first = event.next(&program).unwrap().clone();
+        event.next(&program).unwrap();
+        let again = play(&program, &mut event);
+        assert_eq!(first.values[0], again[0].1[0]);
+        assert_eq!(program.statements()[first.statement].sql, again[0].0);
+        // A sequence goes on: nobody knows whether the server kept what was lost.
+        assert_eq!((&first.values[1], &again[0].1[1]), (&Value::Int(seen), &Value::Int(seen + 2)));
+        seen += 4;
+    }
+}
+
+#[test]
+fn transactions_come_as_often_as_their_weights_say() {
+    let sql = json!({"transactions": [
+        {"weight": 1, "statements": [{"sql": "A"}]}, {"weight": 0, "statements": [{"sql": "B"}]},
+        {"weight": 3, "statements": [{"sql": "C"}]}
+    ]});
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 0);
+    let mut counts = [0; 3];
+    for _ in 0..4000 {
+        counts[play(&program, &mut event)[0].0.as_bytes()[0] as usize - usize::from(b'A')] += 1;
+    }
+    // Of 4,000; four standard deviations of the first are 110.
+    assert!(i32::abs(counts[0] - 1000) < 110 && counts[1] == 0, "{counts:?}");
+}
+
+#[test]
+fn in_order_shares_one_list_and_each_in_order_has_one_each() {
+    let list = |order| {
+        let statement = |number| json!({"statements": [{"sql": format!("{number}"), "name": "q"}]});
+        json!({"order": order, "transactions": (0..5).map(statement).collect::<Vec<_>>()})
+    };
+    let shared = program(&list("in-order"), "text");
+    assert_eq!((shared.describe().len(), shared.describe()[0].per_connection), (1, 5));
+    let (mut one, mut other) = (user(&shared, 0), user(&shared, 1));
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        taken.push(play(&shared, &mut one)[0].0.clone());
+        taken.push(play(&shared, &mut other)[0].0.clone());
+    }
+    assert_eq!(taken, ["0", "1", "2", "3", "4", "0"]);
+    let each = program(&list("each-in-order"), "text");
+    let mut other = user(&each, 1);
+    let played: Vec<_> = (0..6).map(|_| play(&each, &mut other)[0].0.clone()).collect();
+    assert_eq!(played, ["0", "1", "2", "3", "4", "0"]);
+}
+
+#[test]
+fn a_result_is_kept_for_later_statements() {
+    let sql = json!({
+        "parameters": {
+            "got": {"result": {"statement": "look"}}, "second": {"result": {"statement": "look", "column": 2}},
+            "third": {"result": {"statement": "look", "column": 3}}
+        },
+        "transactions": [{"statements": [
+            {"sql": "SELECT a FROM t", "name": "look"}, {"sql": "UPDATE t SET a=:got, b=:second, c=:third"}
+        ]}]
+    });
+    let program = program(&sql, "prepared");
+    let prepared: Vec<_> = program.statements().iter().map(|statement| statement.prepared).collect();
+    assert_eq!(prepared, [false, true]);
+    let sent = play(&program, &mut user(&program, 0));
+    assert_eq!(sent[1].1, [Value::Text(b"17".to_vec()), Value::Null, Value::Null]);
+}
+
+#[test]
+fn lines_of_a_file_stay_together() {
+    let csv = |column, order| json!({"csv": {"from": {"text": "a,b\n1,x\n2,y\n3,z\n"}, "column": column, "order": order}});
+    let sql = json!({
+        "parameters": {
+            "a": csv("a", "in-order"), "b": csv("b", "in-order"), "r": csv("a", "random"), "s": csv("b", "random")
+        },
+        "transactions": [{"statements": [
+            {"sql": "SELECT :a, :b"}, {"sql": "SELECT :s, :r", "draw": ["r", "s"], "repeat": 3}
+        ]}]
+    });
+    let program = program(&sql, "prepared");
+    let mut event = user(&program, 1);
+    let mut firsts = Vec::new();
+    for _ in 0..30 {
+        let sent = play(&program, &mut event);
+        firsts.push(sent[0].1[0].clone());
+        assert_eq!(sent.len(), 4);
+        for (values, [number, letter]) in sent.iter().zip([[0, 1], [1, 0], [1, 0], [1, 0]]) {
+            let (Value::Int(number), Value::Text(letter)) = (&values.1[number], &values.1[letter]) else {
+                panic!("{values:?}")
+            };
+            assert_eq!(b"xyz"[*number as usize - 1..][..1], **letter);
+        }
+    }
+    assert_eq!(firsts[..4], [2, 1, 3, 2].map(Value::Int)); // The second of two users.
+}
+
+#[test]
+fn texts_keep_their_own_question_marks() {
+    let sql = json!({
+        "parameters": {"w": {"one_of": {"values": ["it's", 3, null]}}},
+        "transactions": [{"statements": [{"sql": "SELECT 'a?b', :w /* ? */"}]}]
+    });
+    let text = program(&sql, "text");
+    let sent = &play(&text, &mut user(&text, 0))[0];
+    let mut put_in = Vec::new();
+    dbdyno_wire::mysql::message::put_in(&mut put_in, &sent.0, &sent.1);
+    let put_in = String::from_utf8(put_in).unwrap();
+    let expected = ["'it\\'s'", "'3'", "NULL"].map(|value| format!("SELECT 'a?b', {value} /* ? */"));
+    assert!(expected.contains(&put_in), "{put_in}");
+    let prepared = program(&sql, "prepared");
+    assert_eq!(play(&prepared, &mut user(&prepared, 0))[0].1.len(), 1);
+}
+
+#[test]
+fn statements_count_by_their_first_word() {
+    use dbdyno_door::record::StatementClass::{Other, Read, Write};
+    let words = [
+        "/* x */ SELECT 1",
+        "update t SET a=1",
+        "BEGIN",
+        "(SELECT 1)",
+        "CALL p()",
+        "INSERT INTO t VALUES (1)",
+    ];
+    let statements: Vec<_> = words.iter().map(|sql| json!({"sql": sql})).collect();
+    let program = program(&json!({"transactions": [{"statements": statements}]}), "prepared");
+    let mut event = user(&program, 0);
+    let mut classes = Vec::new();
+    while let Some(call) = event.next(&program) {
+        classes.push(call.class.unwrap());
+    }
+    assert_eq!(classes, [Read, Write, Other, Read, Other, Write]);
+}
+
+#[test]
+fn a_user_is_done_after_as_many_as_it_plays() {
+    let sql = json!({"each": 2, "session": ["SET a=1"], "farewell": ["COMMIT"], "transactions": [{"statements": [{"sql": "A"}]}]});
+    let program = program(&sql, "text");
+    assert_eq!(
+        (program.session(), program.farewell()),
+        (vec!["SET a=1".to_owned()], &["COMMIT".to_owned()][..])
+    );
+    let mut event = user(&program, 0);
+    let done: Vec<bool> = (0..2)
+        .map(|_| {
+            play(&program, &mut event);
+            event.is_done()
+        })
+        .collect();
+    assert_eq!(done, [false, true]);
+}
