@@ -1,3 +1,5 @@
+//! The compiled workload as a user meets it: values, order, retries, counts.
+
 use dbdyno_door::Plan;
 use dbdyno_wire::Value;
 use serde_json::json;
