@@ -56,10 +56,11 @@ def run(server: LocalServer, sql: dict[str, Any], **changes: Any) -> tuple[Engin
 def measured(result: EngineResult) -> dict[str, Any]:
     """The counts of the measurement."""
     assert result.end is not None
-    return result.end["phases"]["measure"]
+    counts: dict[str, Any] = result.end["phases"]["measure"]
+    return counts
 
 
-def kinds(records: list[Any]) -> dict[str, Any]:
+def kinds(records: list[Any]) -> dict[str, tuple[int, int]]:
     """How often each statement was answered, by its name, and rows that broke the contract."""
     totals: dict[str, list[int]] = {}
     for record in records:
@@ -69,7 +70,7 @@ def kinds(records: list[Any]) -> dict[str, Any]:
             total = totals.setdefault(name, [0, 0])
             total[0] += kind["count"]
             total[1] += kind["off_contract"]
-    return {name: tuple(total) for name, total in totals.items()}
+    return {name: (count, broken) for name, (count, broken) in totals.items()}
 
 
 MIXED = {
