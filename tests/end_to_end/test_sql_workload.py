@@ -1,4 +1,4 @@
-"""SQL of the user's own against a real MariaDB: what is counted is what the server did.
+"""SQL of the user's own against real servers: what is counted is what the server did.
 
 Every count is held against the server's own: its counters, and what stands in
 the tables afterwards.
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.conftest import variant
 
+from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
@@ -21,17 +22,27 @@ from dbdyno.servers.workspace import Workspace
 ROWS = 500
 
 
-@pytest.fixture(scope="module")
-def server(workspace: Workspace) -> Iterator[LocalServer]:
-    """A private MariaDB with two small tables of the user's own."""
-    with closing(LocalServer(variant("sql of the user's own"), workspace, None)) as server:
+@pytest.fixture(scope="module", params=["mariadb", "postgresql"])
+def server(workspace: Workspace, request: pytest.FixtureRequest) -> Iterator[LocalServer]:
+    """A private server with two small tables of the user's own."""
+    mariadb = request.param == "mariadb"
+    spec = variant("sql") if mariadb else Variant(name="sql", server=ServerSpec(product="postgresql"))
+    with closing(LocalServer(spec, workspace, None)) as server:
         server.start()
-        schema = server.address().database
-        server.query(f"CREATE TABLE {schema}.item (id INT PRIMARY KEY, owner VARCHAR(20), n INT NOT NULL)")
+        item, log = table(server, "item"), table(server, "log")
+        server.query(f"CREATE TABLE {item} (id INT PRIMARY KEY, owner VARCHAR(20), n INT NOT NULL)")
         rows = ",".join(f"({number}, 'owner{number % 7}', 0)" for number in range(1, ROWS + 1))
-        server.query(f"INSERT INTO {schema}.item VALUES {rows}")
-        server.query(f"CREATE TABLE {schema}.log (id BIGINT PRIMARY KEY, item INT, why VARCHAR(20))")
+        server.query(f"INSERT INTO {item} VALUES {rows}")
+        server.query(f"CREATE TABLE {log} (id BIGINT PRIMARY KEY, item INT, why VARCHAR(20))")
+        if not mariadb:
+            server.query(f"GRANT ALL ON {item}, {log} TO {server.address().user}")
         yield server
+
+
+def table(server: LocalServer, name: str) -> str:
+    """How the administrator names a table of the load's schema."""
+    address = server.address()
+    return name if address.target()["protocol"] == "postgresql" else f"{address.database}.{name}"
 
 
 def run(server: LocalServer, sql: dict[str, Any], **changes: Any) -> tuple[EngineResult, list[Any]]:
@@ -109,9 +120,8 @@ MIXED = {
 @pytest.mark.parametrize("statements", ["prepared", "text"])
 def test_counts_are_the_servers(server: LocalServer, statements: str) -> None:
     """Each statement is counted where its name says, and what it did stands in the tables."""
-    schema = server.address().database
-    server.query(f"DELETE FROM {schema}.log")
-    server.query(f"UPDATE {schema}.item SET n = 0")
+    server.query(f"DELETE FROM {table(server, 'log')}")
+    server.query(f"UPDATE {table(server, 'item')} SET n = 0")
     result, records = run(server, MIXED, statements=statements)
     assert result.done, result.failure()
     counts, seen = measured(result), kinds(records)
@@ -123,10 +133,11 @@ def test_counts_are_the_servers(server: LocalServer, statements: str) -> None:
     assert counts["reads"] == writes + seen["read.1"][0]
     assert (counts["writes"], counts["other"]) == (2 * writes, 2 * writes + counts["retries"])
     ((rows, ids, changed),) = server.query(
-        f"SELECT COUNT(*), COUNT(DISTINCT id), (SELECT SUM(n) FROM {schema}.item) FROM {schema}.log"
+        f"SELECT COUNT(*), COUNT(DISTINCT id), (SELECT SUM(n) FROM {table(server, 'item')}) "
+        f"FROM {table(server, 'log')}"
     )
     assert (rows, ids, int(changed)) == (writes, writes, writes)
-    why = dict(server.query(f"SELECT COALESCE(why, 'NULL'), COUNT(*) FROM {schema}.log GROUP BY 1"))
+    why = dict(server.query(f"SELECT COALESCE(why, 'NULL'), COUNT(*) FROM {table(server, 'log')} GROUP BY 1"))
     assert set(why) == {"it's", "?", "NULL"}
     kinds_described = {kind["kind"]: kind for kind in result.hello["statements"]} if result.hello else {}
     # One whose result is kept travels as text.
@@ -147,8 +158,7 @@ def test_a_broken_contract_is_counted(server: LocalServer) -> None:
 
 def test_a_replay_plays_each_query_once(server: LocalServer, tmp_path: Path) -> None:
     """A list of queries in order, taken by all users together, and values of a file."""
-    schema = server.address().database
-    server.query(f"DELETE FROM {schema}.log")
+    server.query(f"DELETE FROM {table(server, 'log')}")
     ids = tmp_path / "ids.csv"
     ids.write_text("id,why\n" + "".join(f"{number},line {number}\n" for number in range(400)))
     column = {"from": {"path": str(ids)}, "order": "in-order"}
@@ -171,19 +181,19 @@ def test_a_replay_plays_each_query_once(server: LocalServer, tmp_path: Path) -> 
     assert result.done, result.failure()
     assert kinds(records)["insert"] == (399, 0)
     ((rows, least, most),) = server.query(
-        f"SELECT COUNT(*), MIN(id), MAX(id) FROM {schema}.log WHERE item = 0"
+        f"SELECT COUNT(*), MIN(id), MAX(id) FROM {table(server, 'log')} WHERE item = 0"
     )
     assert (rows, least, most) == (399, 1000, 1398)
-    ((one_id, why),) = server.query(f"SELECT id, why FROM {schema}.log WHERE item = 1")
+    ((one_id, why),) = server.query(f"SELECT id, why FROM {table(server, 'log')} WHERE item = 1")
     assert why == f"line {one_id}"
 
 
 def test_faults_come_at_once_and_before_the_run(server: LocalServer, tmp_path: Path) -> None:
     """What is wrong with the transactions, and then what is wrong with their files."""
-    wrong = {"transactions": [{"weight": -1, "statements": [{"sql": "SELECT :who, ?"}]}]}
+    wrong = {"transactions": [{"weight": -1, "statements": [{"sql": "SELECT :who", "repeat": 0}]}]}
     result, _ = run(server, wrong)
     assert result.exit_code == 2
-    for part in ("the weight of transaction1 is -1", "uses :who", "holds a ?"):
+    for part in ("the weight of transaction1 is -1", "uses :who", "has repeat 0"):
         assert part in result.words
     gone = {"csv": {"from": {"path": str(tmp_path / "gone.csv")}, "column": "a"}}
     sql = {"parameters": {"a": gone}, "transactions": [{"statements": [{"sql": "SELECT :a"}]}]}
@@ -191,6 +201,25 @@ def test_faults_come_at_once_and_before_the_run(server: LocalServer, tmp_path: P
     assert result.exit_code == 2
     assert "parameters.a: " in result.words
     assert "gone.csv" in result.words
+
+
+def test_users_play_as_much_as_each_is_to(server: LocalServer) -> None:
+    """Statements for every connection and for its end, and a limit for every user."""
+    server.query(f"DELETE FROM {table(server, 'log')}")
+    sql = {
+        "parameters": {"next": {"sequence": {}}},
+        "session": ["BEGIN"],
+        "farewell": ["COMMIT"],
+        "each": 25,
+        "transactions": [{"statements": [{"sql": "INSERT INTO log VALUES (:next, 0, NULL)", "rows": 1}]}],
+    }
+    result, _ = run(server, sql, phases={"measure_us": 60_000_000, "last_events": "counted"})
+    assert result.done, result.failure()
+    assert measured(result)["writes"] == 100
+    # Without the last COMMIT nothing would stand there.
+    ((rows, most),) = server.query(f"SELECT COUNT(*), MAX(id) FROM {table(server, 'log')}")
+    assert (rows, most) == (100, 100)
+    assert {user["events"] for user in result.end["users"]} == {25} if result.end else False
 
 
 def test_an_error_names_the_statement(server: LocalServer) -> None:
