@@ -13,7 +13,7 @@ use crate::sql::{self, Columns, Sql};
 #[derive(Clone, Debug)]
 pub enum Program {
     /// The OLTP family.
-    Oltp(Oltp),
+    Oltp(Box<Oltp>),
     /// SQL of the user's own.
     Sql(Sql),
 }
@@ -72,7 +72,7 @@ impl Program {
                 let prepared = plan.workload.statements == StatementMode::Prepared;
                 Program::Sql(Sql::new(own, prepared, columns, plan))
             }
-            None => Program::Oltp(Oltp::of(plan)),
+            None => Program::Oltp(Box::new(Oltp::of(plan))),
         }
     }
 
