@@ -9,6 +9,9 @@ use dbdyno_pace::Nanos;
 
 use crate::machine;
 
+/// What is shorter says nothing of CPU time: intervals that end while the worker sleeps are closed at one instant.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// One worker's watch over itself.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -16,6 +19,8 @@ pub(crate) struct Watch {
     cpu: Duration,
     run_queue_wait: Duration,
     lag: Histogram,
+    /// CPU time over wall time when it was last told.
+    share: f64,
 }
 
 /// How one worker fared in an interval.
@@ -38,6 +43,7 @@ impl Watch {
             cpu: machine::thread_cpu(),
             run_queue_wait: machine::thread_run_queue_wait(),
             lag: Histogram::default(),
+            share: 0.0,
         }
     }
 
@@ -47,18 +53,17 @@ impl Watch {
         self.lag.record_ns(lag);
     }
 
-    /// How the worker fared since the last call, at `now`.
+    /// How the worker fared since the last call, at `now`. Right after that, it still uses the same share of a CPU.
     pub(crate) fn take(&mut self, now: Nanos) -> Fared {
-        let wall = Duration::from_nanos((now - self.at).max(1));
-        let (cpu, run_queue_wait) = (machine::thread_cpu(), machine::thread_run_queue_wait());
-        let fared = Fared {
-            cpu: (cpu - self.cpu).as_secs_f64() / wall.as_secs_f64(),
-            run_queue_wait: run_queue_wait.saturating_sub(self.run_queue_wait),
-            lag: self.lag.take(),
-            delay: delays(),
-        };
-        (self.at, self.cpu, self.run_queue_wait) = (now, cpu, run_queue_wait);
-        fared
+        let wall = Duration::from_nanos(now.saturating_sub(self.at));
+        let mut waited = Duration::ZERO;
+        if wall >= SHORTEST {
+            let (cpu, run_queue_wait) = (machine::thread_cpu(), machine::thread_run_queue_wait());
+            self.share = (cpu - self.cpu).as_secs_f64() / wall.as_secs_f64();
+            waited = run_queue_wait.saturating_sub(self.run_queue_wait);
+            (self.at, self.cpu, self.run_queue_wait) = (now, cpu, run_queue_wait);
+        }
+        Fared { cpu: self.share, run_queue_wait: waited, lag: self.lag.take(), delay: delays() }
     }
 }
 
@@ -77,4 +82,23 @@ fn delays() -> Taken {
     let mut delays = Histogram::default();
     dbdyno_wire::delay::take().into_iter().for_each(|delay_ns| delays.record_ns(delay_ns));
     delays.take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_closed_at_one_instant_use_no_more_than_a_cpu() {
+        let mut watch = Watch::new();
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        let now = begun.elapsed().as_nanos() as Nanos;
+        let first = watch.take(now);
+        assert!(first.cpu > 0.0 && first.cpu < 1.1, "{first:?}");
+        assert_eq!(watch.take(now).cpu, first.cpu);
+        assert_eq!(watch.take(now + 1000).cpu, first.cpu);
+    }
 }
