@@ -173,11 +173,31 @@ impl Skim {
     ///
     /// # Errors
     /// The server's own error, or [`WireError::Protocol`].
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answer>, WireError> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<Answer>, WireError> {
         self.answer.outcome.bytes += bytes.len() as u64;
         if self.answer.outcome.bytes > self.bytes_max {
             return Err(WireError::Protocol(format!("an answer of more than {} bytes", self.bytes_max)));
         }
+        if let Err(error) = self.walk(bytes) {
+            if !self.complete {
+                return Err(error);
+            }
+            // The answer stands, wherever the network cut what follows it; the next one will not come.
+            self.farewell.get_or_insert(error);
+        }
+        if !std::mem::take(&mut self.complete) {
+            return Ok(None);
+        }
+        self.expect = Expect::Nothing;
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => Ok(Some(self.answer)),
+        }
+    }
+
+    /// Walks through messages and parts of them.
+    #[inline]
+    fn walk(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {
             if usize::from(self.header_length) < HEADER {
                 bytes = self.read_header(bytes)?;
@@ -190,14 +210,7 @@ impl Skim {
             bytes = rest;
             self.take_piece(piece)?;
         }
-        if !std::mem::take(&mut self.complete) {
-            return Ok(None);
-        }
-        self.expect = Expect::Nothing;
-        match self.error.take() {
-            Some(error) => Err(error),
-            None => Ok(Some(self.answer)),
-        }
+        Ok(())
     }
 
     #[inline]
