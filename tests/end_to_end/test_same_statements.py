@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from benchmarks.peer import sysbench
 
-from dbdyno.run.engine import Engine, EngineResult
+from dbdyno.run.engine import Engine, EngineResult, find_engine
 from dbdyno.servers.local import LocalServer
 
 EVENTS = 25
@@ -30,6 +30,14 @@ def logging(mariadb: LocalServer) -> Iterator[None]:
         mariadb.query(statement)
     yield
     mariadb.query("SET GLOBAL general_log = 0")
+
+
+@pytest.fixture(scope="module")
+def drop_in(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The engine under sysbench's name."""
+    link = tmp_path_factory.mktemp("drop-in") / "sysbench"
+    link.symlink_to(find_engine())
+    return str(link)
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +97,16 @@ def ours(server: LocalServer, command: Any, **plan: Any) -> tuple[EngineResult, 
 
 
 def theirs(
-    server: LocalServer, script: str, command: str, *options: str, events: int = EVENTS
+    server: LocalServer,
+    script: str,
+    command: str,
+    *options: str,
+    events: int = EVENTS,
+    program: str = "sysbench",
 ) -> subprocess.CompletedProcess[str]:
-    """One command of sysbench."""
+    """One command of sysbench, or of the `program` in its place."""
     limits = (f"--events={events}", "--time=0", "--rand-seed=1", "--rand-type=uniform")
-    with sysbench(server.address(), *limits, *options, script, command) as argv:
+    with sysbench(server.address(), *limits, *options, script, command, program=program) as argv:
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
@@ -167,6 +180,25 @@ def test_the_same_statements_in_the_same_order(
     assert kinds(mariadb) == expected
     assert len(expected) >= EVENTS
     assert counted(result.end) == counters(said.stdout)
+
+
+@pytest.mark.parametrize("mode", ["prepared", "text"])
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_the_scripts_send_the_same_under_either(
+    mariadb: LocalServer, drop_in: str, name: str, options: dict[str, Any], mode: str
+) -> None:
+    """The package's own scripts in Lua, run by sysbench and by the drop-in."""
+    extra = [*arguments(options), *(["--db-ps-mode=disable"] if mode == "text" else [])]
+    seen = []
+    for program, way in (("sysbench", []), (drop_in, ["--lua"])):
+        drop(mariadb)
+        assert theirs(mariadb, name, "prepare", *extra, *way, program=program).returncode == 0
+        forget(mariadb)
+        said = theirs(mariadb, name, "run", *extra, *way, program=program)
+        assert said.returncode == 0, said.stdout
+        seen.append((kinds(mariadb), counters(said.stdout)))
+    assert seen[1] == seen[0]
+    assert len(seen[0][0]) >= EVENTS
 
 
 def test_bulk_insert_sends_the_same_bytes(mariadb: LocalServer) -> None:

@@ -1,0 +1,33 @@
+"""What `dbdyno sysbench` costs before the engine begins: wall time of `--version` over the engine alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from dbdyno.run.engine import find_engine
+
+PAIRS = 20
+BAR_MS = 60
+
+
+def main() -> int:
+    """Exit code 0 when the bar holds, 1 otherwise."""
+    lab = [str(Path(sys.executable).with_name("dbdyno")), "sysbench", "--version"]
+    alone = [str(find_engine()), "sysbench", "--version"]
+    extra = sorted(_wall_ms(lab) - _wall_ms(alone) for _ in range(PAIRS))
+    print(f"dbdyno sysbench begins {median(extra):.0f} ms later ({PAIRS} pairs, at most {BAR_MS})")
+    return 0 if median(extra) < BAR_MS else 1
+
+
+def _wall_ms(command: list[str]) -> float:
+    begun = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return 1000 * (time.monotonic() - begun)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
