@@ -40,7 +40,7 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/pytest tests/unit
 
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
-	$(BIN)/pytest tests/end_to_end
+	$(BIN)/pytest tests/end_to_end --durations=15
 
 bench: build packages-servers packages-peers ## dbdyno against its peers, side by side
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop

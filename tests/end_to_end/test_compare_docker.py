@@ -98,7 +98,12 @@ def test_what_keeps_a_container_from_serving_is_told(comparing: Comparing, engin
             ["there is no image 'no-such:1'", "docker pull no-such:1"],
         ),
         (["variant.server.product='postgresql'"], 2, [f"image '{IMAGE}' has no PostgreSQL server"]),
-        (["variant[pool].server.memory='64K'"], 4, ["the Docker engine refuses", "memory"]),
+        # P19 would say it before: a server whose buffers are larger than its memory.
+        (
+            ["variant[pool].server.memory='64K'", "override.P19='the engine is to say it'"],
+            4,
+            ["the Docker engine refuses", "memory"],
+        ),
         (["variant.server.basedir='/usr'"], 2, ["basedir is for kind = local"]),
     ]
     for changes, code, words in here:

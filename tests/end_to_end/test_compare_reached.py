@@ -257,7 +257,10 @@ def test_the_users_own_commands_run_a_server(given: Given, pair: tuple[LocalServ
     words = [line.split()[0] for line in diary.read_text().splitlines()]
     # The rehearsal, then the only group; a description again when the group is over.
     assert words[:3] == ["start", "describe", "stop"]
-    assert words[3:] == ["start", "describe", "before", "sample", "during", "sample", "describe", "stop"]
+    # Samples are taken at both edges of the measurement, beside the hook; what one costs is sampled too.
+    group = [word for word in words[3:] if word != "sample"]
+    assert group == ["start", "describe", "before", "during", "describe", "stop"]
+    assert words.count("sample") >= 2
     assert "own" in diary.read_text()
     # A hook that must work, and does not.
     answer = comparing.run("--no-report", "--set", 'variant[own].server.before_trial=["false"]')

@@ -73,8 +73,9 @@ def _server(
         if snapshot is not None:
             stack.enter_context(closing(snapshot))
         server = stack.enter_context(closing(holding.open(variant, snapshot)))
-        say(f"{variant.name}: starting the server")
         if variant.server.started:
+            say(f"{variant.name}: restoring the data")
             server.restore()
+        say(f"{variant.name}: starting the server")
         server.start()
         yield server
