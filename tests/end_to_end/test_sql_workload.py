@@ -45,8 +45,10 @@ def table(server: LocalServer, name: str) -> str:
     return name if address.target()["protocol"] == "postgresql" else f"{address.database}.{name}"
 
 
-def run(server: LocalServer, sql: dict[str, Any], **changes: Any) -> tuple[EngineResult, list[Any]]:
-    """The result and every record of a run of these transactions."""
+def run(
+    server: LocalServer, sql: dict[str, Any], command: Any = "run", **changes: Any
+) -> tuple[EngineResult, list[Any]]:
+    """The result and every record of a run of these transactions, or of what comes before and after it."""
     address = server.address()
     workload = {"name": "sql", "statements": changes.pop("statements", "prepared"), "sql": sql}
     plan: dict[str, Any] = {
@@ -60,7 +62,7 @@ def run(server: LocalServer, sql: dict[str, Any], **changes: Any) -> tuple[Engin
         **changes,
     }
     records: list[Any] = []
-    result = Engine().run("run", plan, address.environment(), records.append)
+    result = Engine().run(command, plan, address.environment(), records.append)
     return result, records
 
 
@@ -220,6 +222,25 @@ def test_users_play_as_much_as_each_is_to(server: LocalServer) -> None:
     ((rows, most),) = server.query(f"SELECT COUNT(*), MAX(id) FROM {table(server, 'log')}")
     assert (rows, most) == (100, 100)
     assert {user["events"] for user in result.end["users"]} == {25} if result.end else False
+
+
+def test_what_is_set_up_is_there_and_is_taken_away(server: LocalServer) -> None:
+    """`prepare` sends the statements of the set-up in order, `cleanup` those that undo it."""
+    sql = {
+        "setup": ["CREATE TABLE own (id INT PRIMARY KEY)", "INSERT INTO own VALUES (1), (2), (3)"],
+        "cleanup": ["DROP TABLE own"],
+        "parameters": {"id": {"integer": {"high": 3}}},
+        "transactions": [{"statements": [{"sql": "SELECT id FROM own WHERE id = :id", "rows": 1}]}],
+    }
+    for command in ("prepare", "run"):
+        result, _ = run(server, sql, command)
+        assert result.done, result.failure()
+    assert measured(result)["off_contract"] == 0
+    again, _ = run(server, sql, "prepare")
+    assert "CREATE TABLE own" in again.failure()  # It does not bear to be sent twice, and says which one.
+    result, _ = run(server, sql, "cleanup")
+    assert result.done, result.failure()
+    assert not run(server, sql)[0].done
 
 
 def test_an_error_names_the_statement(server: LocalServer) -> None:

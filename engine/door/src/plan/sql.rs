@@ -19,6 +19,13 @@ pub struct SqlWorkload {
     /// Which of them is next.
     #[serde(default)]
     pub order: TransactionOrder,
+    /// Statements by which `prepare` makes what the transactions need, in order, on one connection. A second `prepare`
+    /// sends them again: they are to bear that, as CREATE TABLE IF NOT EXISTS does.
+    #[serde(default)]
+    pub setup: Vec<String>,
+    /// Statements by which `cleanup` takes it away.
+    #[serde(default)]
+    pub cleanup: Vec<String>,
     /// Statements sent once on every new connection, before anything is prepared on it; not counted.
     #[serde(default)]
     pub session: Vec<String>,

@@ -38,7 +38,12 @@ impl SqlWorkload {
         if self.transactions.is_empty() {
             faults.push(format!("{KEY}.transactions is empty; a workload needs at least one"));
         }
-        for (key, list) in [("session", &self.session), ("farewell", &self.farewell)] {
+        for (key, list) in [
+            ("setup", &self.setup),
+            ("cleanup", &self.cleanup),
+            ("session", &self.session),
+            ("farewell", &self.farewell),
+        ] {
             if list.iter().any(|sql| sql.trim().is_empty()) {
                 faults.push(format!("{KEY}.{key} holds an empty statement; leave it out"));
             }

@@ -116,6 +116,9 @@ struct Job<'a, C> {
     began: Instant,
     rows_planned: Cell<u64>,
     tally: RefCell<Tally>,
+    /// The user's own statements.
+    setup: Vec<String>,
+    cleanup: Vec<String>,
 }
 
 fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
@@ -159,6 +162,8 @@ fn on_runtime<C: Loads>(
         began: Instant::now(),
         rows_planned: Cell::new(0),
         tally: RefCell::default(),
+        setup: plan.workload.own_sql().map(|own| own.setup.clone()).unwrap_or_default(),
+        cleanup: plan.workload.own_sql().map(|own| own.cleanup.clone()).unwrap_or_default(),
     };
     let done = async {
         match (command, plan.loading.form) {
@@ -182,6 +187,9 @@ fn on_runtime<C: Loads>(
 impl<C: Loads> Job<'_, C> {
     async fn prepare(&self) -> Outcome {
         let mut connection = self.connect(&self.connector).await?;
+        for sql in &self.setup {
+            query(&mut connection, sql).await?;
+        }
         let missing = self.create_missing(&mut connection).await?;
         connection.close().await;
         let way = self.fill(&missing).await?;
@@ -199,6 +207,9 @@ impl<C: Loads> Job<'_, C> {
 
     async fn cleanup(&self) -> Outcome {
         let mut connection = self.connect(&self.connector).await?;
+        for sql in &self.cleanup {
+            query(&mut connection, sql).await?;
+        }
         self.drop_ours(&mut connection).await?;
         connection.close().await;
         Ok(())
