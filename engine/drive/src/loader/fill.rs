@@ -137,8 +137,11 @@ impl Filling {
             bytes += (out.len() - begin) as u64;
             more
         };
+        // Only what a server says in words is a refusal; an answer out of order is none.
         let outcome = connection.load(sql, some).await.map_err(|trouble| match trouble {
-            LoadTrouble::Refused(error) if is_in_the_way(&error) || failure::is_lost(&error) => {
+            LoadTrouble::Refused(error)
+                if error.state().is_none() || is_in_the_way(&error) || failure::is_lost(&error) =>
+            {
                 LoadTrouble::Failed(error)
             }
             trouble => trouble,
