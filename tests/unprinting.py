@@ -91,7 +91,7 @@ FORMATS: tuple[str, ...] = (
 CONVERSION = re.compile(r"%(?P<zero>\??)(?P<flags>[-0]*\d*(?:\.\d+)?)(?P<kind>[a-z%])")
 # What is random in a message: an address, and the values in a statement that was refused.
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,16}\b")
-QUERY = re.compile(r"(?<= for query ').*")
+QUERY = re.compile(r"(?:(?<= for query ')|(?<=failed query was: )).*")
 VALUE = re.compile(r"(?<![a-z])-?\d+(?:-\d+)*")
 HISTOGRAM_HEAD = "       value  ------------- distribution ------------- count"
 STARS_MAX = 40

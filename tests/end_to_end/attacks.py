@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
@@ -111,6 +112,40 @@ def attack(server: HostileServer, command: str = "run", **changes: Any) -> Attac
         check=False,
     )
     return Attack(done.returncode, done.stdout, done.stderr, time.monotonic() - began, server)
+
+
+def interrupt(server: HostileServer, command: str, **changes: Any) -> None:
+    """Send SIGTERM to an engine that a server leaves waiting for good, and hold that it ends and says why."""
+    asked = plan(server.port, **changes)
+    asked["phases"]["measure_us"] = 600_000_000
+    process = subprocess.Popen(
+        [find_engine(), command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={VARIABLE: PASSWORD},
+    )
+    try:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.close()
+        deadline = time.monotonic() + SECONDS_MAX
+        while not any(b"sbtest" in bytes(peer.received) for peer in server.peers):
+            assert time.monotonic() < deadline, "it never asked"
+            time.sleep(0.02)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DRAIN_S + 5) == 130
+        assert process.stdout is not None
+        last = json.loads(process.stdout.read().splitlines()[-1])
+        assert (last["type"], last["data"]["reason"]) == ("end", "interrupted")
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
 
 
 def leaks(content: bytes, password: str = PASSWORD, nonce: bytes = NONCE) -> list[str]:

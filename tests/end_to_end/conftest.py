@@ -1,4 +1,4 @@
-"""Servers for the tests of this folder: MySQL, and the MariaDB on which sysbench and dbdyno are compared."""
+"""Servers for the tests of this folder: MySQL, and those on which sysbench and dbdyno are compared."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from contextlib import closing
 import pytest
 from tests.conftest import variant
 from tests.end_to_end.differential import Database, give_account
+from tests.end_to_end.differential_servers import (
+    MySQLDatabase,
+    PostgreSQLDatabase,
+    mysql_database,
+    postgresql_database,
+)
 from tests.end_to_end.mysql_server import MySQLServer, Start, starting
 
 from dbdyno.servers.local import LocalServer
@@ -43,3 +49,16 @@ def sbtest(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> It
         server.start()
         give_account(server)
         yield Database(server, tmp_path_factory.mktemp("shims"))
+
+
+@pytest.fixture(scope="session")
+def pgsbtest(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQLDatabase]:
+    """The same of PostgreSQL."""
+    with postgresql_database(workspace, tmp_path_factory.mktemp("shims")) as database:
+        yield database
+
+
+@pytest.fixture(scope="session")
+def mysbtest(mysql: MySQLServer, tmp_path_factory: pytest.TempPathFactory) -> MySQLDatabase:
+    """The same of MySQL 9.7."""
+    return mysql_database(mysql, tmp_path_factory.mktemp("shims"))

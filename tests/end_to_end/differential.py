@@ -20,11 +20,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 from tests.unprinting import unprinted
 
 from dbdyno.run.engine import find_engine
 from dbdyno.servers.local import LocalServer
+from dbdyno.servers.server import Address
 
 ORIGINAL = "/usr/bin/sysbench"
 SHARE = Path("/usr/share/sysbench")
@@ -108,11 +110,21 @@ class Said:
         ]
 
 
+class Running(Protocol):
+    """A private server that is up."""
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask as its administrator."""
+
+    def address(self) -> Address:
+        """How a load reaches it."""
+
+
 @dataclass(frozen=True)
 class Database:
-    """A private server with sysbench's account, and a folder of shims for either side."""
+    """A private server with sysbench's account, and shims for either side. This one is MariaDB."""
 
-    server: LocalServer
+    server: Running
     folder: Path
 
     def options(self, user: str = USER, password: str = PASSWORD) -> str:
@@ -128,6 +140,10 @@ class Database:
         self.server.query(f"KILL USER {USER}")
         self.server.query(f"DROP DATABASE IF EXISTS {DATABASE}")
         self.server.query(f"CREATE DATABASE {DATABASE}")
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask as the administrator."""
+        return self.server.query(sql)
 
 
 def give_account(server: LocalServer) -> None:
@@ -182,7 +198,7 @@ def said(side: Side, case: Case, database: Database | None = None, timeout_s: fl
             "LC_ALL": "C.UTF-8",
         }
         exit_code, output, errors = _run(run, directory, environment, case.stdin, timeout_s)
-    answers = tuple(database.server.query(sql) for sql in case.asked) if database else ()
+    answers = tuple(database.query(sql) for sql in case.asked) if database else ()
     shown, complaints = (_hidden(text, case, directory) for text in (output, errors))
     return Said(exit_code, shown, complaints, answers, output + errors)
 
@@ -216,7 +232,7 @@ def _lay_tables(case: Case, database: Database) -> None:
         command = f"{ORIGINAL} {database.options()} {case.tables} prepare"
         subprocess.run(["sh", "-ec", command], check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
     for statement in case.sql:
-        database.server.query(statement)
+        database.query(statement)
 
 
 def _lay_files(case: Case, directory: Path) -> None:

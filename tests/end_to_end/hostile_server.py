@@ -15,7 +15,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 COM_QUIT, COM_QUERY, COM_STMT_PREPARE, COM_STMT_EXECUTE = 0x01, 0x03, 0x16, 0x17
 
@@ -33,7 +33,7 @@ NONCE = bytes(range(0x21, 0x35))
 OK = b"\x00\x00\x00\x02\x00\x00\x00"
 END_OF_ROWS = b"\xfe\x00\x00\x02\x00\x00\x00"
 
-State = Literal["greeting", "login", "prepare", "execute", "query"]
+State = Literal["greeting", "login", "prepare", "execute", "query", "copy"]
 # What to do in a state instead of the right thing; in `prepare`, `execute` and `query` with what was asked.
 # Returning True goes on as if nothing had happened; False or None ends the connection.
 Misdeed = Callable[["Peer", bytes], bool | None]
@@ -167,8 +167,46 @@ def asking_for(file: str) -> bytes:
     return b"\xfb" + file.encode()
 
 
+def sends(*pieces: bytes) -> Misdeed:
+    """Send bytes as they are and wait for the client to leave."""
+
+    def misdeed(peer: Peer, _asked: bytes) -> None:
+        for piece in pieces:
+            peer.raw(piece)
+        peer.read_until_closed()
+
+    return misdeed
+
+
+def sends_and_closes(*pieces: bytes) -> Misdeed:
+    """Send bytes as they are and close."""
+
+    def misdeed(peer: Peer, _asked: bytes) -> None:
+        for piece in pieces:
+            peer.raw(piece)
+
+    return misdeed
+
+
+def drips(content: bytes, seconds: float) -> Misdeed:
+    """One byte at a time, with a pause after each: a slow loris."""
+
+    def misdeed(peer: Peer, _asked: bytes) -> None:
+        for place in range(len(content)):
+            peer.raw(content[place : place + 1])
+            peer.wait(seconds)
+
+    return misdeed
+
+
+def is_silent(peer: Peer, _asked: bytes) -> None:
+    peer.fall_silent()
+
+
 class HostileServer:
     """Listens on loopback until it is closed; every connection has a thread of its own."""
+
+    peer: ClassVar[type[Peer]] = Peer
 
     def __init__(
         self,
@@ -208,7 +246,7 @@ class HostileServer:
             if not select.select([self._listener], [], [], 0.05)[0]:
                 continue
             connection, _ = self._listener.accept()
-            peer = Peer(connection, self._over)
+            peer = self.peer(connection, self._over)
             self.peers.append(peer)
             thread = threading.Thread(target=self._talk, args=(peer, connection), daemon=True)
             self._threads.append(thread)

@@ -5,10 +5,6 @@ Passwords are in `test_hostile_login`.
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,11 +13,8 @@ from tests.end_to_end.attacks import (
     CONNECT_S,
     DRAIN_S,
     MEASURE_S,
-    PASSWORD,
-    SECONDS_MAX,
-    VARIABLE,
     attack,
-    plan,
+    interrupt,
 )
 from tests.end_to_end.hostile_server import (
     END_OF_ROWS,
@@ -31,16 +24,18 @@ from tests.end_to_end.hostile_server import (
     State,
     asking_for,
     definition,
+    drips,
     error,
     greeting,
     header,
     hostile,
+    is_silent,
     prepared,
     result,
+    sends,
+    sends_and_closes,
 )
 from tests.end_to_end.watched_file import WatchedFile
-
-from dbdyno.run.engine import find_engine
 
 # A server that is slow by design must not make a run longer than what was planned for it.
 PLANNED_S = CONNECT_S + MEASURE_S + DRAIN_S
@@ -104,27 +99,6 @@ def test_a_file_is_refused_to_statements_sent_as_text(file: WatchedFile) -> None
 # --- the greeting and the login
 
 
-def sends(*pieces: bytes) -> Misdeed:
-    """Send bytes as they are and wait for the client to leave."""
-
-    def misdeed(peer: Peer, _asked: bytes) -> None:
-        for piece in pieces:
-            peer.raw(piece)
-        peer.read_until_closed()
-
-    return misdeed
-
-
-def sends_and_closes(*pieces: bytes) -> Misdeed:
-    """Send bytes as they are and close."""
-
-    def misdeed(peer: Peer, _asked: bytes) -> None:
-        for piece in pieces:
-            peer.raw(piece)
-
-    return misdeed
-
-
 def packet(payload: bytes, sequence: int = 0) -> bytes:
     return header(len(payload), sequence) + payload
 
@@ -163,27 +137,12 @@ def test_a_greeting_that_is_cut_off_is_one_sentence(what: str) -> None:
         attack(server).refused(3, "the server closed the connection")
 
 
-def drips(content: bytes, seconds: float) -> Misdeed:
-    """One byte at a time, with a pause after each: a slow loris."""
-
-    def misdeed(peer: Peer, _asked: bytes) -> None:
-        for place in range(len(content)):
-            peer.raw(content[place : place + 1])
-            peer.wait(seconds)
-
-    return misdeed
-
-
 def never_ends(peer: Peer, _asked: bytes) -> None:
     """A packet that announces a little less than what is believed, and never gets there."""
     peer.raw(header(60_000) + b"\x0a")
     while True:
         peer.raw(b"5")
         peer.wait(0.01)
-
-
-def is_silent(peer: Peer, _asked: bytes) -> None:
-    peer.fall_silent()
 
 
 @pytest.mark.parametrize("state", ["greeting", "login", "prepare"])
@@ -379,35 +338,5 @@ def test_a_packet_that_never_comes_ends_with_the_run() -> None:
 @pytest.mark.parametrize("command", ["prepare", "run", "cleanup"])
 def test_a_signal_ends_the_wait_for_a_silent_server(command: str) -> None:
     state: State = "execute" if command == "run" else "query"
-    asked = plan(0)
-    asked["phases"]["measure_us"] = 600_000_000
     with hostile({state: is_silent}) as server:
-        asked["target"]["endpoints"][0]["tcp"]["port"] = server.port
-        process = subprocess.Popen(
-            [find_engine(), command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={VARIABLE: PASSWORD},
-        )
-        try:
-            assert process.stdin is not None
-            process.stdin.write(json.dumps(asked) + "\n")
-            process.stdin.close()
-            deadline = time.monotonic() + SECONDS_MAX
-            while not any(b"sbtest" in bytes(peer.received) for peer in server.peers):
-                assert time.monotonic() < deadline, "it never asked"
-                time.sleep(0.02)
-            time.sleep(0.1)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(DRAIN_S + 5) == 130
-            assert process.stdout is not None
-            last = json.loads(process.stdout.read().splitlines()[-1])
-            assert (last["type"], last["data"]["reason"]) == ("end", "interrupted")
-        finally:
-            process.kill()
-            process.wait()
-            for stream in (process.stdin, process.stdout, process.stderr):
-                assert stream is not None
-                stream.close()
+        interrupt(server, command)

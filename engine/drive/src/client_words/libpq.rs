@@ -2,6 +2,7 @@
 
 use dbdyno_door::plan::Endpoint;
 use dbdyno_wire::WireError;
+use dbdyno_wire::postgres::NO_PASSWORD;
 
 /// What it says of a place that it cannot connect to.
 pub(super) fn connecting(error: &WireError, endpoint: Option<&Endpoint>) -> String {
@@ -14,6 +15,9 @@ pub(super) fn connecting(error: &WireError, endpoint: Option<&Endpoint>) -> Stri
     match error {
         WireError::Server { message, .. } => format!("{begin} FATAL:  {message}"),
         WireError::Lost(text) => unreachable(&begin, text, endpoint),
+        WireError::Refused { text, .. } if text == NO_PASSWORD => {
+            format!("{begin} fe_sendauth: no password supplied")
+        }
         WireError::Refused { text, way_out, .. } => format!("{begin} {text}; {way_out}"),
         WireError::Protocol(text) => format!("{begin} {text}"),
     }

@@ -21,6 +21,7 @@ use std::time::Duration;
 use dbdyno_door::record::Session;
 
 use self::login::LoggedIn;
+pub use self::login::NO_PASSWORD;
 use self::scripted::Statement;
 use self::skim::{Answer, Expect, Skim, text_row};
 use crate::scripted::Type;

@@ -141,11 +141,14 @@ impl Proof {
     }
 }
 
+/// What is said where a password is asked for and there is none.
+pub const NO_PASSWORD: &str = "the server asks for a password, and none is given";
+
 /// The password, which no method takes when it is empty.
 fn given<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
     if channel.password.is_empty() {
         return Err(refused(
-            "the server asks for a password, and none is given".into(),
+            NO_PASSWORD.into(),
             "name the variable or file of the password in target.password",
         ));
     }

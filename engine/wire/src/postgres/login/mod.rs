@@ -10,6 +10,7 @@ use dbdyno_door::record::Session;
 use postgres_protocol::message::backend::{Header, Message};
 use postgres_protocol::message::frontend;
 
+pub use self::auth::NO_PASSWORD;
 use self::auth::{Channel, Proof};
 use super::PostgresConnector;
 use super::fields::server_error;
