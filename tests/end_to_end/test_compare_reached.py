@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.conftest import variant
+from tests.conftest import SMALL, variant
 from tests.end_to_end.comparing import Comparing, refused
 from tests.end_to_end.mysql_server import MySQLServer
 
@@ -222,46 +224,123 @@ def test_a_server_that_was_restarted_between_groups_is_another_one(
     assert "another server answers since the group began: started_unix_s was" in answer.stdout
 
 
-def test_the_users_own_commands_run_a_server(given: Given, pair: tuple[LocalServer, LocalServer]) -> None:
-    """Commands and hooks write down that they ran; the server itself runs all the time."""
+# What a user may have for a server of his own: a program that starts it in the background, and stops it.
+OWN = """
+import os, pathlib, signal, subprocess, sys, time
+import psutil
+
+folder, server = pathlib.Path({folder!r}), {server!r}
+started, pid = folder / "started", folder / "pid"
+if sys.argv[1] == "start":
+    # A start is known to the second, with some slack; the first one is the rehearsal's.
+    starts = started.read_text().split() if started.exists() else []
+    if len(starts) == 2:
+        time.sleep(max(0.0, float(starts[1]) + 5.0 - time.time()))
+    process = subprocess.Popen(
+        server, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    pid.write_text(str(process.pid))
+    started.write_text(" ".join([*starts, str(time.time())]))
+elif pid.exists():
+    process = psutil.Process(int(pid.read_text()))
+    process.send_signal(signal.SIGTERM)
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.02)
+    pid.unlink()
+"""
+
+
+class Own:
+    """A server that is started and stopped by `argv(word)` alone."""
+
+    def __init__(self, server: LocalServer, folder: Path) -> None:
+        """`server` has made its data and is stopped."""
+        identity = server.describe().identity
+        server.stop(clean=True)
+        command = [
+            identity["binary"],
+            "--no-defaults",
+            *([f"--user={identity['user']}"] if os.geteuid() == 0 else []),
+            f"--datadir={identity['datadir']}",
+            f"--socket={identity['socket']}",
+            f"--port={identity['port']}",
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            *(f"--{name}={value}" for name, value in SMALL.items()),
+        ]
+        self._script, self._started = folder / "own.py", folder / "started"
+        self._script.write_text(OWN.format(folder=str(folder), server=command))
+
+    def argv(self, word: str) -> list[str]:
+        return [sys.executable, str(self._script), word]
+
+    def starts(self) -> int:
+        return len(self._started.read_text().split())
+
+    def close(self) -> None:
+        subprocess.run(self.argv("stop"), check=True)
+
+
+@pytest.fixture
+def own(started: Callable[..., LocalServer], tmp_path: Path) -> Iterator[tuple[LocalServer, Own]]:
+    server = started("somebody's own")
+    with closing(Own(server, tmp_path)) as commands:
+        yield server, commands
+
+
+def test_the_users_own_commands_run_a_server(
+    given: Given, pair: tuple[LocalServer, LocalServer], own: tuple[LocalServer, Own]
+) -> None:
+    """The server is started and stopped around each group; commands and hooks write down that they ran."""
+    server, commands = own
     diary = given.folder / "diary"
     note = given.folder / "note.py"
     note.write_text(
-        "import os, sys, json\n"
+        "import os, subprocess, sys, json\n"
         f"open({str(diary)!r}, 'a').write(' '.join([sys.argv[1], os.environ['DBDYNO_VARIANT']]) + '\\n')\n"
         "assert not any('PASSWORD' in name for name in os.environ)\n"
+        "if sys.argv[2:]: sys.exit(subprocess.run(sys.argv[2:]).returncode)\n"
         "if sys.argv[1] == 'describe': print(json.dumps({'rack': 7}))\n"
         "if sys.argv[1] == 'sample': print('cpu_user_s 12.5\\nnote: none')\n"
         "if sys.argv[1] == 'during':\n"
         "    import time; print('watching', os.environ['DBDYNO_POINT'], flush=True); time.sleep(600)\n"
     )
 
-    def argv(word: str) -> str:
-        return json.dumps([sys.executable, str(note), word])
+    def argv(word: str, *more: str) -> str:
+        return json.dumps([sys.executable, str(note), word, *more])
 
-    commands = "".join(f"{word} = {argv(word)}\n" for word in ("start", "stop", "describe", "sample"))
+    words = {"describe": (), "sample": (), **{word: commands.argv(word) for word in ("start", "stop")}}
+    lines = "".join(f"{word} = {argv(word, *more)}\n" for word, more in words.items())
     hooks = f"before_trial = {argv('before')}\nduring_trial = {argv('during')}\nafter_trial = ['false']\n"
     comparing = given.comparing(
-        given.table("one", pair[0]), given.table("own", pair[1], "command", more=commands + hooks)
+        given.table("one", pair[0]), given.table("own", server, "command", more=lines + hooks)
     )
-    answer = comparing.run("--no-report", "--set", "design.blocks=1")
-    assert answer.returncode == 0, answer.stderr
+    # Of seed 2 no two groups that follow one another are of one server, which would go on running.
+    answer = comparing.run("--no-report", "--set", "design.seed=2")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "'false' ended with exit status 1" in answer.stderr
-    (trial,) = [trial for trial in comparing.newest().trials() if trial.meta["variant"] == "own"]
-    assert trial.done
-    assert trial.server["host"]["rack"] == 7
-    assert trial.server["process"]["after"] == {"cpu_user_s": 12.5}
-    assert (trial.path / "hook-during_trial.txt").read_text().startswith("watching connections=2\n")
-    assert trial.meta["hooks"]["before_trial"]["exit_status"] == 0
-    assert trial.meta["hooks"]["during_trial"]["exit_status"] == 0
-    words = [line.split()[0] for line in diary.read_text().splitlines()]
-    # The rehearsal, then the only group; a description again when the group is over.
-    assert words[:3] == ["start", "describe", "stop"]
+    trials = [trial for trial in comparing.newest().trials() if trial.meta["variant"] == "own"]
+    assert len(trials) == 2
+    for trial in trials:
+        assert trial.done
+        assert trial.server["host"]["rack"] == 7
+        assert trial.server["process"]["after"] == {"cpu_user_s": 12.5}
+        assert (trial.path / "hook-during_trial.txt").read_text().startswith("watching connections=2\n")
+        assert trial.meta["hooks"]["before_trial"]["exit_status"] == 0
+        assert trial.meta["hooks"]["during_trial"]["exit_status"] == 0
+    first, second = (trial.server["identity"]["started_unix_s"] for trial in trials)
+    assert second - first > 3, "it is another start of the server"
+    told = [line.split() for line in diary.read_text().splitlines()]
+    assert {variant for _, variant in told} == {"own"}
     # Samples are taken at both edges of the measurement, beside the hook; what one costs is sampled too.
-    group = [word for word in words[3:] if word != "sample"]
-    assert group == ["start", "describe", "before", "during", "describe", "stop"]
-    assert words.count("sample") >= 2
-    assert "own" in diary.read_text()
+    others = [word for word, _ in told if word != "sample"]
+    # The rehearsal, then two groups; a description again when a group is over.
+    group = ["start", "describe", "before", "during", "describe", "stop"]
+    assert others[:3] == ["start", "describe", "stop"]
+    assert others[3:] == [*group, *group]
+    assert len(told) - len(others) >= 4
+    assert commands.starts() == 3
     # A hook that must work, and does not.
     answer = comparing.run("--no-report", "--set", 'variant[own].server.before_trial=["false"]')
     assert answer.returncode == 4

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
-from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
-from dbdyno.servers.server import Description
+from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.servers.server import Description, Server
 
 IDENTITY = {"datadir": "/data/a", "socket": "/run/a.sock", "port": 3310, "pid": 71, "start_unix_us": 1_000}
 
@@ -62,6 +63,57 @@ def test_another_server_is_a_stop(now: Description, words: str) -> None:
     (finding,) = ready("P03", context(now, first=description()))
     assert (finding.level, finding.subject) == ("stop", "A")
     assert words in finding.text
+
+
+def own(**commands: tuple[str, ...]) -> ServerSpec:
+    return ServerSpec.model_validate({"kind": "command", "url": "mysql://u@h/db", **commands})
+
+
+class Answering:
+    """A server as far as P03 asks it."""
+
+    def __init__(self, now: Description) -> None:
+        self.now = now
+
+    def describe(self) -> Description:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("state", "spec", "same"),
+    [
+        ("preserve", ServerSpec(kind="remote", url="mysql://u@h/db"), False),
+        ("preserve", own(), False),
+        ("restart", own(start=("up",), stop=("down",)), True),
+        ("restore", own(restore=("zfs", "rollback")), True),
+        ("preserve", own(restore=("zfs", "rollback")), False),
+    ],
+)
+def test_who_is_restarted_by_the_users_own_commands_may_start_anew(
+    state: Any, spec: ServerSpec, same: bool
+) -> None:
+    """Between groups; inside one nobody may."""
+    first, now = description(started_unix_s=1_700_000_000), description(started_unix_s=1_700_000_060)
+    given = context(now, first=first)
+    experiment = given.experiment.model_copy(
+        update={
+            "design": Design(state=state),
+            "variants": (Variant(name="A", server=spec), given.experiment.variants[1]),
+        }
+    )
+    found = ready("P03", replace(given, experiment=experiment, variant=experiment.variants[0]))
+    assert [finding.level for finding in found] == ([] if same else ["stop"])
+    inside = replace(
+        given, experiment=experiment, variant=experiment.variants[0], server=cast(Server, Answering(now))
+    )
+    (stop,) = checks.run(Moment.AFTER_GROUP, replace(inside, description=first), ["P03"])
+    assert "started_unix_s was 1700000000 and is 1700000060" in stop.text
+
+
+def test_a_start_time_that_one_of_the_two_descriptions_lacks_says_nothing() -> None:
+    told, untold = description(started_unix_s=1_700_000_000), description()
+    assert ready("P03", context(told, first=untold)) == []
+    assert ready("P03", context(untold, first=told)) == []
 
 
 def test_one_process_cannot_be_two_variants() -> None:

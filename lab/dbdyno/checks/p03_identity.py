@@ -45,7 +45,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     its two servers only.
 
     A server that is only reached keeps its start time too: nobody of us restarts it, and one that went away
-    and came back (a failover, say) has another cache and perhaps another machine.
+    and came back (a failover, say) has another cache and perhaps another machine. Where the user's own
+    commands start or restore it, they do so before a group, and never inside one.
 
     Rule: what the experiment declares as `version` begins the server's own; product, version, data directory,
     socket, port, and uuid and host name where the server has them, equal the first description of that
@@ -56,16 +57,17 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     description = context.description
     if description is None:
         return
+    keys: tuple[str, ...]
     if moment is Moment.AFTER_GROUP:
         if context.server is not None:
             now = context.server.describe()
-            yield from _changed(
-                description, now, (*LASTING, *ONE_START), "since the group began", context.subject
-            )
+            keys = (*LASTING, *ONE_START, STARTED)
+            yield from _changed(description, now, keys, "since the group began", context.subject)
         return
     yield from _declared_version(context, description)
     if context.first is not None:
-        yield from _changed(context.first, description, LASTING, "since it was first seen", context.subject)
+        keys = LASTING if _restarted_by_us(context) else (*LASTING, STARTED)
+        yield from _changed(context.first, description, keys, "since it was first seen", context.subject)
     for name, peer in context.peers.items():
         if name != context.subject:
             yield from _against_peer(context, name, description, peer)
@@ -75,14 +77,11 @@ def _changed(
     before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
 ) -> Iterator[Finding]:
     old, new = _facts(before), _facts(now)
-    changed = [
-        key
-        for key in ("product", "version", *keys)
-        if old.get(key) is not None and new.get(key) is not None and old[key] != new[key]
+    # What an account was once not allowed to ask says nothing.
+    asked = [
+        key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
     ]
-    # Reckoned from the server's uptime, in whole seconds.
-    if abs(int(old.get(STARTED, 0)) - int(new.get(STARTED, old.get(STARTED, 0)))) > STARTED_SLACK_S:
-        changed.append(STARTED)
+    changed = [key for key in asked if _differ(key, old[key], new[key])]
     if changed:
         details = ", ".join(f"{key} was {old[key]} and is {new[key]}" for key in changed)
         yield Finding(
@@ -93,6 +92,19 @@ def _changed(
             evidence={key: {"before": old[key], "now": new[key]} for key in changed},
             subject=subject,
         )
+
+
+def _differ(key: str, old: Any, new: Any) -> bool:
+    # Reckoned from the server's uptime, in whole seconds.
+    return abs(int(old) - int(new)) > STARTED_SLACK_S if key == STARTED else bool(old != new)
+
+
+def _restarted_by_us(context: Context) -> bool:
+    """Whether commands of the user's, run before each group, start the server anew, or may."""
+    if context.variant is None:
+        return False
+    spec = context.variant.server
+    return bool(spec.start) or (bool(spec.restore) and context.experiment.design.state == "restore")
 
 
 def _against_peer(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
@@ -154,7 +166,7 @@ def _reached_twice(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
     return (
         all(ours.get(key) is not None and ours.get(key) == theirs.get(key) for key in telling)
         and all(ours[key] == theirs[key] for key in named)
-        and abs(ours[STARTED] - theirs.get(STARTED, 0)) <= STARTED_SLACK_S
+        and not _differ(STARTED, ours[STARTED], theirs.get(STARTED, 0))
     )
 
 
