@@ -340,6 +340,11 @@ class Experiment(Model):
             object.__setattr__(self, "workloads", workloads)
         return self
 
+    def secrets(self) -> frozenset[str]:
+        """Variables of the environment that hold passwords of any variant."""
+        named = (variant.server.password_env for variant in self.variants)
+        return frozenset(name for name in named if name is not None)
+
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""
         for variant in self.variants:

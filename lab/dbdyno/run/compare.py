@@ -156,10 +156,11 @@ class _Conductor:
         # Data are checked when there are some.
         codes = [check.code for check in checks.ALL if check.code != "P02"]
         peers: dict[str, Description] = {}
+        secrets = self._experiment.secrets()
         for variant in self._experiment.variants:
             began = time.monotonic()
             self._step(f"{variant.name}: trying the server's settings")
-            with closing(open_server(variant, workspace, None)) as server:
+            with closing(open_server(variant, workspace, None, secrets)) as server:
                 if variant.server.started:
                     server.restore()
                 server.start()

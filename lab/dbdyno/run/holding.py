@@ -79,7 +79,7 @@ class Holding:
 
     def open(self, variant: Variant, snapshot: Snapshot | None) -> Server:
         """The variant's server, stopped. Raises ServerProblem."""
-        return open_server(variant, self._workspace, snapshot)
+        return open_server(variant, self._workspace, snapshot, self._experiment.secrets())
 
     def place(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
         """What servers are told apart by: equal ones share a server object and, in turn, its data."""

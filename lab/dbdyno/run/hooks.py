@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
@@ -11,6 +12,7 @@ from dbdyno.run.engine import Record
 from dbdyno.servers import commands
 from dbdyno.servers.commands import Ended, Running
 from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.store import StoreProblem
 from dbdyno.store.trial import TrialWriter
 
 
@@ -27,7 +29,7 @@ class TrialHooks:
     ) -> None:
         spec = experiment.variant(trial.variant).server
         self._hooks = spec.hooks()
-        self._secrets = () if spec.password_env is None else (spec.password_env,)
+        self._secrets = experiment.secrets()
         self._facts = _facts(experiment, trial, server, description)
         self._writer = writer
         self._during: Running | None = None
@@ -44,7 +46,7 @@ class TrialHooks:
         if not (measuring and self._hooks.during_trial and self._during is None):
             return
         try:
-            self._during = Running(self._hooks.during_trial, self._facts, self._secrets)
+            self._during = Running(self._hooks.during_trial, self._facts, self._secrets, endless=True)
         except ServerProblem as problem:
             self.complaints.append(f"the hook during_trial: {problem.text}")
 
@@ -55,10 +57,17 @@ class TrialHooks:
             self._keep("during_trial", running.finish(self._hooks.hook_timeout_s))
 
     def after(self) -> None:
-        """Run after_trial, whatever became of the trial."""
-        self.over()
-        if self._hooks.after_trial:
-            self._run("after_trial")
+        """Run after_trial, whatever became of the trial. Raises StoreProblem."""
+        try:
+            self.over()
+        finally:
+            if self._hooks.after_trial:
+                self._run("after_trial")
+
+    def cut_short(self) -> None:
+        """As `after`, while something else is on its way out: that is the thing to hear about."""
+        with suppress(StoreProblem):
+            self.after()
 
     def _run(self, name: str) -> str:
         argv = getattr(self._hooks, name)

@@ -81,8 +81,9 @@ def run_trial(
         except (EngineProblem, ServerProblem) as problem:
             # What the engine said first is nearer to the cause than a server that no longer answers.
             reason = (result.failure() if result else "") or problem.text
-        finally:
-            hooks.over()
+        except BaseException:
+            hooks.cut_short()
+            raise
         hooks.after()
         writer.server(server_record(description, before, after, edges))
         stored = writer.finish(

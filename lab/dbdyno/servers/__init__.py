@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from dbdyno.experiment.model import Variant
 from dbdyno.servers.command import CommandServer
@@ -26,12 +26,17 @@ KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {
 }
 
 
-def open_server(variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> Server:
+def open_server(
+    variant: Variant, workspace: Workspace, snapshot: Snapshot | None, secrets: Collection[str] = ()
+) -> Server:
     """The server of a variant, stopped and without data; close it with `contextlib.closing`.
 
+    `secrets` are the variables of the environment that hold the experiment's passwords.
     Raises ServerProblem when the variant cannot be served, with everything that is wrong.
     """
-    return KINDS[variant.server.kind](variant, workspace, snapshot)
+    server = KINDS[variant.server.kind](variant, workspace, snapshot)
+    server.secrets = secrets
+    return server
 
 
 __all__ = ["Server", "ServerProblem", "Snapshot", "Snapshots", "Workspace", "open_endpoint", "open_server"]

@@ -95,11 +95,8 @@ class CommandServer(EndpointServer):
 
     def _run(self, what: str, argv: Sequence[str]) -> str:
         known = {"DBDYNO_VARIANT": self.variant, "DBDYNO_URL": str(self._target)}
-        secret = self._commands.password_env
         try:
-            ended = commands.run(
-                argv, known, self._commands.command_timeout_s, () if secret is None else (secret,)
-            )
+            ended = commands.run(argv, known, self._commands.command_timeout_s, self.secrets)
             fault = ended.fault()
         except ServerProblem as problem:
             fault = problem.text

@@ -114,13 +114,18 @@ def start(
         ) from error
 
 
+def end_with(parent: int) -> None:
+    """In a child before exec: have the kernel end it with the thread of `parent` that has started it."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
     def prepare() -> None:
-        _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
+        end_with(parent)
         os.sched_setaffinity(0, cpus)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         # A core file of a server with a large pool would fill the disk under the experiment.

@@ -11,7 +11,7 @@ of one server of one variant.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -101,6 +101,8 @@ class Server(ABC):
     variant: str
     # Whether we started it: only then may its global settings be changed, for as long as loading takes.
     ours: ClassVar[bool] = False
+    # Variables of the environment that hold passwords: no command of the user's sees them.
+    secrets: Collection[str] = ()
 
     @abstractmethod
     def restore(self) -> None:

@@ -1,0 +1,144 @@
+"""The user's own commands: how they start, how they end, and what they see."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import cast
+
+import psutil
+import pytest
+
+from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.servers import commands, open_server
+from dbdyno.servers.commands import Running
+from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.workspace import Workspace
+
+# Far above what anything here takes, on a busy machine too.
+TIME_LIMIT_S = 60.0
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def runs(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while runs(pid):
+        assert time.monotonic() < deadline, f"{pid} goes on"
+        time.sleep(0.02)
+
+
+def first_line(running: Running) -> str:
+    """What it said first, as soon as it is there."""
+    deadline = time.monotonic() + TIME_LIMIT_S
+    # Another offset than the one at which the command writes.
+    while b"\n" not in (said := os.pread(running._output.fileno(), 1000, 0)):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.02)
+    return said.decode().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("echo no interpreter\n", r"Exec format error \(a script names its interpreter"),
+        ("#!/no/such/shell\n", r"No such file or directory \(the interpreter in its first line"),
+    ],
+)
+def test_a_script_that_cannot_be_run_is_the_users_to_mend(tmp_path: Path, text: str, words: str) -> None:
+    program = script(tmp_path / "hook", text)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(ServerProblem, match=words) as caught:
+        Running([program], {})
+    assert repr(program) in caught.value.text
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    with pytest.raises(ServerProblem, match="embedded null byte"):
+        Running(["echo", "a\0b"], {})
+
+
+def test_what_a_command_leaves_running_is_the_users() -> None:
+    """As the server that `start` has started in the background."""
+    ended = commands.run(["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"], {}, TIME_LIMIT_S)
+    assert ended.fault() == ""
+    pid = int(ended.output)
+    assert runs(pid)
+    os.kill(pid, signal.SIGKILL)
+    wait_for_end(pid)
+
+
+@pytest.mark.parametrize("waits", ["wait", "exit 3"], ids=["it runs", "it has ended"])
+def test_what_during_trial_has_started_ends_with_it(waits: str) -> None:
+    """A shell has what it starts in the background ignore SIGINT."""
+    running = Running(["sh", "-c", f"sleep 600 & echo $!; {waits}"], {}, endless=True)
+    pid = int(first_line(running))
+    assert runs(pid)
+    if waits != "wait":
+        os.waitid(os.P_PID, running._process.pid, os.WEXITED | os.WNOWAIT)
+    ended = running.finish(TIME_LIMIT_S)
+    assert ended.exit_status == (0 if waits == "wait" else 3)
+    assert not runs(pid)
+
+
+def test_what_during_trial_has_started_may_put_its_house_in_order(tmp_path: Path) -> None:
+    """The shell ends at once, and its child has a second's work still to do, as perf has."""
+    child = script(
+        tmp_path / "child",
+        f"#!{sys.executable}\n"
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.3), print('all written'), sys.exit()))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n",
+    )
+    parent = f"import os, subprocess, time; subprocess.Popen([{child!r}]); time.sleep(600)"
+    running = Running([sys.executable, "-c", parent], {}, endless=True)
+    assert first_line(running) == "ready"
+    assert running.finish(TIME_LIMIT_S).output == "ready\nall written\n"
+
+
+def test_during_trial_ends_with_a_dbdyno_that_is_killed() -> None:
+    program = (
+        "import time\n"
+        "from dbdyno.servers.commands import Running\n"
+        "print(Running(['sleep', '600'], {}, endless=True)._process.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as dbdyno:
+        assert dbdyno.stdout is not None
+        pid = int(dbdyno.stdout.readline())
+        assert runs(pid)
+        dbdyno.kill()
+    wait_for_end(pid)
+
+
+def test_no_command_sees_the_password_of_any_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = ("DBDYNO_PASSWORD", "MYSQL_PWD", "PGPASSWORD", "MINE", "OF_ANOTHER")
+    for name in (*secrets, "SOMETHING_ELSE"):
+        monkeypatch.setenv(name, "4711")
+    url = "mysql://u@h/db"
+    own = ServerSpec(kind="command", url=url, password_env="MINE", sample=("env",))
+    other = ServerSpec(kind="remote", url=url, password_env="OF_ANOTHER")
+    experiment = Experiment(
+        name="secrets",
+        workloads=(Workload(name="oltp_point_select"),),
+        load=Load(connections=(1,), duration_s=1.0),
+        variants=(Variant(name="own", server=own), Variant(name="other", server=other)),
+    )
+    server = open_server(experiment.variants[0], cast(Workspace, None), None, experiment.secrets())
+    seen = server.process()
+    assert seen["SOMETHING_ELSE"] == 4711
+    assert not seen.keys() & set(secrets)
