@@ -8,9 +8,11 @@
 //! - [`plan`]: what the engine is asked to do.
 //! - [`record`]: what it answers.
 //! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: that of sysbench.
+//! - [`calendar`]: dates and times as plans write them.
 //! - [`placeholders`]: parameters in the user's own SQL.
 //! - [`option`]: options that a script or a built-in test declares, and what they were set to.
 
+pub mod calendar;
 pub mod histogram;
 pub mod log_buckets;
 pub mod option;

@@ -7,10 +7,12 @@
 //! - [`Rng`]: a stream of random numbers named by a seed and a path.
 //! - [`key`]: which row a statement asks for.
 //! - [`text`]: the strings of the OLTP family.
+//! - [`letters`]: strings of random characters.
 //! - [`row`]: the content of one row.
 //! - [`unique`]: numbers that come once.
 
 pub mod key;
+pub mod letters;
 pub mod row;
 pub mod text;
 pub mod unique;

@@ -10,6 +10,7 @@ use dbdyno_door::plan::{Plan, Prewarm};
 use dbdyno_door::record::{Loading, LoadingStep};
 use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::schema::Schema;
+use dbdyno_workload::tables::Tables;
 
 use crate::control::{Inbox, Message};
 use crate::{Ended, failure};

@@ -11,8 +11,10 @@
 //! - [`shares`]: how often each kind stands in a transaction.
 //! - `bulk`: the rows that bulk_insert collects; `new_ids`: the numbers of those that oltp_insert adds.
 //! - [`schema`]: the tables, `postgresql`: in its SQL, `sysbench_form`: as sysbench makes them; [`rows`]: their content as text.
+//! - [`generated`]: tables of the user's own with values from generators; [`tables`]: either, as who loads them sees it.
 
 mod bulk;
+pub mod generated;
 pub mod kind;
 mod new_ids;
 pub mod oltp;
@@ -23,6 +25,7 @@ pub mod schema;
 pub mod shares;
 pub mod sql;
 mod sysbench_form;
+pub mod tables;
 
 pub use kind::{Dialect, Kind};
 pub use oltp::Oltp;

@@ -3,6 +3,7 @@
 use dbdyno_door::plan::LoadingForm;
 
 use crate::schema::{LOADING, Schema};
+use crate::tables::Tables;
 
 /// Index scans read pages into shared buffers to stay, and a scan of the whole table reads a large one through a small ring.
 const THROUGH_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; \

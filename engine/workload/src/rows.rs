@@ -6,6 +6,8 @@ use dbdyno_door::plan::Distribution;
 use dbdyno_draw::key::Keys;
 use dbdyno_draw::row::row;
 
+use crate::tables::BulkRows;
+
 /// Bytes of one INSERT statement; sysbench's size.
 const INSERT_BYTES: usize = 512 * 1024;
 /// More than a row takes in either form: two numbers of 20 digits, 119 and 59 characters, and what separates them.
@@ -64,19 +66,6 @@ impl Rows {
         Self { form, ..self }
     }
 
-    /// Appends rows in the form of the server's bulk statement, at most `bytes` of them. Returns whether there are more.
-    pub fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
-        match self.form {
-            BulkForm::Lines => self.lines(out, bytes),
-            BulkForm::Binary => {
-                self.binary(out, bytes, |out, number| field(out, &(number as i32).to_be_bytes()))
-            }
-            BulkForm::WideBinary => {
-                self.binary(out, bytes, |out, number| field(out, &(number as i64).to_be_bytes()))
-            }
-        }
-    }
-
     fn binary(&mut self, out: &mut Vec<u8>, bytes: usize, number: impl Fn(&mut Vec<u8>, u64)) -> bool {
         let end = out.len() + bytes - ROW_BYTES;
         if !std::mem::replace(&mut self.begun, true) {
@@ -113,21 +102,6 @@ impl Rows {
         self.next <= self.last
     }
 
-    /// Appends values of an INSERT, as many as one statement holds, with their ids or without. Returns how many rows.
-    pub fn values(&mut self, out: &mut Vec<u8>, ids: bool) -> u64 {
-        let first = self.next;
-        let end = INSERT_BYTES - ROW_BYTES;
-        while self.next <= self.last && out.len() <= end {
-            let begin: &[u8] = if self.next == first { b"(" } else { b",(" };
-            if ids {
-                self.row(out, [begin, b",'", b"','", b"')"]);
-            } else {
-                self.row_without_id(out, [begin, b",'", b"','", b"')"]);
-            }
-        }
-        self.next - first
-    }
-
     /// Writes the next row with what stands before id, before c, between c and pad, and after pad.
     #[inline]
     fn row(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
@@ -151,6 +125,34 @@ impl Rows {
         out.extend_from_slice(&row.pad);
         out.extend_from_slice(end);
         self.next += 1;
+    }
+}
+
+impl BulkRows for Rows {
+    fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        match self.form {
+            BulkForm::Lines => self.lines(out, bytes),
+            BulkForm::Binary => {
+                self.binary(out, bytes, |out, number| field(out, &(number as i32).to_be_bytes()))
+            }
+            BulkForm::WideBinary => {
+                self.binary(out, bytes, |out, number| field(out, &(number as i64).to_be_bytes()))
+            }
+        }
+    }
+
+    fn values(&mut self, out: &mut Vec<u8>, ids: bool) -> u64 {
+        let first = self.next;
+        let end = INSERT_BYTES - ROW_BYTES;
+        while self.next <= self.last && out.len() <= end {
+            let begin: &[u8] = if self.next == first { b"(" } else { b",(" };
+            if ids {
+                self.row(out, [begin, b",'", b"','", b"')"]);
+            } else {
+                self.row_without_id(out, [begin, b",'", b"','", b"')"]);
+            }
+        }
+        self.next - first
     }
 }
 

@@ -8,11 +8,15 @@ use dbdyno_door::plan::{Distribution, LoadingForm, OltpOptions, Plan, WorkloadNa
 
 use crate::kind::Dialect;
 use crate::rows::{BulkForm, Rows};
+use crate::tables::Tables;
 
 /// Every mark begins with this.
 pub const MARK: &str = "dbdyno";
 /// The mark of a table that is not complete.
 pub const LOADING: &str = "dbdyno loading";
+
+/// Rows of one LOAD DATA or COPY: some 10 MB.
+const STATEMENT_ROWS: u64 = 50_000;
 
 /// The tables of one workload with one seed.
 #[derive(Clone, Debug)]
@@ -66,11 +70,6 @@ impl Schema {
     /// Rows of each table.
     pub fn rows(&self) -> u64 {
         self.options.table_size
-    }
-
-    /// Name of table number `table`, from 1.
-    pub fn name(&self, table: u32) -> String {
-        format!("sbtest{table}")
     }
 
     /// The mark of a complete table: everything its content and shape depend on.
@@ -143,11 +142,6 @@ impl Schema {
         self.bulk
     }
 
-    /// Whether the tables get an index on k.
-    pub fn has_index(&self) -> bool {
-        self.options.create_secondary
-    }
-
     /// Makes the index on k, where the options ask for it, and what other index has to wait for the rows.
     pub fn create_index(&self, table: u32) -> Option<String> {
         if self.is_pg() {
@@ -213,11 +207,18 @@ impl Schema {
          WHERE table_schema = DATABASE() AND table_name LIKE 'sbtest%'"
             .into()
     }
+}
 
-    /// The statement that loads the rows of [`Rows::bulk`]: LOAD DATA LOCAL, or COPY. The file's name is for MySQL's logs
-    /// alone; nothing is opened. Plain characters as separators mean the same in every SQL mode, and digits in every
-    /// character set.
-    pub fn load(&self, table: u32) -> String {
+impl Tables for Schema {
+    type Rows = Rows;
+
+    fn name(&self, table: u32) -> String {
+        format!("sbtest{table}")
+    }
+
+    /// The file's name is for MySQL's logs alone; nothing is opened. Plain characters as separators mean the same in every
+    /// SQL mode, and digits in every character set.
+    fn load(&self, table: u32) -> String {
         if self.is_pg() {
             return self.pg_copy(table);
         }
@@ -228,14 +229,29 @@ impl Schema {
         )
     }
 
-    /// The rows `first` to `last` of a table.
-    pub fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
+    fn insert(&self, table: u32) -> (String, bool) {
+        self.insert_words(table)
+    }
+
+    fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
         let form = match (self.dialect, self.is_wide()) {
             (Dialect::Mysql, _) => BulkForm::Lines,
             (Dialect::Postgresql, false) => BulkForm::Binary,
             (Dialect::Postgresql, true) => BulkForm::WideBinary,
         };
         Rows::new(self.seed, table, (self.rows(), &self.keys), first, last).in_form(form)
+    }
+
+    fn has_index(&self) -> bool {
+        self.options.create_secondary
+    }
+
+    fn statement_rows(&self, _table: u32) -> u64 {
+        STATEMENT_ROWS
+    }
+
+    fn warns(&self) -> bool {
+        false
     }
 }
 

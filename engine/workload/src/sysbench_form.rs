@@ -4,6 +4,7 @@
 use dbdyno_door::plan::LoadingForm;
 
 use crate::schema::Schema;
+use crate::tables::Tables;
 
 /// What sysbench sets before it reads tables: results that are sorted or grouped stay in memory.
 const BEFORE_SCANS: [&str; 2] =
@@ -39,7 +40,7 @@ impl Schema {
     }
 
     /// The beginning of an INSERT up to its values, and whether those have ids.
-    pub fn insert(&self, table: u32) -> (String, bool) {
+    pub(crate) fn insert_words(&self, table: u32) -> (String, bool) {
         let name = self.name(table);
         match self.form {
             LoadingForm::Marked => (format!("INSERT INTO {name} (id, k, c, pad) VALUES"), true),

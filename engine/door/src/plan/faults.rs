@@ -28,6 +28,14 @@ pub mod limits {
     pub const SQL_STATEMENTS: u64 = 1_000_000;
     /// Longest statement, in bytes: what fits into one packet of the MySQL protocol, with room for parameters.
     pub const SQL_BYTES: usize = 15 << 20;
+    /// Most columns of a generated table: as many as PostgreSQL allows.
+    pub const COLUMNS: usize = 1600;
+    /// Most characters of a generated string.
+    pub const TEXT_LENGTH: u32 = 1_000_000;
+    /// Most characters of an alphabet.
+    pub const ALPHABET: usize = 65_536;
+    /// Most bytes of a generated row; a statement holds one at least.
+    pub const ROW_BYTES: u64 = 8 << 20;
     /// Most loading connections.
     pub const STREAMS: u32 = 256;
 }

@@ -11,6 +11,8 @@ mod reconnect;
 mod report;
 mod sql;
 mod sql_faults;
+mod sql_tables;
+mod sql_tables_faults;
 mod target;
 mod workload;
 
@@ -23,6 +25,7 @@ pub use sql::{
     CsvSource, LineOrder, Literal, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload,
     TransactionOrder,
 };
+pub use sql_tables::{ColumnSource, GeneratedColumn, GeneratedTable, TextLength, TimeOrder};
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
 pub use workload::{Distribution, NewRows, OltpOptions, StatementMode, Workload, WorkloadName};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, StatementMode};
+use super::{Distribution, GeneratedTable, StatementMode};
 
 /// What the workload named `sql` sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,14 @@ pub struct SqlWorkload {
     /// sends them again: they are to bear that, as CREATE TABLE IF NOT EXISTS does.
     #[serde(default)]
     pub setup: Vec<String>,
+    /// Tables that `prepare` fills after `setup`, in this order. Only an empty one is filled, or one that an earlier
+    /// `prepare` left unfinished; one that it completed with the same plan is kept.
+    #[serde(default)]
+    pub tables: Vec<GeneratedTable>,
+    /// Statements that `prepare` sends after it has filled tables, in order, on one connection; for indexes, keys and the
+    /// optimiser's statistics.
+    #[serde(default)]
+    pub after: Vec<String>,
     /// Statements by which `cleanup` takes it away.
     #[serde(default)]
     pub cleanup: Vec<String>,
@@ -156,6 +164,16 @@ pub enum Literal {
     Number(f64),
     /// A string.
     Text(String),
+}
+
+impl Literal {
+    /// Bytes of it as text, about.
+    pub(super) fn most_bytes(&self) -> u64 {
+        match self {
+            Literal::Text(text) => text.len() as u64,
+            _ => 32,
+        }
+    }
 }
 
 /// Where the lines of a CSV file are.

@@ -35,11 +35,13 @@ impl SqlWorkload {
             }
             generator.faults(&key, &mut faults);
         }
+        faults.extend(self.table_faults());
         if self.transactions.is_empty() {
             faults.push(format!("{KEY}.transactions is empty; a workload needs at least one"));
         }
         for (key, list) in [
             ("setup", &self.setup),
+            ("after", &self.after),
             ("cleanup", &self.cleanup),
             ("session", &self.session),
             ("farewell", &self.farewell),
@@ -173,21 +175,7 @@ impl ParameterSource {
             }
             ParameterSource::Sequence { .. } => {}
             ParameterSource::OneOf { values, weights } => {
-                if values.is_empty() {
-                    fault("has no values; it needs at least one".into());
-                }
-                let Some(weights) = weights else { return };
-                if weights.len() != values.len() {
-                    fault(format!(
-                        "has {} values and {} weights; each needs one",
-                        values.len(),
-                        weights.len()
-                    ));
-                } else if !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0)
-                    || weights.iter().sum::<f64>() <= 0.0
-                {
-                    fault("has weights that are not all 0 or more, or none above 0".into());
-                }
+                weights_fault(values.len(), weights.as_deref()).into_iter().for_each(fault);
             }
             ParameterSource::Csv { column, .. } => {
                 if column.is_empty() {
@@ -201,6 +189,23 @@ impl ParameterSource {
             }
         }
     }
+}
+
+/// What is wrong with a list of so many values and their weights.
+pub(super) fn weights_fault(values: usize, weights: Option<&[f64]>) -> Vec<String> {
+    let mut faults = Vec::new();
+    if values == 0 {
+        faults.push("has no values; it needs at least one".into());
+    }
+    let Some(weights) = weights else { return faults };
+    if weights.len() != values {
+        faults.push(format!("has {values} values and {} weights; each needs one", weights.len()));
+    } else if !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0)
+        || weights.iter().sum::<f64>() <= 0.0
+    {
+        faults.push("has weights that are not all 0 or more, or none above 0".into());
+    }
+    faults
 }
 
 #[cfg(test)]

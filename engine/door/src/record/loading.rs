@@ -65,6 +65,9 @@ pub struct Loaded {
     pub rows_us: u64,
     /// From the beginning of the first index to the end of the last; 0 without an index.
     pub index_us: u64,
+    /// The user's own statements after the rows of generated tables.
+    #[serde(default)]
+    pub after_us: u64,
     /// ANALYZE over all tables.
     pub analyze_us: u64,
     /// Statements sent again because streams were in each other's way (deadlock, lock wait timeout).

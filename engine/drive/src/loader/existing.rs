@@ -9,6 +9,7 @@ use dbdyno_door::Record;
 use dbdyno_door::record::{EndReason, Failure, LoadingStep, Warning};
 use dbdyno_wire::Connection;
 use dbdyno_workload::schema::{LOADING, MARK};
+use dbdyno_workload::tables::Tables;
 
 use super::{Job, Loads, Outcome, query};
 use crate::failure;

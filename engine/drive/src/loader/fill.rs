@@ -11,15 +11,13 @@ use dbdyno_door::plan::LoadingMethod;
 use dbdyno_door::record::{EndReason, Failure, LoadingWay};
 use dbdyno_wire::WireError;
 use dbdyno_wire::bulk::{BulkLoad, LoadTrouble};
-use dbdyno_workload::schema::Schema;
+use dbdyno_workload::tables::{BulkRows, Tables};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::Outcome;
 use super::pieces::{Piece, Queue};
+use super::{Outcome, query};
 use crate::failure;
 
-/// Rows of one LOAD DATA or COPY: some 10 MB.
-const STATEMENT_ROWS: u64 = 50_000;
 /// Deadlock and lock wait timeout of MySQL, deadlock of PostgreSQL.
 const IN_THE_WAY: [u16; 2] = [1213, 1205];
 const STATE_IN_THE_WAY: &str = "40P01";
@@ -40,21 +38,25 @@ pub(super) struct Stored {
 }
 
 /// What all streams of a job share.
-pub(super) struct Filling {
-    pub(super) schema: Rc<Schema>,
+pub(super) struct Filling<T> {
+    pub(super) tables: Rc<T>,
     pub(super) pieces: Queue<Piece>,
     pub(super) method: LoadingMethod,
     /// How rows travel; changes once, when a server refuses LOAD DATA that is not demanded.
     pub(super) way: Cell<LoadingWay>,
 }
 
-/// Loads pieces until there are none.
-pub(super) async fn fill(
+/// Loads pieces until there are none, after some settings of the session.
+pub(super) async fn fill<T: Tables>(
     mut connection: impl BulkLoad,
-    filling: Rc<Filling>,
+    settings: Vec<String>,
+    filling: Rc<Filling<T>>,
     progress: UnboundedSender<Stored>,
 ) -> Outcome {
     let mut sql = Vec::new();
+    for setting in &settings {
+        query(&mut connection, setting).await?;
+    }
     loop {
         let Some(piece) = filling.pieces.borrow_mut().pop_front() else { break };
         let tell = |stored| {
@@ -67,7 +69,7 @@ pub(super) async fn fill(
     Ok(())
 }
 
-impl Filling {
+impl<T: Tables> Filling<T> {
     /// Loads a whole piece, statement by statement, and hands on what each has stored. `sql` is scratch.
     pub(super) async fn store(
         &self,
@@ -96,13 +98,17 @@ impl Filling {
         connection: &mut impl BulkLoad,
         asked: Piece,
     ) -> Result<Option<Stored>, (EndReason, Failure)> {
-        let sql = self.schema.load(asked.table);
-        let piece = Piece { last: asked.last.min(asked.first + STATEMENT_ROWS - 1), ..asked };
+        let sql = self.tables.load(asked.table);
+        let piece = Piece {
+            last: asked.last.min(asked.first + self.tables.statement_rows(asked.table) - 1),
+            ..asked
+        };
         let began = Instant::now();
         let mut retries = 0;
         loop {
             let error = match self.load_once(connection, &sql, piece).await {
                 Ok((rows, bytes)) => {
+                    self.require_fit(connection, piece.table).await?;
                     self.require_whole(piece.table, rows, piece.last + 1 - piece.first, self.bulk_words())?;
                     let (table, ended) = (piece.table, Instant::now());
                     return Ok(Some(Stored { table, rows, bytes, retries, began, ended }));
@@ -129,7 +135,7 @@ impl Filling {
         sql: &str,
         piece: Piece,
     ) -> Result<(u64, u64), LoadTrouble> {
-        let mut rows = self.schema.rows_from(piece.table, piece.first, piece.last);
+        let mut rows = self.tables.rows_from(piece.table, piece.first, piece.last);
         let mut bytes = 0;
         let some = |out: &mut Vec<u8>, most| {
             let begin = out.len();
@@ -157,16 +163,17 @@ impl Filling {
         asked: Piece,
         sql: &mut Vec<u8>,
     ) -> Result<Stored, (EndReason, Failure)> {
-        let (table, name) = (asked.table, self.schema.name(asked.table));
+        let (table, name) = (asked.table, self.tables.name(asked.table));
         sql.clear();
-        let (words, ids) = self.schema.insert(table);
+        let (words, ids) = self.tables.insert(table);
         sql.extend_from_slice(words.as_bytes());
-        let planned = self.schema.rows_from(table, asked.first, asked.last).values(sql, ids);
+        let planned = self.tables.rows_from(table, asked.first, asked.last).values(sql, ids);
         let (began, bytes) = (Instant::now(), sql.len() as u64);
         let mut retries = 0;
         loop {
             match connection.query(sql).await {
                 Ok(outcome) => {
+                    self.require_fit(connection, table).await?;
                     self.require_whole(table, outcome.rows, planned, "INSERT")?;
                     return Ok(Stored { table, rows: planned, bytes, retries, began, ended: Instant::now() });
                 }
@@ -188,12 +195,32 @@ impl Filling {
         self.way.get() == LoadingWay::Copy
     }
 
+    /// Values that do not fit their columns are changed with a warning where a statement is not strict.
+    async fn require_fit(&self, connection: &mut impl BulkLoad, table: u32) -> Outcome {
+        if !self.tables.warns() {
+            return Ok(());
+        }
+        let sql = "SHOW WARNINGS";
+        let warnings = connection.rows(sql).await.map_err(|error| failure::working(&error, sql))?;
+        let mut warnings = warnings.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default));
+        let Some(mut warning) = warnings.find(|row| row.clone().next().as_deref() != Some("Note")) else {
+            return Ok(());
+        };
+        let (code, words) = (warning.nth(1).unwrap_or_default(), warning.next().unwrap_or_default());
+        let text =
+            format!("the rows do not fit the table {}: {words} (warning {code})", self.tables.name(table));
+        let hint =
+            "change the column in the statements of the set-up, or the values that the plan makes for it";
+        let code = code.parse().ok();
+        Err((EndReason::DataConflict, Failure { code, text, hint: Some(hint.into()), server: None }))
+    }
+
     /// LOAD DATA LOCAL only warns of rows that are there already.
     fn require_whole(&self, table: u32, stored: u64, planned: u64, statement: &str) -> Outcome {
         if stored == planned {
             return Ok(());
         }
-        let name = self.schema.name(table);
+        let name = self.tables.name(table);
         let text = format!("{statement} stored {stored} of {planned} rows in {name}");
         let hint = "somebody else writes to this table, or a trigger or proxy changes the rows; load again when \
                     nobody does";

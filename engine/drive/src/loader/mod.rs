@@ -9,6 +9,7 @@
 //! - `existing`: what is there before, and what may be done with it.
 //! - `pieces`: how tables are cut.
 //! - `fill`: rows, by LOAD DATA LOCAL, COPY or INSERT.
+//! - `generated`: the user's own tables with generated rows.
 //! - `finish`: index, mark, statistics.
 //! - `sysbench_form`: all of it as sysbench does it, table by table.
 //! - `tally`: what it all took.
@@ -16,6 +17,7 @@
 mod existing;
 mod fill;
 mod finish;
+mod generated;
 mod pieces;
 mod sysbench_form;
 mod tally;
@@ -33,7 +35,9 @@ use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::{Connection, Connector, WireError};
 use dbdyno_workload::Program;
+use dbdyno_workload::generated::Generated;
 use dbdyno_workload::schema::Schema;
+use dbdyno_workload::tables::Tables;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::{JoinSet, LocalSet};
 
@@ -107,6 +111,7 @@ impl Loads for PostgresConnector {
 
 struct Job<'a, C> {
     schema: Rc<Schema>,
+    generated: Rc<Generated>,
     target: Target,
     connector: C,
     streams: u32,
@@ -118,6 +123,7 @@ struct Job<'a, C> {
     tally: RefCell<Tally>,
     /// The user's own statements.
     setup: Vec<String>,
+    after: Vec<String>,
     cleanup: Vec<String>,
 }
 
@@ -151,8 +157,10 @@ fn on_runtime<C: Loads>(
     sink: &mut dyn Sink,
     command: Command,
 ) -> Outcome {
+    let own = plan.workload.own_sql();
     let job = Job {
         schema: Rc::new(Schema::of(plan)),
+        generated: Rc::new(Generated::of(plan)),
         target: plan.target.clone(),
         connector,
         streams: plan.loading.streams,
@@ -162,11 +170,14 @@ fn on_runtime<C: Loads>(
         began: Instant::now(),
         rows_planned: Cell::new(0),
         tally: RefCell::default(),
-        setup: plan.workload.own_sql().map(|own| own.setup.clone()).unwrap_or_default(),
-        cleanup: plan.workload.own_sql().map(|own| own.cleanup.clone()).unwrap_or_default(),
+        setup: own.map(|own| own.setup.clone()).unwrap_or_default(),
+        after: own.map(|own| own.after.clone()).unwrap_or_default(),
+        cleanup: own.map(|own| own.cleanup.clone()).unwrap_or_default(),
     };
+    // Tables of the user's own have no form.
+    let form = if own.is_some() { LoadingForm::Marked } else { plan.loading.form };
     let done = async {
-        match (command, plan.loading.form) {
+        match (command, form) {
             (Command::Prepare, LoadingForm::Marked) => job.prepare().await,
             (Command::Prepare, LoadingForm::Sysbench) => job.prepare_as_sysbench().await,
             (Command::Cleanup, LoadingForm::Marked) => job.cleanup().await,
@@ -190,6 +201,9 @@ impl<C: Loads> Job<'_, C> {
         for sql in &self.setup {
             query(&mut connection, sql).await?;
         }
+        if !self.generated.is_empty() {
+            return self.generate(connection).await;
+        }
         let missing = self.create_missing(&mut connection).await?;
         connection.close().await;
         let way = self.fill(&missing).await?;
@@ -200,7 +214,7 @@ impl<C: Loads> Job<'_, C> {
         let stream =
             |connection, progress| finish::complete(connection, schema.clone(), complete.clone(), progress);
         self.in_streams(&self.connector, missing.len(), stream, |_table| {}).await?;
-        let loaded = self.tally.borrow().record(schema, way, self.streams, analyze.elapsed());
+        let loaded = self.tally.borrow().record(&**schema, way, self.streams, analyze.elapsed());
         self.sink.borrow_mut().record(&Record::Loaded(Box::new(loaded)));
         Ok(())
     }
@@ -221,26 +235,36 @@ impl<C: Loads> Job<'_, C> {
             return Ok(LoadingWay::None);
         }
         let pieces = pieces(tables, self.schema.rows(), self.streams);
+        self.fill_pieces(&self.schema, pieces).await
+    }
+
+    /// Fills these pieces, and tells how rows travelled.
+    async fn fill_pieces<T: Tables + 'static>(
+        &self,
+        tables: &Rc<T>,
+        pieces: Vec<Piece>,
+    ) -> Result<LoadingWay, (EndReason, Failure)> {
         let wanted = pieces.len();
-        let (filling, connector) = self.filling(pieces);
-        let stream = |connection, progress| fill(connection, Rc::clone(&filling), progress);
+        let (filling, connector) = self.filling(tables, pieces);
+        let settings = self.session_settings();
+        let stream = |connection, progress| fill(connection, settings.clone(), Rc::clone(&filling), progress);
         let take = |stored: fill::Stored| {
             self.tally.borrow_mut().stored(stored);
-            self.report(LoadingStep::Rows, stored.table);
+            self.tell(LoadingStep::Rows, tables.name(stored.table));
         };
         self.in_streams(&connector, wanted, stream, take).await?;
         Ok(filling.way.get())
     }
 
     /// What fills these pieces, and the way to the connections that may be asked for data; no other of ours may be.
-    fn filling(&self, pieces: Vec<Piece>) -> (Rc<Filling>, C) {
+    fn filling<T: Tables>(&self, tables: &Rc<T>, pieces: Vec<Piece>) -> (Rc<Filling<T>>, C) {
         let first = match self.method {
             LoadingMethod::Insert => LoadingWay::Insert,
             _ if self.target.is_postgresql() => LoadingWay::Copy,
             _ => LoadingWay::LoadDataLocal,
         };
         let filling = Filling {
-            schema: Rc::clone(&self.schema),
+            tables: Rc::clone(tables),
             pieces: queue(pieces),
             method: self.method,
             way: Cell::new(first),
@@ -316,9 +340,13 @@ impl<C: Loads> Job<'_, C> {
     }
 
     fn report(&self, step: LoadingStep, table: u32) {
+        self.tell(step, self.schema.name(table));
+    }
+
+    fn tell(&self, step: LoadingStep, table: String) {
         self.sink.borrow_mut().record(&Record::Loading(Loading {
             step,
-            table: self.schema.name(table),
+            table,
             rows: self.tally.borrow().rows(),
             rows_planned: self.rows_planned.get(),
             at_us: self.began.elapsed().as_micros() as u64,

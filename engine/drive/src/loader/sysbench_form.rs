@@ -9,6 +9,7 @@ use dbdyno_door::Record;
 use dbdyno_door::record::{LoadingStep, LoadingWay};
 use dbdyno_wire::Connection;
 use dbdyno_wire::bulk::BulkLoad;
+use dbdyno_workload::schema::Schema;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::fill::{Filling, Stored};
@@ -28,14 +29,14 @@ impl<C: Loads> Job<'_, C> {
     pub(super) async fn prepare_as_sysbench(&self) -> Outcome {
         let schema = &self.schema;
         self.rows_planned.set(u64::from(schema.tables()) * schema.rows());
-        let (filling, connector) = self.filling(Vec::new());
+        let (filling, connector) = self.filling(schema, Vec::new());
         let shares = self.shares();
         let stream =
             |connection, progress| prepare(connection, Rc::clone(&filling), Rc::clone(&shares), progress);
         let wanted = shares.borrow().len();
         self.in_streams(&connector, wanted, stream, |told| self.take(told)).await?;
         let way = if schema.rows() == 0 { LoadingWay::None } else { filling.way.get() };
-        let loaded = self.tally.borrow().record(schema, way, wanted as u32, Duration::ZERO);
+        let loaded = self.tally.borrow().record(&**schema, way, wanted as u32, Duration::ZERO);
         self.sink.borrow_mut().record(&Record::Loaded(Box::new(loaded)));
         Ok(())
     }
@@ -85,13 +86,13 @@ impl<C: Loads> Job<'_, C> {
 
 async fn prepare(
     mut connection: impl BulkLoad,
-    filling: Rc<Filling>,
+    filling: Rc<Filling<Schema>>,
     shares: Queue<Vec<u32>>,
     progress: UnboundedSender<Told>,
 ) -> Outcome {
     // The receiver is gone only when loading stops.
     let tell = |told| drop(progress.send(told));
-    let (schema, mut sql) = (Rc::clone(&filling.schema), Vec::new());
+    let (schema, mut sql) = (Rc::clone(&filling.tables), Vec::new());
     let share = shares.borrow_mut().pop_front().unwrap_or_default();
     for table in share {
         tell(Told::Step(LoadingStep::Creating, table));
@@ -119,7 +120,7 @@ async fn prepare(
 
 async fn prewarm(
     mut connection: impl BulkLoad,
-    schema: Rc<dbdyno_workload::schema::Schema>,
+    schema: Rc<Schema>,
     shares: Queue<Vec<u32>>,
     progress: UnboundedSender<Told>,
 ) -> Outcome {

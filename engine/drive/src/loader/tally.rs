@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::record::{Loaded, LoadedTable, LoadingWay};
-use dbdyno_workload::schema::Schema;
+use dbdyno_workload::tables::Tables;
 
 use super::fill::Stored;
 use super::finish::Indexed;
@@ -63,8 +63,14 @@ impl Tally {
     }
 
     /// The record of it all.
-    pub(super) fn record(&self, schema: &Schema, way: LoadingWay, streams: u32, analyze: Duration) -> Loaded {
-        let indexed = |span: Span| if schema.has_index() { span.us() } else { 0 };
+    pub(super) fn record(
+        &self,
+        tables: &impl Tables,
+        way: LoadingWay,
+        streams: u32,
+        analyze: Duration,
+    ) -> Loaded {
+        let indexed = |span: Span| if tables.has_index() { span.us() } else { 0 };
         Loaded {
             way,
             streams,
@@ -73,13 +79,14 @@ impl Tally {
             rows_us: self.storing.us(),
             index_us: indexed(self.indexing),
             analyze_us: analyze.as_micros() as u64,
+            after_us: 0,
             retries: self.retries,
-            session_settings: BTreeMap::new(), // The loader sets none.
+            session_settings: BTreeMap::new(),
             tables: self
                 .tables
                 .iter()
                 .map(|(&number, table)| LoadedTable {
-                    table: schema.name(number),
+                    table: tables.name(number),
                     rows: table.rows,
                     bytes: table.bytes,
                     rows_us: table.storing.us(),
@@ -93,6 +100,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use dbdyno_door::plan::OltpOptions;
+    use dbdyno_workload::schema::Schema;
 
     use super::*;
 

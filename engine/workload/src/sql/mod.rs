@@ -8,7 +8,7 @@
 
 pub mod columns;
 mod event;
-mod source;
+pub(crate) mod source;
 
 use std::collections::HashMap;
 use std::sync::Arc;

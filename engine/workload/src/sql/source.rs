@@ -175,7 +175,7 @@ fn literals(values: &[Option<Literal>]) -> Arc<[Value]> {
     values.iter().map(value).collect()
 }
 
-fn sums(weights: &[f64]) -> Arc<[f64]> {
+pub(crate) fn sums(weights: &[f64]) -> Arc<[f64]> {
     let mut sum = 0.0;
     let add = |weight: &f64| {
         sum += weight;
@@ -186,7 +186,7 @@ fn sums(weights: &[f64]) -> Arc<[f64]> {
 
 /// An index, by sums of weights.
 #[inline]
-pub(super) fn weighted(sums: &[f64], rng: &mut Rng) -> usize {
+pub(crate) fn weighted(sums: &[f64], rng: &mut Rng) -> usize {
     let at = rng.unit() * sums.last().copied().unwrap_or(0.0);
     sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
 }

@@ -1,0 +1,324 @@
+//! What can be wrong with generated tables.
+
+use std::collections::BTreeSet;
+
+use super::sql_faults::weights_fault;
+use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TimeOrder, limits};
+use crate::calendar;
+
+const KEY: &str = "workload.sql.tables";
+/// Integers up to here are numbers in JSON and in `f64` alike.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+impl SqlWorkload {
+    /// Everything that is wrong with the tables, each as one sentence.
+    pub(super) fn table_faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.tables.len() as u64 > u64::from(limits::TABLES) {
+            let (count, most) = (self.tables.len(), limits::TABLES);
+            faults.push(format!("{KEY} holds {count} tables; {most} is the most"));
+        }
+        if self.tables.is_empty() && !self.after.is_empty() {
+            faults.push(
+                "workload.sql.after is sent when tables were filled, and there are none; use setup for its statements"
+                    .into(),
+            );
+        }
+        let mut names = BTreeSet::new();
+        for (index, table) in self.tables.iter().enumerate() {
+            faults.extend(name_fault("a table", &table.name));
+            if !names.insert(&table.name) {
+                faults.push(format!("two of {KEY} are called {}; fill each table once", table.name));
+            }
+            table.faults(&self.tables[..index], &mut faults);
+        }
+        faults
+    }
+}
+
+/// Names travel in quotes and, to MySQL's catalogue, in a string; what would end either has no place in them.
+fn name_fault(what: &str, name: &str) -> Option<String> {
+    let fits = (1..=64).contains(&name.chars().count())
+        && !name.chars().any(|char| char.is_control() || "`'\"\\.".contains(char));
+    (!fits).then(|| {
+        format!(
+            "{KEY}: {what} is called {name:?}; a name has 1 to 64 characters and none of ` ' \" \\ . (tables are in the \
+             target's own database)"
+        )
+    })
+}
+
+impl GeneratedTable {
+    fn faults(&self, before: &[GeneratedTable], faults: &mut Vec<String>) {
+        let name = &self.name;
+        if !(1..=limits::TABLE_SIZE).contains(&self.rows) {
+            let most = limits::TABLE_SIZE;
+            faults.push(format!("{KEY}: {name} has {} rows; it must be between 1 and {most}", self.rows));
+        }
+        if self.columns.is_empty() {
+            faults.push(format!("{KEY}: {name} has no columns; it needs at least one"));
+        }
+        if self.columns.len() > limits::COLUMNS {
+            let (count, most) = (self.columns.len(), limits::COLUMNS);
+            faults.push(format!("{KEY}: {name} has {count} columns; {most} is the most"));
+        }
+        let mut names = BTreeSet::new();
+        let mut bytes = 0;
+        for column in &self.columns {
+            let key = format!("{KEY}: column {} of {name}", column.name);
+            faults.extend(name_fault("a column", &column.name));
+            if !names.insert(&column.name) {
+                faults.push(format!("{key} is there twice; each column gets its values from one place"));
+            }
+            if !(0.0..=1.0).contains(&column.nulls) {
+                faults.push(format!("{key} has nulls {}; a share is between 0 and 1", column.nulls));
+            }
+            column.values.faults(&key, self.rows, faults);
+            self.foreign_key_fault(column, &key, before, faults);
+            bytes += column.values.most_bytes();
+        }
+        if bytes > limits::ROW_BYTES {
+            let most = limits::ROW_BYTES;
+            faults.push(format!("{KEY}: a row of {name} can have {bytes} bytes; {most} is the most"));
+        }
+    }
+
+    fn foreign_key_fault(
+        &self,
+        column: &GeneratedColumn,
+        key: &str,
+        before: &[GeneratedTable],
+        faults: &mut Vec<String>,
+    ) {
+        let ColumnSource::ForeignKey { table, column: wanted, .. } = &column.values else { return };
+        let own = *table == self.name;
+        let parent = if own { Some(self) } else { before.iter().find(|earlier| earlier.name == *table) };
+        let Some(parent) = parent else {
+            faults.push(format!(
+                "{key} refers to {table}, which {KEY} does not name before; put that table first"
+            ));
+            return;
+        };
+        match parent.columns.iter().find(|column| column.name == *wanted) {
+            None => faults.push(format!(
+                "{key} refers to the column {wanted} of {table}, which gets no values; give it some"
+            )),
+            Some(found) if found.nulls > 0.0 => {
+                faults.push(format!(
+                    "{key} refers to {table}.{wanted}, which can be NULL; refer to one that cannot"
+                ));
+            }
+            Some(found) if own && matches!(found.values, ColumnSource::ForeignKey { .. }) => {
+                faults
+                    .push(format!("{key} refers to another foreign key of its own table; refer to its key"));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl ColumnSource {
+    fn faults(&self, key: &str, rows: u64, faults: &mut Vec<String>) {
+        let mut fault = |text: String| faults.push(format!("{key} {text}"));
+        match self {
+            ColumnSource::Sequence { first, step } => {
+                let last = i128::from(*first) + i128::from(*step) * i128::from(rows.max(1) - 1);
+                if i64::try_from(last).is_err() {
+                    fault(format!("ends at {last}; a sequence stays within 64 bits"));
+                }
+            }
+            ColumnSource::Integer { low, high, .. } => {
+                if low > high {
+                    fault(format!("goes from {low} to {high}; low must not be above high"));
+                } else if high.abs_diff(*low) >= 1 << 62 {
+                    fault(format!("goes from {low} to {high}; that is more than 2^62 values"));
+                }
+            }
+            ColumnSource::Decimal { low, high, scale, .. } => {
+                let most = EXACT / 10f64.powi((*scale).min(30) as i32);
+                if *scale > 15 {
+                    fault(format!("has scale {scale}; 15 is the most"));
+                } else if !(low.abs() <= most && high.abs() <= most) {
+                    fault(format!(
+                        "goes from {low} to {high}; with {scale} digits after the point {most:e} is the most"
+                    ));
+                } else if low > high {
+                    fault(format!("goes from {low} to {high}; low must not be above high"));
+                }
+            }
+            ColumnSource::Timestamp { from, to, digits, .. } => {
+                if *digits > 6 {
+                    fault(format!("has {digits} digits of a fraction; 6 is the most"));
+                }
+                times_faults(calendar::instant, "an instant as 2024-06-30 12:00:00", (from, to), &mut fault);
+            }
+            ColumnSource::Date { from, to, .. } => {
+                times_faults(calendar::day, "a day as 2024-06-30", (from, to), &mut fault);
+            }
+            ColumnSource::Text { length, alphabet } => {
+                let (low, high) = length.bounds();
+                if low > high || high > limits::TEXT_LENGTH {
+                    let most = limits::TEXT_LENGTH;
+                    fault(format!(
+                        "has {low} to {high} characters; the first must not be above the second, and {most} is the most"
+                    ));
+                }
+                if alphabet.is_empty()
+                    || alphabet.chars().count() > limits::ALPHABET
+                    || alphabet.contains('\0')
+                {
+                    let most = limits::ALPHABET;
+                    fault(format!("needs an alphabet of 1 to {most} characters, none of them NUL"));
+                }
+            }
+            ColumnSource::ForeignKey { .. } => {}
+            ColumnSource::OneOf { values, weights } => {
+                weights_fault(values.len(), weights.as_deref()).into_iter().for_each(fault);
+            }
+            ColumnSource::Constant { .. } => {}
+        }
+        self.distribution_faults(key, faults);
+    }
+
+    fn distribution_faults(&self, key: &str, faults: &mut Vec<String>) {
+        match self {
+            ColumnSource::Timestamp { order: TimeOrder::Rising, distribution, .. }
+            | ColumnSource::Date { order: TimeOrder::Rising, distribution, .. }
+                if *distribution != super::Distribution::Uniform =>
+            {
+                faults.push(format!("{key} rises, and has a distribution; leave one of them out"));
+            }
+            ColumnSource::Integer { distribution, .. }
+            | ColumnSource::Decimal { distribution, .. }
+            | ColumnSource::Timestamp { distribution, .. }
+            | ColumnSource::Date { distribution, .. }
+            | ColumnSource::ForeignKey { distribution, .. } => {
+                faults.extend(distribution.fault(&format!("{key}: distribution")));
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes of the longest value, about.
+    fn most_bytes(&self) -> u64 {
+        match self {
+            ColumnSource::Text { length, alphabet } => {
+                let widest = alphabet.chars().map(char::len_utf8).max().unwrap_or(1);
+                u64::from(length.bounds().1) * widest as u64
+            }
+            ColumnSource::OneOf { values, .. } => {
+                values.iter().flatten().map(super::Literal::most_bytes).max().unwrap_or(0)
+            }
+            ColumnSource::Constant { value } => value.most_bytes(),
+            _ => 32,
+        }
+    }
+}
+
+fn times_faults(
+    parse: fn(&str) -> Option<i64>,
+    form: &str,
+    (from, to): (&str, &str),
+    fault: &mut impl FnMut(String),
+) {
+    let ends = [from, to].map(|text| {
+        let parsed = parse(text);
+        if parsed.is_none() {
+            fault(format!("has {text:?}, which is not {form}"));
+        }
+        parsed
+    });
+    if let [Some(first), Some(last)] = ends
+        && first > last
+    {
+        fault(format!("goes from {from} to {to}; the first must not be after the last"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn faults(tables: Value) -> Vec<String> {
+        let sql: SqlWorkload = serde_json::from_value(json!({"tables": tables, "transactions": []})).unwrap();
+        sql.table_faults()
+    }
+
+    #[test]
+    fn whole_tables_have_no_faults() {
+        let found = faults(json!([
+            {"name": "customer", "rows": 10, "columns": [
+                {"name": "id", "values": {"sequence": {}}},
+                {"name": "born", "values": {"date": {"from": "1950-01-01", "to": "1950-01-01"}}},
+                {"name": "boss", "values": {"foreign_key": {"table": "customer", "column": "id"}}, "nulls": 0.5}]},
+            {"name": "order", "rows": 1_000_000_000u64, "columns": [
+                {"name": "id", "values": {"sequence": {"first": -5, "step": -2}}},
+                {"name": "owner", "values": {"foreign_key": {"table": "customer", "column": "boss_of"}}},
+                {"name": "at", "values": {"timestamp": {"from": "2024-01-01", "to": "2024-12-31 23:59:59", "order": "rising"}}},
+                {"name": "price", "values": {"decimal": {"low": -0.5, "high": 99.5}}},
+                {"name": "n", "values": {"integer": {"high": 5, "distribution": {"zipfian": {"exponent": 0.9}}}}},
+                {"name": "note", "values": {"text": {"length": {"low": 0, "high": 9}}}},
+                {"name": "code", "values": {"text": {"length": 4, "alphabet": "é"}}},
+                {"name": "state", "values": {"one_of": {"values": ["a", 1, null], "weights": [1, 2, 3]}}},
+                {"name": "kind", "values": {"constant": {"value": "x"}}}]}
+        ]));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].contains("refers to the column boss_of of customer"), "{found:#?}");
+    }
+
+    #[test]
+    fn all_faults_come_at_once() {
+        let found = faults(json!([
+            {"name": "a.b", "rows": 0, "columns": []},
+            {"name": "t", "rows": 10, "columns": [
+                {"name": "s", "values": {"sequence": {"first": i64::MAX}}, "nulls": 2},
+                {"name": "s", "values": {"integer": {"low": 3, "high": 2, "distribution": {"zipfian": {"exponent": -1.0}}}}},
+                {"name": "d", "values": {"decimal": {"low": 0, "high": 1e15}}},
+                {"name": "e", "values": {"decimal": {"low": 2, "high": 1, "scale": 16}}},
+                {"name": "f", "values": {"decimal": {"low": 2, "high": 1}}},
+                {"name": "w", "values": {"timestamp": {"from": "2024-13-01", "to": "x", "digits": 7}}},
+                {"name": "v", "values": {"date": {"from": "2024-02-01", "to": "2024-01-01", "order": "rising",
+                    "distribution": {"pareto": {}}}}},
+                {"name": "x", "values": {"text": {"length": {"low": 2, "high": 1}, "alphabet": ""}}},
+                {"name": "y", "values": {"foreign_key": {"table": "u", "column": "id"}}},
+                {"name": "z", "values": {"one_of": {"values": [1], "weights": [1, 2]}}},
+                {"name": "k", "values": {"foreign_key": {"table": "t", "column": "s"}}},
+                {"name": "l", "values": {"foreign_key": {"table": "t", "column": "k"}}}]},
+            {"name": "t", "rows": 1, "columns": [{"name": "big", "values": {"text": {"length": 1_000_000, "alphabet": "𝄞𝄡"}}},
+                {"name": "big2", "values": {"text": {"length": 1_000_001, "alphabet": "𝄞𝄡"}}},
+                {"name": "big3", "values": {"text": {"length": 500_000, "alphabet": "𝄞𝄡"}}}]}
+        ]));
+        for part in [
+            "a table is called \"a.b\"",
+            "a.b has 0 rows;",
+            "a.b has no columns;",
+            "s of t has nulls 2;",
+            "s of t ends at",
+            "s of t is there twice;",
+            "s of t goes from 3 to 2;",
+            "s of t: distribution.exponent is -1;",
+            "d of t goes from 0 to",
+            "e of t has scale 16;",
+            "f of t goes from 2 to 1;",
+            "w of t has 7 digits",
+            "w of t has \"2024-13-01\", which is not an instant",
+            "w of t has \"x\"",
+            "v of t goes from 2024-02-01 to 2024-01-01;",
+            "v of t rises, and has a distribution;",
+            "x of t has 2 to 1 characters;",
+            "x of t needs an alphabet",
+            "y of t refers to u, which",
+            "z of t has 1 values and 2 weights;",
+            "k of t refers to t.s, which can be NULL;",
+            "l of t refers to another foreign key",
+            "two of workload.sql.tables are called t;",
+            "big2 of t has 1000001 to 1000001 characters;",
+            "a row of t can have 10000004 bytes;",
+        ] {
+            assert_eq!(found.iter().filter(|fault| fault.contains(part)).count(), 1, "{part}: {found:#?}");
+        }
+        assert_eq!(found.len(), 25, "{found:#?}");
+    }
+}

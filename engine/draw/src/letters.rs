@@ -1,0 +1,104 @@
+//! Strings of random characters from an alphabet.
+
+use crate::Rng;
+
+/// An alphabet, ready to be drawn from.
+#[derive(Clone, Debug)]
+pub struct Letters {
+    /// The characters as bytes of UTF-8, one behind the other.
+    bytes: Vec<u8>,
+    /// Where each ends; empty where every one is a single byte.
+    ends: Vec<u32>,
+    count: u64,
+    /// Characters drawn from 64 random bits.
+    per_draw: u32,
+}
+
+impl Letters {
+    /// The characters of `alphabet`, which must not be empty.
+    pub fn new(alphabet: &str) -> Self {
+        assert!(!alphabet.is_empty(), "an alphabet without characters");
+        let count = alphabet.chars().count() as u64;
+        let ends = if alphabet.is_ascii() {
+            Vec::new()
+        } else {
+            alphabet.char_indices().map(|(at, char)| (at + char.len_utf8()) as u32).collect()
+        };
+        let bits = (u64::BITS - (count - 1).leading_zeros()).max(1);
+        Self { bytes: alphabet.into(), ends, count, per_draw: (32 / bits).max(1) }
+    }
+
+    /// Appends `length` characters. A draw of 64 bits is a fraction of 1 whose digits to the base of the alphabet's size
+    /// are taken from the front (Lemire 2019, without the rejection step); at least 32 of its bits are left over, so that
+    /// every character's bias is below 2^-32.
+    #[inline]
+    pub fn write(&self, rng: &mut Rng, length: u32, out: &mut Vec<u8>) {
+        let mut left = length;
+        while left > 0 {
+            let mut fraction = rng.bits();
+            let now = left.min(self.per_draw);
+            for _ in 0..now {
+                let digits = u128::from(fraction) * u128::from(self.count);
+                fraction = digits as u64;
+                self.put((digits >> 64) as usize, out);
+            }
+            left -= now;
+        }
+    }
+
+    #[inline]
+    fn put(&self, index: usize, out: &mut Vec<u8>) {
+        if self.ends.is_empty() {
+            out.push(self.bytes[index]);
+            return;
+        }
+        let begin = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        out.extend_from_slice(&self.bytes[begin..self.ends[index] as usize]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::exact::assert_fits;
+
+    #[test]
+    fn every_character_of_every_place_is_equally_frequent() {
+        for size in [2u32, 3, 10, 36, 95] {
+            let alphabet: String = (0..size).map(|at| char::from_u32(32 + at).unwrap()).collect();
+            let letters = Letters::new(&alphabet);
+            let (length, mut out, mut at) = (13, Vec::new(), 0);
+            let next = |rng: &mut Rng| {
+                if at == out.len() {
+                    (at, out) = (0, Vec::new());
+                    letters.write(rng, length, &mut out);
+                    assert_eq!(out.len(), length as usize);
+                }
+                at += 1;
+                u64::from(out[at - 1])
+            };
+            assert_fits(next, 32, 31 + u64::from(size), |_| 1.0 / f64::from(size));
+        }
+    }
+
+    #[test]
+    fn neighbours_do_not_depend_on_each_other() {
+        let letters = Letters::new("abc");
+        let pair = |rng: &mut Rng| {
+            let mut out = Vec::new();
+            letters.write(rng, 2, &mut out);
+            u64::from(out[0] - b'a') * 3 + u64::from(out[1] - b'a')
+        };
+        assert_fits(pair, 0, 8, |_| 1.0 / 9.0);
+    }
+
+    #[test]
+    fn characters_of_many_bytes_are_whole() {
+        let letters = Letters::new("aé𝄞");
+        let mut out = Vec::new();
+        letters.write(&mut Rng::new(1, &[]), 1000, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.chars().count(), 1000);
+        assert!("aé𝄞".chars().all(|char| text.contains(char)));
+    }
+}

@@ -1,0 +1,271 @@
+//! The values of one column, each from the row's number alone.
+
+use std::sync::Arc;
+
+use dbdyno_door::calendar::{self, DAY_US, civil_from_days};
+use dbdyno_door::plan::{ColumnSource, GeneratedColumn, Literal, TimeOrder};
+use dbdyno_draw::Rng;
+use dbdyno_draw::key::Keys;
+use dbdyno_draw::letters::Letters;
+
+use super::written::{self, Form};
+use crate::sql::source::{sums, weighted};
+
+/// A column, ready to be written row by row.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    /// Names its streams of random numbers.
+    seed: u64,
+    nulls: f64,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Sequence {
+        first: i64,
+        step: i64,
+    },
+    /// Keys from 0, and the least.
+    Integer(Box<Keys>, i64),
+    /// The same in units of the last decimal, with their number.
+    Decimal(Box<Keys>, i64, u32),
+    Time(Instants),
+    Text {
+        letters: Letters,
+        least: u32,
+        lengths: u64,
+        plain: bool,
+    },
+    /// A column by the numbers of its table's rows.
+    Foreign(Box<Keys>, Arc<Column>),
+    OneOf(Vec<Option<Literal>>, Option<Arc<[f64]>>),
+}
+
+/// Instants at whole units since 1970.
+#[derive(Clone, Debug)]
+struct Instants {
+    /// None where they rise.
+    keys: Option<Box<Keys>>,
+    first: i64,
+    /// Units from the first to the last.
+    span: u64,
+    /// Rows of the table.
+    rows: u64,
+    unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Day,
+    /// So many digits of a fraction of a second.
+    Fraction(u32),
+}
+
+impl Column {
+    /// The column of a table with so many rows. `parent` finds the column that a foreign key refers to, and how many rows
+    /// it has.
+    pub(super) fn new(
+        plan_seed: u64,
+        table: (&str, u64),
+        column: &GeneratedColumn,
+        parent: impl Fn(&str, &str) -> (Arc<Column>, u64),
+    ) -> Self {
+        Self {
+            seed: named(plan_seed, table.0, &column.name),
+            nulls: column.nulls,
+            source: Source::new(&column.values, table.1, parent),
+        }
+    }
+
+    /// Appends the value of row number `row`, from 1.
+    #[inline]
+    pub(super) fn write(&self, row: u64, out: &mut Vec<u8>, form: Form) {
+        if let (Source::Sequence { first, step }, 0.0) = (&self.source, self.nulls) {
+            return integer(out, first + step * (row - 1) as i64);
+        }
+        let mut rng = Rng::new(self.seed, &[row]);
+        if self.nulls > 0.0 && rng.unit() < self.nulls {
+            return written::null(out, form);
+        }
+        match &self.source {
+            Source::Sequence { first, step } => integer(out, first + step * (row - 1) as i64),
+            Source::Integer(keys, low) => integer(out, low.wrapping_add(keys.draw(&mut rng) as i64)),
+            Source::Decimal(keys, low, scale) => decimal(out, low + keys.draw(&mut rng) as i64, *scale),
+            Source::Time(instants) => {
+                let at = instants.at(row, &mut rng);
+                written::plain(out, form, |out| instants.unit.write(at, out));
+            }
+            Source::Text { letters, least, lengths, plain } => {
+                let length = if *lengths == 1 { *least } else { least + rng.below(*lengths) as u32 };
+                if *plain {
+                    return written::plain(out, form, |out| letters.write(&mut rng, length, out));
+                }
+                let mut text = Vec::with_capacity(length as usize);
+                letters.write(&mut rng, length, &mut text);
+                written::text(out, form, &text);
+            }
+            Source::Foreign(keys, column) => column.write(keys.draw(&mut rng), out, form),
+            Source::OneOf(values, weights) => {
+                let index = match weights {
+                    _ if values.len() == 1 => 0,
+                    None => rng.below(values.len() as u64) as usize,
+                    Some(weights) => weighted(weights, &mut rng),
+                };
+                literal(out, form, values[index].as_ref());
+            }
+        }
+    }
+}
+
+/// The seed of a column, by the names of it and of its table.
+fn named(seed: u64, table: &str, column: &str) -> u64 {
+    let names = [table.as_bytes(), b"\0", column.as_bytes()].concat();
+    let path: Vec<u64> = names
+        .chunks(8)
+        .map(|chunk| {
+            let mut step = [0; 8];
+            step[..chunk.len()].copy_from_slice(chunk);
+            u64::from_be_bytes(step)
+        })
+        .collect();
+    Rng::new(seed, &path).bits()
+}
+
+impl Source {
+    fn new(source: &ColumnSource, rows: u64, parent: impl Fn(&str, &str) -> (Arc<Column>, u64)) -> Self {
+        let from_zero = |distribution, span| Box::new(Keys::new(distribution, 0, span));
+        match source {
+            ColumnSource::Sequence { first, step } => Source::Sequence { first: *first, step: *step },
+            ColumnSource::Integer { low, high, distribution } => {
+                Source::Integer(from_zero(distribution, high.abs_diff(*low)), *low)
+            }
+            ColumnSource::Decimal { low, high, scale, distribution } => {
+                let units = |bound: f64| (bound * 10f64.powi(*scale as i32)).round() as i64;
+                let (low, high) = (units(*low), units(*high));
+                Source::Decimal(from_zero(distribution, high.abs_diff(low)), low, *scale)
+            }
+            ColumnSource::Timestamp { from, to, digits, order, distribution } => {
+                let unit = 10i64.pow(6 - digits);
+                let units = |text: &str| checked(calendar::instant(text)).div_euclid(unit);
+                let (first, last) = (units(from), units(to));
+                let span = last.abs_diff(first);
+                let keys = (*order == TimeOrder::Random).then(|| from_zero(distribution, span));
+                Source::Time(Instants { keys, first, span, rows, unit: Unit::Fraction(*digits) })
+            }
+            ColumnSource::Date { from, to, order, distribution } => {
+                let (first, last) = (checked(calendar::day(from)), checked(calendar::day(to)));
+                let span = last.abs_diff(first);
+                let keys = (*order == TimeOrder::Random).then(|| from_zero(distribution, span));
+                Source::Time(Instants { keys, first, span, rows, unit: Unit::Day })
+            }
+            ColumnSource::Text { length, alphabet } => {
+                let (least, most) = length.bounds();
+                Source::Text {
+                    letters: Letters::new(alphabet),
+                    least,
+                    lengths: u64::from(most - least) + 1,
+                    plain: written::is_plain(alphabet),
+                }
+            }
+            ColumnSource::ForeignKey { table, column, distribution } => {
+                let (column, rows) = parent(table, column);
+                Source::Foreign(Box::new(Keys::new(distribution, 1, rows)), column)
+            }
+            ColumnSource::OneOf { values, weights } => {
+                Source::OneOf(values.clone(), weights.as_deref().map(sums))
+            }
+            ColumnSource::Constant { value } => Source::OneOf(vec![Some(value.clone())], None),
+        }
+    }
+}
+
+fn checked(time: Option<i64>) -> i64 {
+    time.expect("a plan's faults name what is no time")
+}
+
+impl Instants {
+    #[inline]
+    fn at(&self, row: u64, rng: &mut Rng) -> i64 {
+        let units = match &self.keys {
+            Some(keys) => keys.draw(rng),
+            None => {
+                let steps = u128::from(self.rows - 1).max(1);
+                (u128::from(self.span) * u128::from(row - 1) / steps) as u64
+            }
+        };
+        self.first + units as i64
+    }
+}
+
+impl Unit {
+    /// Appends an instant, with the digits of its fraction.
+    fn write(self, at: i64, out: &mut Vec<u8>) {
+        let Unit::Fraction(digits) = self else { return day(out, at) };
+        let second = 10i64.pow(digits);
+        let day_units = DAY_US / 1_000_000 * second;
+        day(out, at.div_euclid(day_units));
+        let of_day = at.rem_euclid(day_units);
+        let (seconds, fraction) = ((of_day / second) as u32, of_day % second);
+        for (before, part) in [(b' ', seconds / 3600), (b':', seconds / 60 % 60), (b':', seconds % 60)] {
+            out.push(before);
+            two_digits(out, part);
+        }
+        if digits > 0 {
+            out.push(b'.');
+            padded(out, fraction as u64, digits as usize);
+        }
+    }
+}
+
+fn day(out: &mut Vec<u8>, days: i64) {
+    let (year, month, of_month) = civil_from_days(days);
+    two_digits(out, (year / 100) as u32);
+    two_digits(out, (year % 100) as u32);
+    for part in [month, of_month] {
+        out.push(b'-');
+        two_digits(out, part);
+    }
+}
+
+#[inline]
+fn two_digits(out: &mut Vec<u8>, number: u32) {
+    out.extend_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
+}
+
+#[inline]
+fn integer(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Appends a number of units of the last of `scale` decimals.
+#[inline]
+fn decimal(out: &mut Vec<u8>, units: i64, scale: u32) {
+    if scale == 0 {
+        return integer(out, units);
+    }
+    if units < 0 {
+        out.push(b'-');
+    }
+    let (units, one) = (units.unsigned_abs(), 10u64.pow(scale));
+    out.extend_from_slice(itoa::Buffer::new().format(units / one).as_bytes());
+    out.push(b'.');
+    padded(out, units % one, scale as usize);
+}
+
+#[inline]
+fn padded(out: &mut Vec<u8>, number: u64, digits: usize) {
+    let mut buffer = itoa::Buffer::new();
+    let text = buffer.format(number).as_bytes();
+    out.extend_from_slice(&b"000000000000000"[..digits - text.len()]);
+    out.extend_from_slice(text);
+}
+
+fn literal(out: &mut Vec<u8>, form: Form, value: Option<&Literal>) {
+    match value {
+        None => written::null(out, form),
+        Some(Literal::Integer(number)) => integer(out, *number),
+        Some(Literal::Number(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+        Some(Literal::Text(text)) => written::text(out, form, text.as_bytes()),
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a table's rows are those of the plan.
+//!
+//! The table is the user's, so its comment is too: our mark goes behind what stands there. It is set on an empty table
+//! alone, so all rows of a table with the mark of an unfinished one are ours, and may be removed.
+
+use dbdyno_door::plan::{ColumnSource, GeneratedTable};
+
+use super::Generated;
+use crate::kind::Dialect;
+use crate::schema::{LOADING, MARK};
+use crate::tables::Tables;
+
+/// What may be done with a table, by its comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is ours to fill if it is empty.
+    Unmarked,
+    /// It was being filled and is ours to empty.
+    Unfinished,
+    /// It has the rows of this plan.
+    Complete,
+    /// It has those of another plan, by this mark.
+    Other(String),
+}
+
+impl Generated {
+    /// The mark of a complete table: everything its content depends on.
+    pub fn mark(&self, table: u32) -> String {
+        let spec = &self.table(table).spec;
+        let mut described = serde_json::to_string(spec).expect("a specification is JSON");
+        for column in &spec.columns {
+            self.describe_parent(column.values.clone(), &mut described);
+        }
+        let sum = crc32fast::hash(described.as_bytes());
+        format!("{MARK} v1 generated seed={} rows={} columns={sum:08x}", self.seed, spec.rows)
+    }
+
+    /// Appends what the values of a foreign key depend on.
+    fn describe_parent(&self, source: ColumnSource, described: &mut String) {
+        let mut next = Some(source);
+        while let Some(ColumnSource::ForeignKey { table, column, .. }) = next {
+            let parent = self.tables.iter().map(|table| &table.spec).find(|spec| spec.name == table);
+            next = parent.and_then(|spec: &GeneratedTable| {
+                let found = spec.columns.iter().find(|found| found.name == column)?;
+                described.push_str(&format!("{} {}", spec.rows, serde_json::to_string(found).ok()?));
+                Some(found.values.clone())
+            });
+        }
+    }
+
+    /// What a table's comment says.
+    pub fn state(&self, table: u32, comment: &str) -> State {
+        let (_, mark) = split(comment);
+        match mark {
+            None => State::Unmarked,
+            Some(LOADING) => State::Unfinished,
+            Some(mark) if mark == self.mark(table) => State::Complete,
+            Some(mark) => State::Other(mark.to_owned()),
+        }
+    }
+
+    /// Says in a table's comment, behind the user's own words, that it is being filled, or that it is complete.
+    pub fn set_mark(&self, table: u32, comment: &str, complete: bool) -> String {
+        let mark = if complete { self.mark(table) } else { LOADING.into() };
+        let (own, _) = split(comment);
+        let between = if own.is_empty() { "" } else { " " };
+        let text = format!("{own}{between}{mark}").replace('\'', "''");
+        let name = self.quoted(&self.name(table));
+        match self.dialect {
+            Dialect::Mysql => format!("ALTER TABLE {name} COMMENT = '{}'", text.replace('\\', "\\\\")),
+            Dialect::Postgresql => format!("COMMENT ON TABLE {name} IS '{text}'"),
+        }
+    }
+
+    /// Asks for the comment of a table; no row where it is not there.
+    pub fn comment(&self, table: u32) -> String {
+        let name = self.name(table);
+        match self.dialect {
+            Dialect::Mysql => format!(
+                "SELECT table_comment FROM information_schema.tables \
+                 WHERE table_schema = DATABASE() AND table_name = '{name}' AND table_type = 'BASE TABLE'"
+            ),
+            Dialect::Postgresql => format!(
+                "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c \
+                 WHERE c.oid = to_regclass('\"{name}\"') AND c.relkind IN ('r', 'p')"
+            ),
+        }
+    }
+
+    /// Returns a row where a table has one.
+    pub fn any_row(&self, table: u32) -> String {
+        format!("SELECT 1 FROM {} LIMIT 1", self.quoted(&self.name(table)))
+    }
+
+    /// Removes all rows of a table; the second way is slow, and does where other tables refer to this one.
+    pub fn empty(&self, table: u32) -> [String; 2] {
+        let name = self.quoted(&self.name(table));
+        [format!("TRUNCATE TABLE {name}"), format!("DELETE FROM {name}")]
+    }
+}
+
+/// The user's own words, and our mark.
+fn split(comment: &str) -> (&str, Option<&str>) {
+    let begins = [LOADING.to_owned(), format!("{MARK} v1 generated ")];
+    match begins.iter().filter_map(|begin| comment.rfind(begin)).max() {
+        Some(at) => (comment[..at].trim_end(), Some(comment[at..].trim_end())),
+        None => (comment, None),
+    }
+}

@@ -1,0 +1,249 @@
+//! Tables of the user's own, filled with generated rows.
+//!
+//! The user's statements make the tables; what is here writes their rows, and the statements that load them. PostgreSQL
+//! gets them by COPY in its text form: the binary one needs every column's type, which is the user's business, and
+//! whose own input function reads the text of any of them.
+//!
+//! # Layout
+//! - this file: the tables and their rows.
+//! - `column`: the values of one column.
+//! - `written`: how a value is written.
+//! - `marks`: what is there before, and how a table says that its rows are complete.
+
+mod column;
+mod marks;
+mod written;
+
+use std::sync::Arc;
+
+use dbdyno_door::plan::{ColumnSource, GeneratedTable, Plan};
+
+use self::column::Column;
+use self::written::Form;
+use crate::kind::Dialect;
+use crate::tables::{BulkRows, Tables};
+
+pub use self::marks::State;
+
+/// Bytes of one INSERT, where a row is not longer.
+const INSERT_BYTES: usize = 512 * 1024;
+/// Bytes of one LOAD DATA or COPY.
+const STATEMENT_BYTES: u64 = 10 << 20;
+/// Rows that are written to learn how long rows are.
+const SAMPLE: u64 = 64;
+
+/// The tables of a plan.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    seed: u64,
+    dialect: Dialect,
+    tables: Vec<Table>,
+}
+
+#[derive(Clone, Debug)]
+struct Table {
+    spec: GeneratedTable,
+    columns: Arc<[Arc<Column>]>,
+    /// Rows of one LOAD DATA or COPY.
+    statement_rows: u64,
+}
+
+impl Generated {
+    /// The generated tables of a plan, whose faults have been told.
+    pub fn of(plan: &Plan) -> Self {
+        let specs = plan.workload.own_sql().map(|own| own.tables.as_slice()).unwrap_or_default();
+        let mut tables: Vec<Table> = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let table = Table::new(plan.seed, spec, &tables);
+            tables.push(table);
+        }
+        Self { seed: plan.seed, dialect: Dialect::of(&plan.target), tables }
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// Numbers of all tables.
+    pub fn numbers(&self) -> std::ops::RangeInclusive<u32> {
+        1..=self.tables.len() as u32
+    }
+
+    /// Rows of a table.
+    pub fn rows(&self, table: u32) -> u64 {
+        self.table(table).spec.rows
+    }
+
+    fn table(&self, table: u32) -> &Table {
+        &self.tables[table as usize - 1]
+    }
+
+    /// Settings of the sessions that load, as name and value: instants mean the same on every server.
+    pub fn session_settings(&self) -> [(&'static str, &'static str); 1] {
+        match self.dialect {
+            Dialect::Mysql => [("time_zone", "+00:00")],
+            Dialect::Postgresql => [("timezone", "UTC")],
+        }
+    }
+
+    /// Refreshes the optimiser's statistics.
+    pub fn analyze(&self, table: u32) -> String {
+        let name = self.quoted(&self.name(table));
+        match self.dialect {
+            Dialect::Mysql => format!("ANALYZE TABLE {name}"),
+            // As pgbench does it: what VACUUM leaves undone the first readers would do.
+            Dialect::Postgresql => format!("VACUUM (ANALYZE) {name}"),
+        }
+    }
+
+    /// A name as it stands in a statement. PostgreSQL takes names without quotes in lower case, and so do we.
+    fn quoted(&self, name: &str) -> String {
+        match self.dialect {
+            Dialect::Mysql => format!("`{name}`"),
+            Dialect::Postgresql => format!("\"{name}\""),
+        }
+    }
+
+    fn columns(&self, table: u32) -> String {
+        let columns = self.table(table).spec.columns.iter();
+        columns.map(|column| self.quoted(&self.folded(&column.name))).collect::<Vec<_>>().join(", ")
+    }
+
+    fn folded(&self, name: &str) -> String {
+        match self.dialect {
+            Dialect::Mysql => name.to_owned(),
+            Dialect::Postgresql => name.to_lowercase(),
+        }
+    }
+}
+
+impl Table {
+    fn new(seed: u64, spec: &GeneratedTable, before: &[Table]) -> Self {
+        let mut columns: Vec<Option<Arc<Column>>> = vec![None; spec.columns.len()];
+        // Foreign keys last: they may refer to any other column of their own table.
+        let is_key = |index: &usize| matches!(spec.columns[*index].values, ColumnSource::ForeignKey { .. });
+        let mut order: Vec<usize> = (0..spec.columns.len()).collect();
+        order.sort_by_key(is_key);
+        for index in order {
+            let parent = |table: &str, column: &str| {
+                let at = |spec: &GeneratedTable| spec.columns.iter().position(|found| found.name == column);
+                let found = if table == spec.name {
+                    at(spec).and_then(|at| Some((columns[at].clone()?, spec.rows)))
+                } else {
+                    let parent = before.iter().find(|parent| parent.spec.name == table);
+                    parent.and_then(|parent| {
+                        at(&parent.spec).map(|at| (Arc::clone(&parent.columns[at]), parent.spec.rows))
+                    })
+                };
+                found.expect("a plan's faults name keys of unknown columns")
+            };
+            let column = Column::new(seed, (&spec.name, spec.rows), &spec.columns[index], parent);
+            columns[index] = Some(Arc::new(column));
+        }
+        let columns: Arc<[_]> = columns.into_iter().flatten().collect();
+        let mut table = Self { spec: spec.clone(), columns, statement_rows: 1 };
+        let (mut some, mut out) = (table.rows_from(Form::Line, 1, spec.rows.min(SAMPLE)), Vec::new());
+        while some.bulk(&mut out, STATEMENT_BYTES as usize) {}
+        let row_bytes = (out.len() as u64).div_ceil(spec.rows.min(SAMPLE)).max(1);
+        table.statement_rows = (STATEMENT_BYTES / row_bytes).clamp(1, STATEMENT_BYTES / 50);
+        table
+    }
+
+    fn rows_from(&self, form: Form, first: u64, last: u64) -> Rows {
+        Rows { columns: Arc::clone(&self.columns), form, next: first, last }
+    }
+}
+
+impl Tables for Generated {
+    type Rows = Rows;
+
+    fn name(&self, table: u32) -> String {
+        self.folded(&self.table(table).spec.name)
+    }
+
+    /// Separators in hexadecimal mean the same in every SQL mode.
+    fn load(&self, table: u32) -> String {
+        let (name, columns) = (self.quoted(&self.name(table)), self.columns(table));
+        match self.dialect {
+            Dialect::Mysql => format!(
+                "LOAD DATA LOCAL INFILE 'dbdyno' INTO TABLE {name} CHARACTER SET utf8mb4 \
+                 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5c LINES TERMINATED BY 0x0a ({columns})"
+            ),
+            Dialect::Postgresql => format!("COPY {name} ({columns}) FROM STDIN"),
+        }
+    }
+
+    fn insert(&self, table: u32) -> (String, bool) {
+        let (name, columns) = (self.quoted(&self.name(table)), self.columns(table));
+        (format!("INSERT INTO {name} ({columns}) VALUES"), true)
+    }
+
+    fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
+        let form = match self.dialect {
+            Dialect::Mysql => Form::Mysql,
+            Dialect::Postgresql => Form::Postgresql,
+        };
+        self.table(table).rows_from(form, first, last)
+    }
+
+    fn has_index(&self) -> bool {
+        false
+    }
+
+    fn statement_rows(&self, table: u32) -> u64 {
+        self.table(table).statement_rows
+    }
+
+    /// LOAD DATA LOCAL only warns of values that do not fit, and so does INSERT where the SQL mode is not strict.
+    fn warns(&self) -> bool {
+        self.dialect == Dialect::Mysql
+    }
+}
+
+/// A range of a generated table's rows.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    columns: Arc<[Arc<Column>]>,
+    /// Of literals.
+    form: Form,
+    next: u64,
+    last: u64,
+}
+
+impl Rows {
+    #[inline]
+    fn write(&mut self, out: &mut Vec<u8>, form: Form, between: u8) {
+        for (index, column) in self.columns.iter().enumerate() {
+            if index > 0 {
+                out.push(between);
+            }
+            column.write(self.next, out, form);
+        }
+        self.next += 1;
+    }
+}
+
+impl BulkRows for Rows {
+    fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        let enough = out.len() + bytes - bytes / 16;
+        while self.next <= self.last && out.len() < enough {
+            self.write(out, Form::Line, b'\t');
+            out.push(b'\n');
+        }
+        self.next <= self.last
+    }
+
+    fn values(&mut self, out: &mut Vec<u8>, _ids: bool) -> u64 {
+        let first = self.next;
+        while self.next <= self.last && (self.next == first || out.len() < INSERT_BYTES) {
+            out.extend_from_slice(if self.next == first { b"(" } else { b",(" });
+            self.write(out, self.form, b',');
+            out.push(b')');
+        }
+        self.next - first
+    }
+}
+
+#[cfg(test)]
+mod tests;
