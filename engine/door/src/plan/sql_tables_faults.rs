@@ -171,11 +171,10 @@ impl ColumnSource {
                     fault(format!("needs an alphabet of 1 to {most} characters, none of them NUL"));
                 }
             }
-            ColumnSource::ForeignKey { .. } => {}
             ColumnSource::OneOf { values, weights } => {
                 weights_fault(values.len(), weights.as_deref()).into_iter().for_each(fault);
             }
-            ColumnSource::Constant { .. } => {}
+            ColumnSource::ForeignKey { .. } | ColumnSource::Constant { .. } => {}
         }
         self.distribution_faults(key, faults);
     }
