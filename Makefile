@@ -46,6 +46,7 @@ bench: build packages-servers packages-peers ## dbdyno against its peers, side b
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop
 	$(BIN)/python benchmarks/engine/ceiling.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine --output benchmarks/results.md
+	$(BIN)/python benchmarks/engine/postgresql.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/lua.py --hot --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/at_rate.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/startup.py

@@ -19,14 +19,15 @@ def sysbench(address: Address, *arguments: str, program: str = "sysbench") -> It
     with tempfile.TemporaryDirectory() as directory:
         config = Path(directory) / "sysbench.cfg"
         config.touch(mode=0o600)
-        config.write_text(f"mysql-password={address.password}\n")
+        driver = "pgsql" if address.protocol == "postgresql" else "mysql"
+        config.write_text(f"{driver}-password={address.password}\n")
         yield [
             program,
             f"--config-file={config}",
-            "--db-driver=mysql",
-            f"--mysql-host={address.host}",
-            f"--mysql-port={address.port}",
-            f"--mysql-user={address.user}",
-            f"--mysql-db={address.database}",
+            f"--db-driver={driver}",
+            f"--{driver}-host={address.host}",
+            f"--{driver}-port={address.port}",
+            f"--{driver}-user={address.user}",
+            f"--{driver}-db={address.database}",
             *arguments,
         ]

@@ -27,9 +27,9 @@ class Laid:
 
 
 @contextmanager
-def shared(scratch: Path) -> Iterator[Laid]:
+def shared(scratch: Path, product: str = "mariadb") -> Iterator[Laid]:
     """Client and server share all CPUs and loopback."""
-    with _server(scratch, (), ()) as (address, version):
+    with _server(scratch, (), ("--product", product)) as (address, version):
         yield Laid(address, version, ())
 
 

@@ -1,4 +1,4 @@
-"""A private MariaDB in a process of its own: prints where it listens, ends with its standard input.
+"""A private server in a process of its own: prints where it listens, ends with its standard input.
 
 `--reachable` lets it listen beyond loopback. It is for a network namespace that holds nothing but the two
 ends of the benchmark; there, and only there, the load's account may come from another address.
@@ -19,11 +19,21 @@ from dbdyno.servers.mariadb import MariaDB
 from dbdyno.servers.product import Place
 from dbdyno.servers.server import Address
 
-VARIABLES: dict[str, str | int | float | bool] = {
-    "innodb_buffer_pool_size": "1G",
-    "innodb_flush_log_at_trx_commit": 2,
-    # Room for a whole run's redo: a checkpoint in one run of a pair and not in the other is no difference.
-    "innodb_log_file_size": "1G",
+# Room for a whole run's redo: a checkpoint in one run of a pair and not in the other is no difference.
+VARIABLES: dict[str, dict[str, str | int | float | bool]] = {
+    "mariadb": {
+        "innodb_buffer_pool_size": "1G",
+        "innodb_flush_log_at_trx_commit": 2,
+        "innodb_log_file_size": "1G",
+    },
+    "postgresql": {
+        "shared_buffers": "1GB",
+        "synchronous_commit": False,
+        "max_wal_size": "4GB",
+        "checkpoint_timeout": "1h",
+        "autovacuum": False,
+        "max_connections": 1100,
+    },
 }
 
 
@@ -47,12 +57,14 @@ def main() -> None:
     """Serve until standard input ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--product", choices=VARIABLES, default="mariadb")
     parser.add_argument("--cpus")
     parser.add_argument("--reachable", action="store_true")
     options = parser.parse_args()
     if options.reachable:
         declared.PRODUCTS = {"mariadb": Reachable()}
-    variant = Variant(name="bench", server=ServerSpec(variables=VARIABLES, cpus=options.cpus))
+    spec = ServerSpec(product=options.product, variables=VARIABLES[options.product], cpus=options.cpus)
+    variant = Variant(name="bench", server=spec)
     workspace = Workspace.open(options.scratch)
     with closing(workspace), closing(open_server(variant, workspace, None)) as server:
         server.restore()
@@ -63,6 +75,7 @@ def main() -> None:
             "port": address.port,
             "user": address.user,
             "database": address.database,
+            "protocol": address.protocol,
             # Over a pipe to the one process that started this one.
             "password": address.password,
             "version": server.describe().version,

@@ -13,11 +13,24 @@ from dbdyno.stats.signed_rank import hodges_lehmann, interval, log_ratios, perce
 
 BARE_BAR = 1.25
 
-HEADER = (
-    "| connections | | dbdyno | sysbench | bare loop "
-    "| dbdyno / sysbench | interval | bar | dbdyno / bare | bar |\n"
-    "|---|---|---|---|---|---|---|---|---|---|"
-)
+
+@dataclass(frozen=True)
+class Third:
+    """Whom dbdyno is held against beside sysbench, and the most of its CPU per query that dbdyno may need."""
+
+    name: str
+    cpu: float
+
+    def header(self) -> str:
+        """The head of a table."""
+        return (
+            f"| connections | | dbdyno | sysbench | {self.name} "
+            f"| dbdyno / sysbench | interval | bar | dbdyno / {self.name.split()[0]} | bar |\n"
+            "|---|---|---|---|---|---|---|---|---|---|"
+        )
+
+
+BARE_LOOP = Third("bare loop", BARE_BAR)
 
 
 @dataclass(frozen=True)
@@ -33,7 +46,9 @@ class Bars:
 
 @dataclass(frozen=True)
 class Level:
-    """Runs of all sides at one number of connections, in pairs by position; `bare` may be empty."""
+    """Runs of all sides at one number of connections, in pairs by position; `bare`, or who else stands in
+    the third place, may be empty.
+    """
 
     connections: int
     dbdyno: Sequence[Measured]
@@ -72,24 +87,26 @@ class Figure:
         return f"| {level.connections} | {self.label} | " + " | ".join(cells) + " |"
 
 
-def figures(bars: Bars, level: Level) -> Iterator[Figure]:
+def figures(bars: Bars, level: Level, third: Third = BARE_LOOP) -> Iterator[Figure]:
     """What is shown of a level, with the bars that apply to it."""
     low, high = bars.throughput.get(level.connections, 0.0), bars.cpu.get(level.connections, inf)
     yield Figure("throughput", "throughput, tx/s", low=low)
-    yield Figure("cpu_per_query", "client CPU per query, us", high=high, bare_high=BARE_BAR)
+    yield Figure("cpu_per_query", "client CPU per query, us", high=high, bare_high=third.cpu)
     yield Figure("latency_p95", "p95, ms", high=bars.latency)
     yield Figure("latency_p99", "p99, ms", high=bars.latency)
     yield Figure("memory", "peak memory, MiB")
     yield Figure("connected_in_s", "connecting, s")
 
 
-def table(name: str, levels: Sequence[Level], bars: Bars, memory_bar: float) -> tuple[str, list[str]]:
+def table(
+    name: str, levels: Sequence[Level], bars: Bars, memory_bar: float, third: Third = BARE_LOOP
+) -> tuple[str, list[str]]:
     """The table called `name`, and the bars that were missed; `memory_bar` in MiB at 3000 connections."""
     pairs = len(levels[0].dbdyno)
-    lines = [f"## {name} ({pairs} pairs)\n", HEADER]
+    lines = [f"## {name} ({pairs} pairs)\n", third.header()]
     missed = []
     for level in levels:
-        for figure in figures(bars, level):
+        for figure in figures(bars, level, third):
             row, held = figure.row(level)
             lines.append(row)
             if not held:

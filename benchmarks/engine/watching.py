@@ -69,7 +69,8 @@ def watch(
         if watcher is not None:
             watcher.join()
     output = "".join(lines)
-    if process.returncode != 0 or (begins is not None and len(samples) != len(window)):
+    # What has just ended still has its times, and no memory; something must have been seen of it alive.
+    if process.returncode != 0 or (begins is not None and (len(samples) != len(window) or not memory)):
         raise SystemExit(f"{command[0]} ended with {process.returncode}:\n{output[-3000:]}")
     if begins is None:
         return Watched(output, 0.0, 0.0, 0.0)

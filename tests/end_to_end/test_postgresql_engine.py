@@ -47,6 +47,7 @@ def postgresql(workspace: Workspace, authority: Authority) -> Iterator[LocalServ
     workspace.user.own(key, 0o600)
     variables: dict[str, str | int | float | bool] = {
         "shared_buffers": "32MB",
+        "max_connections": 60,
         "shared_preload_libraries": "pg_stat_statements",
         "ssl": True,
         "ssl_cert_file": str(certificate),
@@ -400,16 +401,42 @@ def test_terminated_sessions_are_opened_again(postgresql: LocalServer) -> None:
     assert totals["events"] > 0
 
 
-def test_the_account_has_no_room(postgresql: LocalServer) -> None:
-    user = postgresql.address().user
+@pytest.mark.parametrize("what", ["ROLE", "DATABASE"])
+def test_a_limit_of_its_own_is_counted_out(postgresql: LocalServer, what: str) -> None:
+    address = postgresql.address()
+    name = address.user if what == "ROLE" else address.database
     prepared(postgresql)
-    postgresql.query(f"ALTER ROLE {user} CONNECTION LIMIT 3")
+    # The administrator asks the same database.
+    fit, others = (6, 0) if what == "ROLE" else (5, 1)
+    postgresql.query(f"ALTER {what} {name} CONNECTION LIMIT 6")
     try:
-        result, _ = engine("run", postgresql, load={"connections": 5})
+        result, _ = engine("run", postgresql, load={"connections": 9})
+        fits, _ = engine("run", postgresql, load={"connections": fit})
     finally:
-        postgresql.query(f"ALTER ROLE {user} CONNECTION LIMIT -1")
+        postgresql.query(f"ALTER {what} {name} CONNECTION LIMIT -1")
     assert result.exit_code == 3
-    assert "53300" in result.failure()
+    words = result.failure()
+    assert "53300" in words
+    assert (
+        f"9 connections are wanted, and CONNECTION LIMIT of the {what.lower()} is 6, of which others hold "
+        f"{others}: at most {fit} connections fit"
+    ) in words
+    assert f"ALTER {what} … CONNECTION LIMIT {9 + others}, or use fewer connections" in words
+    assert fits.done, fits.failure()
+
+
+def test_connections_beyond_the_servers_slots_are_counted_out(postgresql: LocalServer) -> None:
+    prepared(postgresql)
+    slots = int(postgresql.variables()["max_connections"])
+    result, _ = engine("run", postgresql, load={"connections": slots + 5})
+    assert result.exit_code == 3
+    words = result.failure()
+    assert "53300" in words
+    wanted = f"{slots + 5} connections are wanted, and max_connections is {slots}, of which 3 are reserved"
+    # The administrator's connection.
+    assert f"{wanted} and others hold 1: at most {slots - 4} connections fit" in words
+    assert f"ALTER SYSTEM SET max_connections = {slots + 9} and restart the server" in words
+    assert engine("run", postgresql, load={"connections": slots - 4})[0].done
 
 
 def test_what_cannot_be_meant_is_refused(postgresql: LocalServer) -> None:

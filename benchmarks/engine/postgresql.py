@@ -1,0 +1,145 @@
+"""dbdyno-engine, sysbench and pgbench on one private PostgreSQL, in turn.
+
+All three prepare their statements. pgbench's select (`-S`) reads one row by its key from a table of 100,000,
+the others from one of four tables of 20,000. It has one thread, as dbdyno has one event loop, and measures no
+percentiles. CPU per query is counted as beside MariaDB: between 5 s after the start and the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from layouts import shared
+from results import machine, write_table
+from sides import US, Dbdyno, Measured, Setting, Sysbench, in_turn
+from table import Bars, Level, Third, table
+from watching import watch
+
+from dbdyno.servers.server import Address
+
+LEVELS = (16, 256, 1024)
+# Below sysbench and below pgbench, at every level.
+BARS = Bars(cpu=dict.fromkeys(LEVELS, 1.0))
+PGBENCH = Third("pgbench", 1.0)
+# A run of 3000 connections has a bar of memory; here there is none.
+MEMORY_BAR_MIB = 90
+# Connections that pgbench opens in a second, at least.
+CONNECTED_PER_S = 100
+# Time, rate and mean latency of one second.
+PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+) ms")
+
+
+class Pgbench:
+    """pgbench, which comes with PostgreSQL."""
+
+    name = "pgbench"
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    def prepare(self) -> None:
+        """Load its tables."""
+        command = [*self._command(), "--initialize", "--scale=1", "--quiet"]
+        subprocess.run(command, env=self._environment(), check=True, stderr=subprocess.DEVNULL)
+
+    def run(self, setting: Setting) -> Measured:
+        """One run. Its clock starts when all are connected; a second later it tells of the first second."""
+        command = [
+            *setting.launcher,
+            *self._command(),
+            "--select-only",
+            "--protocol=prepared",
+            "--no-vacuum",
+            f"--client={setting.connections}",
+            f"--jobs={setting.workers}",
+            # It counts the time to connect, one by one, and must still be there at the end of the window.
+            f"--time={setting.seconds + 1 + setting.connections // CONNECTED_PER_S}",
+            "--progress=1",
+            "--progress-timestamp",
+        ]
+        window = (setting.count_from - 1, setting.seconds - 1)
+        watched = watch(command, self._environment(), "", lambda line: line.startswith("progress: "), window)
+        told = [tuple(map(float, found)) for found in PROGRESS.findall(watched.output)]
+        counted = list(itertools.pairwise(told))[setting.count_from - 1 : setting.seconds - 1]
+        if not counted:
+            raise SystemExit(f"pgbench told no progress:\n{watched.output[-3000:]}")
+        seconds = counted[-1][1][0] - counted[0][0][0]
+        queries = sum(now[1] * (now[0] - before[0]) for before, now in counted)
+        return Measured(
+            throughput=queries / seconds,
+            cpu_per_query=watched.cpu_s * US / queries,
+            memory=watched.memory_mib,
+            connected_in_s=watched.connected_in_s - 1,
+            latency_avg=sum(now[2] for _, now in counted) / len(counted),
+        )
+
+    def _command(self) -> list[str]:
+        address = self.address
+        place = [f"--host={address.host}", f"--port={address.port}", f"--username={address.user}"]
+        return ["pgbench", *place, address.database]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PGPASSWORD": self.address.password}
+
+
+def main() -> int:
+    """Exit code 0 when every bar holds, 1 otherwise."""
+    options = _options()
+    for program, package in (("sysbench", "sysbench"), ("pgbench", "postgresql")):
+        if shutil.which(program) is None:
+            raise SystemExit(f"{program} is not installed: apt-get install {package}")
+    missed: list[str] = []
+    with (
+        tempfile.TemporaryDirectory(dir=options.scratch) as scratch,
+        shared(Path(scratch), "postgresql") as laid,
+    ):
+        Dbdyno(laid.address).prepare(Setting("oltp_read_write", 1))
+        pgbench = Pgbench(laid.address)
+        pgbench.prepare()
+        for workload in options.workload:
+            peers = (Sysbench(laid.address), *((pgbench,) if workload == "oltp_point_select" else ()))
+            sides = (Dbdyno(laid.address), *peers)
+            levels = []
+            for connections in options.connections:
+                setting = Setting(workload, connections, options.seconds, options.count_from)
+                if connections == options.connections[0]:
+                    sides[0].run(replace(setting, seconds=2, count_from=1))
+                runs = in_turn(sides, setting, options.pairs)
+                levels.append(Level(connections, runs[0], runs[1], runs[2] if len(runs) > 2 else ()))
+            name = f"{workload} on PostgreSQL, shared, scheduling batch"
+            text, its_missed = table(name, levels, BARS, MEMORY_BAR_MIB, PGBENCH)
+            missed += its_missed
+            print(text, flush=True)
+            if options.output:
+                about = f"{machine()}, PostgreSQL {laid.version}; {options.seconds} s a run."
+                write_table(options.output, f"{workload} postgresql", text, about)
+    for line in missed:
+        print(f"MISSED {line}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="postgresql", description=__doc__)
+    parser.add_argument("--workload", nargs="+", default=["oltp_point_select", "oltp_read_write"])
+    parser.add_argument("--connections", nargs="+", type=int, default=LEVELS)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=10, help="length of one run")
+    parser.add_argument("--count-from", type=int, default=5, help="seconds of a run before the window")
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
+    parser.add_argument("--output", type=Path, default=None, help="Markdown file to write sections of")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
