@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,55 @@ def test_a_block_that_lacks_a_cell_is_left_out_of_what_needs_it(tmp_path: Path) 
     # 8.4 against 8.0 needs no trial of 9.7.
     assert found[name, "8.4"]["blocks"] == 8
     assert found[name, "pool"]["blocks"] == found[name, "9.7"]["blocks"] == 7
+
+
+def overwhelmed(trial: Trial, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """9.7 leaves half of what is due undone in every block; 8.4 with the pool, in one."""
+    if trial.variant.startswith("9.7") or (trial.variant, trial.block) == ("8.4+pool", 3):
+        # As many again were due and had not ended after two seconds.
+        totals = records[-1]["data"]["phases"]["measure"]
+        totals["censored_us"] = [[2_000_000, totals["events"]]]
+        totals["accounting"]["unfinished"] = totals["events"]
+        totals["accounting"]["due"] += totals["events"]
+    return records
+
+
+def test_latencies_that_were_cut_off_bear_on_a_factor_by_their_bounds(tmp_path: Path) -> None:
+    """A block in which a server was overwhelmed is the answer, and none is left out for it."""
+    making = Making(
+        factors=(VERSIONS, THREADS), connections=(64,), rates=(500.0,), speed=speed, spoil=overwhelmed
+    )
+    run = make(tmp_path, making)
+    verdict = judge(run)
+    found = {tuple(entry["levels"]): entry for entry in verdict["factors"]}
+    assert {entry["blocks"] for entry in found.values()} == {8}
+    newest = found["9.7",]
+    assert (newest["bound"], newest["verdict"]) == ("at-least", "slower")
+    assert newest["interval_percent"][1] is None
+    assert "version 9.7 is slower than 8.0" in newest["sentence"]
+    assert "more than +" in newest["sentence"]
+    assert newest["effect_percent"] == pytest.approx(_at_least(run.path, "9.7", "8.0"))
+    # A single bound in one of eight blocks leaves the estimate, the median of averages, as it was.
+    assert found["8.4",]["effect_percent"] == pytest.approx((1 / 1.1 - 1) * 100, abs=0.05)
+    assert found["8.4",]["interval_percent"][1] is None
+    # What is subtracted from what is not known either: nothing is certain.
+    pool = found["pool",]
+    assert pool["interval_percent"] == [-100.0, None]
+    assert pool["verdict"] == found["9.7", "pool"]["verdict"] == "not-distinguishable"
+    run.write_verdict(verdict)
+    assert "&gt; +" in report.write(run).read_text()
+
+
+def _at_least(folder: Path, version: str, base: str) -> float:
+    """The estimate at the p95 as they stand: the median of all averages of two blocks, in percent."""
+    stored = json.loads((folder / "measured.json").read_text())["trials"]
+    p95 = {(t["place"]["variant"], t["place"]["block"]): t["figures"]["latency_p95_us"] for t in stored}
+    by_block = [
+        np.mean([math.log(p95[f"{version}+{t}", b] / p95[f"{base}+{t}", b]) for t in THREADS.levels])
+        for b in range(8)
+    ]
+    averages = [(by_block[i] + by_block[j]) / 2 for i in range(8) for j in range(i, 8)]
+    return (math.exp(float(np.median(averages))) - 1) * 100
 
 
 def test_few_blocks_are_exploratory(tmp_path: Path) -> None:

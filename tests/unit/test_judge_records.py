@@ -191,6 +191,28 @@ class TestAutomaticWarmUp:
         }
         assert "90.0 s of 100.0 s are left" in found[0]["text"]
 
+    def test_a_trial_of_which_the_cut_leaves_nothing_is_missing(self, tmp_path: Path) -> None:
+        # b creeps for 70 s, and in one block a stops for good after 65 s of 160: 5 s into the measurement.
+        creeping = self.speed(70.0)
+
+        def speed(trial: Trial, tick: int) -> int:
+            stopped = (trial.variant, trial.block) == ("a", 2) and tick >= 650
+            return 0 if stopped else creeping(trial, tick)
+
+        making = Making(blocks=7, warmup_s=None, duration_s=100.0, connections=(10,), speed=speed)
+        run = make(tmp_path, making)
+        verdict = judge(run)
+        point = verdict["comparisons"][0]["points"][0]
+        assert (point["blocks"], point["verdict"]) == (6, "equivalent")
+        (gone,) = [trial for trial in measured(run.path) if trial["figures"] is None]
+        assert (gone["place"]["variant"], gone["place"]["block"]) == ("a", 2)
+        assert gone["failure"] == (
+            "no transaction ended well in the 90.0 s that are left after the warm-up's cut"
+        )
+        (told,) = [check for check in verdict["checks"] if check["code"] == "R04"]
+        assert told["level"] == "warn"
+        assert "no transaction ended well in the 90.0 s" in told["text"]
+
     def test_a_server_that_never_settles_is_said(self, tmp_path: Path) -> None:
         making = Making(
             warmup_s=None,

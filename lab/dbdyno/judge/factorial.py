@@ -26,8 +26,8 @@ from dbdyno.judge.sentence import decimals_for, size_words
 from dbdyno.stats.paired import Effect, effects
 from dbdyno.stats.words import Verdict, choose
 
-# Block -> log metric, averaged over the points; of one variant on one workload.
-Curve = Mapping[int, float]
+# Block -> lower and upper bound of the log metric, averaged over the points; of one variant on one workload.
+Curve = Mapping[int, tuple[float, float]]
 # Variant's levels -> its curve.
 Cells = Mapping[tuple[str, ...], Curve]
 
@@ -71,36 +71,44 @@ def judged(
             [trial for trial in trials if trial.place.workload == workload.title], experiment, scale
         )
         wanted = list(contrasts(experiment.factors, order))
-        values = [_per_block(contrast, cells) for contrast in wanted]
-        for contrast, effect in zip(wanted, effects(values), strict=True):
+        bounds = [_per_block(contrast, cells) for contrast in wanted]
+        found_effects = effects([lows for lows, _ in bounds], upper=[highs for _, highs in bounds])
+        for contrast, effect in zip(wanted, found_effects, strict=True):
             found.append(_json(contrast, effect, workload.title, scale, stopped=stopped))
     return found
 
 
 def _cells(trials: Sequence[Measured], experiment: Experiment, scale: Scale) -> Cells:
-    """The mean log metric of each block that has all points, per combination of levels.
-
-    A trial whose latency is only known to be more than something has none: its block is left out.
+    """The mean log metric of each block that has all points, per combination of levels, by its bounds: where
+    a latency is only known to be more than something, the upper one is infinite.
     """
     points = len(experiment.load.points())
     cells: dict[tuple[str, ...], Curve] = {}
     for variant in experiment.variants:
-        logs: dict[int, list[float]] = {}
+        logs: dict[int, list[tuple[float, float]]] = {}
         for trial in trials:
-            figures = trial.figures
-            if trial.place.variant == variant.name and figures and scale.metric not in figures.censored:
-                logs.setdefault(trial.place.block, []).append(math.log(figures.metric(scale.metric)))
+            if trial.place.variant == variant.name and trial.figures is not None:
+                low, high = map(math.log, trial.figures.bounds(scale.metric))
+                logs.setdefault(trial.place.block, []).append((low, high))
         levels = tuple(variant.levels[factor.name] for factor in experiment.factors)
-        cells[levels] = {block: sum(of) / points for block, of in logs.items() if len(of) == points}
+        cells[levels] = {
+            block: (sum(low for low, _ in of) / points, sum(high for _, high in of) / points)
+            for block, of in logs.items()
+            if len(of) == points
+        }
     return cells
 
 
-def _per_block(contrast: Contrast, cells: Cells) -> list[float]:
-    complete = set.intersection(*(set(cells[cell]) for cell in contrast.weights))
-    return [
-        sum(weight * cells[cell][block] for cell, weight in contrast.weights.items())
-        for block in sorted(complete)
-    ]
+def _per_block(contrast: Contrast, cells: Cells) -> tuple[list[float], list[float]]:
+    """Lower and upper bounds of the contrast, by block: what is subtracted is largest where that is least."""
+    complete = sorted(set.intersection(*(set(cells[cell]) for cell in contrast.weights)))
+
+    def bound(block: int, *, upper: bool) -> float:
+        return sum(
+            weight * cells[cell][block][(weight > 0) == upper] for cell, weight in contrast.weights.items()
+        )
+
+    return [bound(block, upper=False) for block in complete], [bound(block, upper=True) for block in complete]
 
 
 def _json(

@@ -37,6 +37,8 @@ SCHEMA = 1
 MEASURED = "measured.json"
 # What moved between the variants of all that is counted per transaction.
 EXPLAINED = "explained.json"
+# What `figures` raises where records lack something.
+_LACKING = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 
 
 def judge(run: Run) -> dict[str, Any]:
@@ -128,7 +130,10 @@ def _measure_company(
             evidence.trials.append(Measured(place, failure=reason))
     spans = windows([recording for _, recording in complete], automatic=experiment.load.settles)
     for (place, recording), span in zip(complete, spans, strict=True):
-        evidence.trials.append(_measured(place, recording, span))
+        measured = _measured(place, recording, span)
+        evidence.trials.append(measured)
+        if measured.figures is None:
+            continue
         evidence.faults[place.index] = arithmetic.faults(recording)
         server = stored[place.index].server
         evidence.costs[place.index] = costs(server, recording.ticks, recording.start_unix_us)
@@ -140,16 +145,25 @@ def _gaps(recording: Recording) -> str | None:
         whole = windows([recording], automatic=False)[0]
         figures(recording, whole)
         arithmetic.faults(recording)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except _LACKING as error:
         return f"its records are incomplete ({type(error).__name__}: {error})"
     return None
 
 
 def _measured(place: Place, recording: Recording, span: Window) -> Measured:
+    """The figures of a complete recording. What the common cut leaves of it may hold nothing."""
+    try:
+        found = figures(recording, span)
+    except _LACKING:
+        left_s = span.length_us / 1e6
+        return Measured(
+            place,
+            failure=f"no transaction ended well in the {left_s:.1f} s that are left after the warm-up's cut",
+        )
     return Measured(
         place=place,
         failure=None,
-        figures=figures(recording, span),
+        figures=found,
         window=span,
         warmup_end_us=int(recording.measure["start_us"]),
         seconds=seconds(recording),
