@@ -10,14 +10,20 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import SMALL, variant
 from tests.end_to_end.comparing import Comparing, refused
 from tests.end_to_end.mysql_server import MySQLServer
 
+from dbdyno.experiment.reading import read
+from dbdyno.run import progress
+from dbdyno.run.compare import compare
+from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
+from dbdyno.store import Run
 
 HEAD = """
 [experiment]
@@ -345,3 +351,35 @@ def test_the_users_own_commands_run_a_server(
     answer = comparing.run("--no-report", "--set", 'variant[own].server.before_trial=["false"]')
     assert answer.returncode == 4
     assert "the hook before_trial: 'false' ended with exit status 1" in answer.stderr
+
+
+class Interrupted(Engine):
+    """Loads and cleans up; Ctrl-C comes with the first trial."""
+
+    def run(self, command: Any, *rest: Any, **more: Any) -> EngineResult:
+        if command == "run":
+            raise KeyboardInterrupt
+        return super().run(command, *rest, **more)
+
+
+def test_a_stop_command_that_fails_does_not_hide_what_ended_the_run(
+    given: Given, pair: tuple[LocalServer, LocalServer]
+) -> None:
+    """It works in the rehearsal, and fails once the run is interrupted."""
+    rehearsed = given.folder / "rehearsed"
+    stop = ["sh", "-c", f"test ! -e {rehearsed} && touch {rehearsed}"]
+    comparing = given.comparing(
+        given.table("own", pair[1], "command", more=f"start = ['true']\nstop = {json.dumps(stop)}\n"),
+        given.table("one", pair[0]),
+    )
+    experiment = read(comparing.file, assignments=["design.state=preserve"])
+    run = Run.create(given.results, experiment, b"", None, {})
+    told: list[progress.Progress] = []
+    with pytest.raises(KeyboardInterrupt):
+        compare(experiment, run, told.append, Interrupted())
+    assert rehearsed.exists()
+    troubles = [news.text for news in told if isinstance(news, progress.Trouble)]
+    assert troubles
+    assert all("own: the stop command failed" in text for text in troubles)
+    assert all("try it by hand" in text for text in troubles)
+    assert [tables_of(server) for server in pair] == [set(), set()]

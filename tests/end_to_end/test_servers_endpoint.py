@@ -6,10 +6,14 @@ import socket
 from contextlib import closing
 
 import pytest
+from tests.end_to_end.mysql_server import MySQLServer
 
+from dbdyno.experiment.model import ServerSpec
 from dbdyno.servers import open_endpoint
+from dbdyno.servers.endpoint import EndpointServer
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.url import parse_url
 
 
 def url(mariadb: LocalServer, user: str = "dbdyno", database: str = "dbdyno") -> str:
@@ -67,3 +71,44 @@ def test_an_unreachable_server_is_told() -> None:
             with pytest.raises(ServerProblem, match=f"{target} cannot be reached") as caught:
                 open_endpoint(f"mysql://u@{target}/db", "").start()
             assert caught.value.exit_code == 3
+
+
+def test_a_variable_that_cannot_be_set_back_is_told_with_its_value_and_the_statement(
+    mysql: MySQLServer,
+) -> None:
+    """An account that loses the right to it, and its connection, while its variables are set."""
+    names = ("innodb_io_capacity", "lock_wait_timeout")
+    was = {name: mysql.variables()[name] for name in names}
+    spec = ServerSpec.model_validate(
+        {
+            "kind": "remote",
+            "url": "mysql://lent@h/db",
+            "set_global": True,
+            "variables": dict.fromkeys(names, 777),
+        }
+    )
+    target = parse_url(f"mysql://lent@127.0.0.1:{mysql.address().port}/dbdyno")
+    mysql.sql("CREATE USER lent@'%' IDENTIFIED BY ''")
+    mysql.sql("GRANT ALL ON dbdyno.* TO lent@'%'")
+    mysql.sql("GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO lent@'%'")
+    try:
+        with closing(EndpointServer(target, "", "theirs", spec)) as server:
+            server.start()
+            assert {name: mysql.variables()[name] for name in names} == dict.fromkeys(names, "777")
+            mysql.sql("REVOKE SYSTEM_VARIABLES_ADMIN ON *.* FROM lent@'%'")
+            ((connection,),) = server.query("SELECT CONNECTION_ID()")
+            mysql.sql(f"KILL {connection}")
+            with pytest.raises(ServerProblem) as caught:
+                server.stop(clean=True)
+            # It is told once.
+            server.stop(clean=True)
+    finally:
+        mysql.sql("DROP USER lent@'%'")
+        for name, value in was.items():
+            mysql.sql(f"SET GLOBAL {name} = {value}")
+    told = caught.value.text + caught.value.way_out
+    assert caught.value.exit_code == 4
+    assert told.startswith("theirs: lock_wait_timeout was ")
+    for name, value in was.items():
+        assert f"{name} was '{value}' before, and what dbdyno has set could not be taken back" in told
+        assert f"set it yourself: SET GLOBAL {name} = {value}" in told

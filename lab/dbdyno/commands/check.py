@@ -54,7 +54,7 @@ def check(
 
 
 def _tell(news: progress.Progress) -> None:
-    if isinstance(news, progress.Step):
+    if isinstance(news, progress.Step | progress.Trouble):
         print(news.text, file=sys.stderr, flush=True)
 
 

@@ -50,7 +50,10 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     ],
     target: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The server: mysql://user@host:port/database, without a password."),
+        typer.Option(
+            metavar="URL",
+            help="The server: mysql:// or postgresql://user@host:port/database, without a password.",
+        ),
     ] = None,
     connections: Annotated[str, typer.Option(help="The points, in this order.")] = "2,4,8,16",
     rate: Annotated[
@@ -200,6 +203,8 @@ class _Table:
         match news:
             case progress.Step():
                 self._tenth = 0
+                print(news.text, file=sys.stderr, flush=True)
+            case progress.Trouble():
                 print(news.text, file=sys.stderr, flush=True)
             case progress.Loading():
                 self._loading(news)

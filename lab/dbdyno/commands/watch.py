@@ -86,6 +86,8 @@ class _Plain:
                 _began(self._console, news)
             case progress.Step():
                 self._line(f"{news.text}{_left(news.left_s)}")
+            case progress.Trouble():
+                _trouble(self._console, news)
             case progress.Loading():
                 tenth = 10 * news.rows // max(1, news.rows_planned)
                 if tenth > self._tenth:
@@ -120,6 +122,8 @@ class _Live:
                 _began(self._console, news)
             case progress.Step():
                 self._move(news.text, news.left_s)
+            case progress.Trouble():
+                _trouble(self._console, news)
             case progress.Loading():
                 text = f"loading: {news.rows:,} of {news.rows_planned:,} rows"
                 self._bar.update(self._task, description=text)
@@ -152,6 +156,10 @@ def _began(console: Console, news: progress.Began) -> None:
         Text(f"{news.trials} trials in {news.groups} groups{kept}; about {format_duration(news.estimate_s)}")
     )
     console.print(Text(f"results in {news.path}"), soft_wrap=True)
+
+
+def _trouble(console: Console, news: progress.Trouble) -> None:
+    console.print(Text(news.text, style="red"), soft_wrap=True)
 
 
 def _name(trial: Trial) -> str:

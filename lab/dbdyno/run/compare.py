@@ -11,10 +11,10 @@ findings ends it, since trials that cannot be compared are only heat.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 from dbdyno import checks
@@ -24,6 +24,7 @@ from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
+from dbdyno.run.ending import beside, closing
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.estimate import Estimate
 from dbdyno.run.holding import Holding
@@ -104,8 +105,8 @@ class _Conductor:
         """Everything, in order. Raises _Stopped, Problem."""
         experiment, todo = self._experiment, self._estimate.todo
         self._check(Moment.DESIGN, Context(experiment))
-        with ExitStack() as stack:
-            workspace = stack.enter_context(closing(Workspace.open(self._run.path.parent.parent)))
+        with contextlib.ExitStack() as stack:
+            workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
             self._keep(
                 [
                     Finding("P19", "warn", warning, {"filesystem": workspace.filesystem})
@@ -124,10 +125,10 @@ class _Conductor:
             for workload, variant in itertools.product(wanted, experiment.variants):
                 snapshot = holding.snapshot(workload, variant)
                 if snapshot is not None:
-                    stack.enter_context(closing(snapshot))
+                    stack.enter_context(contextlib.closing(snapshot))
                 key = holding.place(workload, variant, snapshot)
                 if key not in opened:
-                    opened[key] = stack.enter_context(closing(holding.open(variant, snapshot)))
+                    opened[key] = stack.enter_context(closing(holding.open(variant, snapshot), self._tell))
                 self._servers[variant.name, workload.title] = opened[key]
             self._estimate.loaded()
             with holding.finishing():
@@ -160,7 +161,7 @@ class _Conductor:
         for variant in self._experiment.variants:
             began = time.monotonic()
             self._step(f"{variant.name}: trying the server's settings")
-            with closing(open_server(variant, workspace, None, secrets)) as server:
+            with closing(open_server(variant, workspace, None, secrets), self._tell) as server:
                 if variant.server.started:
                     server.restore()
                 server.start()
@@ -221,7 +222,8 @@ class _Conductor:
             context = self._ready(holding, server, variant, workload)
             self._trials(trials, server, context)
         except BaseException:
-            server.stop(clean=False)
+            with beside(self._tell):
+                server.stop(clean=False)
             raise
         holding.leave(server, following)
         self._estimate.group_ended(time.monotonic() - began, len(trials))

@@ -169,7 +169,7 @@ class Holding:
             why = problem.text
         if why:
             where = server.address().database
-            self._tell(progress.Step(f"the tables in {where} could not be dropped: {why}", 0.0))
+            self._tell(progress.Trouble(f"the tables in {where} could not be dropped: {why}"))
 
 
 def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: Engine) -> str:

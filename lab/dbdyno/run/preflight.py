@@ -5,15 +5,16 @@ Unlike a comparison it goes on after a stop, so that everything is told at once.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
 from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.run import progress
+from dbdyno.run.ending import closing
 from dbdyno.run.engine import Engine
 from dbdyno.run.holding import Holding, has_snapshot
 from dbdyno.run.loading import Tell
@@ -28,7 +29,7 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, tell: Tell)
     """
     findings = checks.run(Moment.DESIGN, Context(experiment))
     first: dict[str, Description] = {}
-    with closing(Workspace.open(results)) as workspace:
+    with contextlib.closing(Workspace.open(results)) as workspace:
         for workload, variant in itertools.product(experiment.workloads, experiment.variants):
             with _server(experiment, workload, variant, workspace, engine=engine, tell=tell) as server:
                 description = server.describe()
@@ -52,7 +53,7 @@ def _codes(experiment: Experiment, variant: Variant) -> list[str]:
     return [check.code for check in checks.ALL if with_data or check.code != "P02"]
 
 
-@contextmanager
+@contextlib.contextmanager
 def _server(
     experiment: Experiment,
     workload: Workload,
@@ -68,11 +69,11 @@ def _server(
         tell(progress.Step(text, 0.0))
 
     holding = Holding(experiment, workspace, engine, tell, say)
-    with ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         snapshot = holding.snapshot(workload, variant)
         if snapshot is not None:
-            stack.enter_context(closing(snapshot))
-        server = stack.enter_context(closing(holding.open(variant, snapshot)))
+            stack.enter_context(contextlib.closing(snapshot))
+        server = stack.enter_context(closing(holding.open(variant, snapshot), tell))
         if variant.server.started:
             say(f"{variant.name}: restoring the data")
             server.restore()

@@ -30,6 +30,13 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Trouble:
+    """Something that went wrong beside what is being done, and leaves the user something to do."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Loading:
     """Rows go in."""
 
@@ -66,4 +73,4 @@ class Found:
     findings: tuple[Finding, ...]
 
 
-Progress = Began | Step | Loading | TrialBegan | TrialEnded | Found
+Progress = Began | Step | Trouble | Loading | TrialBegan | TrialEnded | Found

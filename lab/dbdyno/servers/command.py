@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import commands
 from dbdyno.servers.admin import Refused
+from dbdyno.servers.declared import all_of
 from dbdyno.servers.endpoint import EndpointServer, variant_password, variant_target
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.workspace import Workspace
@@ -68,11 +69,25 @@ class CommandServer(EndpointServer):
             time.sleep(0.1)
 
     def stop(self, *, clean: bool) -> None:
-        """Disconnect; run the `stop` command where we have started it."""
-        super().stop(clean=clean)
+        """Disconnect; run the `stop` command where we have started it. Raises ServerProblem, as those two."""
+        problems: list[ServerProblem] = []
+        try:
+            super().stop(clean=clean)
+        except ServerProblem as problem:
+            problems.append(problem)
         if self._up:
             self._up = False
-            self._run("stop", self._commands.stop)
+            try:
+                self._run("stop", self._commands.stop)
+                if not self._reached.lasts:
+                    # What was set has ended with the server.
+                    problems.clear()
+            except ServerProblem as problem:
+                problems.append(problem)
+        if len(problems) > 1:
+            raise all_of(problems, "stopping it")
+        if problems:
+            raise problems[0]
 
     def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
         """What the server tells, and what the `describe` command says."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.admin import Refused
 from dbdyno.servers.configuration import normal
+from dbdyno.servers.declared import all_of
 from dbdyno.servers.product import Product
 from dbdyno.servers.reached import PROTOCOLS
 from dbdyno.servers.server import PASSWORD_WAY_OUT, Address, Description, Server, ServerProblem
@@ -120,21 +121,38 @@ class EndpointServer(Server):
                     problem.exit_code,
                 ) from problem
 
-    def _take_back(self) -> None:
+    def _take_back(self) -> list[ServerProblem]:
+        """Set every changed variable to what it was; what stays changed, with the way to do it by hand."""
+        left: list[ServerProblem] = []
         while self._changed:
             name, before = self._changed.popitem()
-            # A server that has gone is told elsewhere, and the others are still to be taken back.
-            with suppress(ServerProblem):
+            try:
                 self._reached.take_back(self._admin, name, before)
+            except ServerProblem as problem:
+                was = repr(before) if before else "not set"
+                left.append(
+                    ServerProblem(
+                        f"{name} was {was} before, and what dbdyno has set could not be taken back: "
+                        f"{problem.text}",
+                        f"set it yourself: {self._reached.statements_back(name, before)}",
+                        exit_code=4,
+                    )
+                )
+        return left
 
     def settle(self) -> None:
         """As far as the account may: vacuum and statistics where the protocol has them."""
         self._reached.settle(self._admin)
 
     def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — it is not ours to stop.
-        """Take back what was set, and disconnect; the server goes on."""
-        self._take_back()
+        """Take back what was set, and disconnect; the server goes on.
+
+        Raises ServerProblem with every variable that stays changed, its old value and the statement for it.
+        """
+        left = self._take_back()
         self._admin.close()
+        if left:
+            raise all_of(left, self.variant)
 
     def close(self) -> None:
         """As `stop`."""

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from dbdyno.servers.admin import Admin
 from dbdyno.servers.careful import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
@@ -52,6 +52,9 @@ _SIZE = re.compile(r"([0-9]+)([KMGTPE])")
 class Reached(ABC):
     """One protocol, as far as a server of somebody else's goes."""
 
+    # Whether what `change` sets is still set when the server starts again.
+    lasts: ClassVar[bool]
+
     @abstractmethod
     def admin(self, target: Target, password: str) -> Admin:
         """A connection to the target; nothing is connected yet."""
@@ -83,6 +86,10 @@ class Reached(ABC):
     @abstractmethod
     def take_back(self, admin: Admin, name: str, before: str) -> None:
         """Set it to what it was. Raises ServerProblem."""
+
+    @abstractmethod
+    def statements_back(self, name: str, before: str) -> str:
+        """What `take_back` does, for somebody who does it by hand."""
 
 
 def _where(target: Target) -> str:
@@ -129,6 +136,8 @@ def _unreachable(target: Target, text: str) -> ServerProblem:
 
 class ReachedMySQL(Reached):
     """Servers of the MySQL protocol."""
+
+    lasts = False
 
     def admin(self, target: Target, password: str) -> Admin:
         """See `Reached`."""
@@ -182,7 +191,11 @@ class ReachedMySQL(Reached):
 
     def take_back(self, admin: Admin, name: str, before: str) -> None:
         """SET GLOBAL."""
-        admin.query(f"SET GLOBAL {name} = {_mysql_value(before)}")
+        admin.query(self.statements_back(name, before))
+
+    def statements_back(self, name: str, before: str) -> str:
+        """SET GLOBAL."""
+        return f"SET GLOBAL {name} = {_mysql_value(before)}"
 
 
 def _like(name: str) -> str:
@@ -204,6 +217,8 @@ def _mysql_value(text: str) -> str:
 
 class ReachedPostgreSQL(Reached):
     """Servers of PostgreSQL's protocol."""
+
+    lasts = True
 
     def admin(self, target: Target, password: str) -> Admin:
         """See `Reached`. A unix socket is named by its file or by the folder of it."""
@@ -274,15 +289,29 @@ class ReachedPostgreSQL(Reached):
             "SELECT setting FROM pg_file_settings WHERE sourcefile LIKE '%postgresql.auto.conf' "
             f"AND name = '{name}'"
         )
+        before = str(rows[-1][0]) if rows else ""
         admin.query(f"ALTER SYSTEM SET {name} = '{_escaped(text)}'")
-        _reload(admin)
-        return str(rows[-1][0]) if rows else ""
+        try:
+            _reload(admin)
+        except ServerProblem:
+            # Written down already, and it would come with the next reload.
+            admin.query(_alter_back(name, before))
+            raise
+        return before
 
     def take_back(self, admin: Admin, name: str, before: str) -> None:
-        """ALTER SYSTEM."""
-        to = f"SET {name} = '{_escaped(before)}'" if before else f"RESET {name}"
-        admin.query(f"ALTER SYSTEM {to}")
+        """ALTER SYSTEM and a reload."""
+        admin.query(_alter_back(name, before))
         _reload(admin)
+
+    def statements_back(self, name: str, before: str) -> str:
+        """ALTER SYSTEM and a reload."""
+        return f"{_alter_back(name, before)}; SELECT pg_reload_conf()"
+
+
+def _alter_back(name: str, before: str) -> str:
+    to = f"SET {name} = '{_escaped(before)}'" if before else f"RESET {name}"
+    return f"ALTER SYSTEM {to}"
 
 
 def _escaped(text: str) -> str:
