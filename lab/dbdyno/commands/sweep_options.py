@@ -104,7 +104,12 @@ def _key(text: str) -> str:
 def _target(url: str, faults: list[Fault]) -> Target | None:
     if not url:
         faults.append(
-            Fault("--target", None, "this is missing", "Write --target mysql://user@host:3306/database")
+            Fault(
+                "--target",
+                None,
+                "this is missing",
+                "Write --target mysql://user@host:3306/database, or postgresql://",
+            )
         )
         return None
     try:
