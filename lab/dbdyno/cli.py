@@ -27,6 +27,7 @@ COMMANDS = {
     "check": "Make every check that needs no load.",
     "report": "Show a stored run again.",
     "sysbench": "Be sysbench: same commands, scripts and output; all that follows is sysbench's.",
+    "slap": "Be mysqlslap: same options, reports and CSV; all that follows is mysqlslap's.",
     "shims": "Make links under which scripts find the drop-ins by the originals' names.",
 }
 # Set to anything to see where an unexpected error came from.

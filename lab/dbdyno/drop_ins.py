@@ -12,7 +12,10 @@ import signal
 from dbdyno.binary import engine_path
 
 # Command of dbdyno -> the name under which the engine is that program. A test starts each of them.
-DROP_INS = {"sysbench": "sysbench"}
+DROP_INS = {"sysbench": "sysbench", "slap": "mysqlslap"}
+
+# Names under which `dbdyno shims` links the engine: MariaDB calls its mysqlslap by a name of its own.
+LINKS = (*DROP_INS.values(), "mariadb-slap")
 
 # Python ignores these for itself, and what is ignored stays so across exec: `… | head` would never end.
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.drop_ins import DROP_INS
+from dbdyno.drop_ins import DROP_INS, LINKS
 
 # What `import dbdyno.__main__` may load beyond a bare Python: names of packages. Each costs every start.
 LIGHT = {
@@ -138,11 +138,11 @@ def test_links_are_made_and_made_again(tmp_path: Path, no_engine_beside: str) ->
         made = shims(bin_folder, no_engine_beside, engine)
         assert (made.returncode, made.stdout.splitlines()) == (
             0,
-            [str(bin_folder / name) for name in DROP_INS.values()],
+            [str(bin_folder / name) for name in LINKS],
         )
         assert f'export PATH="{bin_folder}:$PATH"' in made.stderr
-        assert sorted(path.name for path in bin_folder.iterdir()) == sorted(DROP_INS.values())
-        for name in DROP_INS.values():
+        assert sorted(path.name for path in bin_folder.iterdir()) == sorted(LINKS)
+        for name in LINKS:
             assert (bin_folder / name).resolve() == engine
             said = subprocess.run(
                 ["sh", "-c", f"{name} --version"],

@@ -8,6 +8,7 @@ mod exit;
 mod input;
 mod output;
 mod signals;
+mod slap;
 mod sysbench;
 
 use std::process::ExitCode;
@@ -21,6 +22,9 @@ use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
 fn main() -> ExitCode {
     if let Some(given) = sysbench::called(&std::env::args_os().collect::<Vec<_>>()) {
         return sysbench::main(&given);
+    }
+    if let Some((program, given)) = slap::called(&std::env::args_os().collect::<Vec<_>>()) {
+        return slap::main(&program, &given);
     }
     match Arguments::parse().command {
         Command::Prepare => with_plan(dbdyno_drive::prepare),

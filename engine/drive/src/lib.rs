@@ -17,6 +17,7 @@
 //! - `worker`, `desk`, `sleepers`, `user`, `session`, `backoff`, `watch`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
+//! - [`Hand`]: one connection outside any load.
 //! - `secrets`: passwords and certificates, as the caller has read them.
 //! - `failure`, `refusal`: errors with a way out; `client_words`: as MySQL's own clients tell them.
 
@@ -32,6 +33,7 @@ mod control;
 mod desk;
 mod failure;
 mod finish;
+mod hand;
 mod health;
 mod loader;
 pub mod lua;
@@ -51,6 +53,7 @@ mod worker;
 pub use clock::unix_us;
 pub use conductor::run;
 pub use control::{Control, Inbox, channel};
+pub use hand::Hand;
 pub use loader::{cleanup, prepare, prewarm};
 pub use secrets::Secrets;
 

@@ -48,6 +48,7 @@ pub(crate) fn connector(plan: &Plan, secrets: &Secrets) -> Way {
             connect_timeout_us,
             compression,
             allow_public_key_retrieval,
+            multi_statements,
             ..
         } => Way::Mysql(MysqlConnector {
             addresses: endpoints.iter().map(address).collect(),
@@ -56,7 +57,7 @@ pub(crate) fn connector(plan: &Plan, secrets: &Secrets) -> Way {
             database: database.clone(),
             timeout: Duration::from_micros(*connect_timeout_us),
             local_data: false,
-            multi_statements: false,
+            multi_statements: *multi_statements,
             sampled: 0,
             tls: secrets.tls.clone(),
             compression: *compression,

@@ -3,4 +3,5 @@
 //! Nothing here prints, opens a file or knows the time; whoever runs a drop-in hands in its arguments and the records of
 //! the run, and prints what comes back.
 
+pub mod slap;
 pub mod sysbench;

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from dbdyno.binary import BINARY, engine_path
-from dbdyno.drop_ins import DROP_INS
+from dbdyno.drop_ins import LINKS
 from dbdyno.problem import Problem
 
 
@@ -27,7 +27,7 @@ def shims(
     engine = Path(engine_path()).resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in DROP_INS.values():
+        for name in LINKS:
             _link(folder / name, engine)
             print(folder / name)
     except OSError as error:

@@ -45,7 +45,7 @@ impl Console {
 }
 
 /// Prints a text at once. Where nobody reads any more the process ends as programs do that know nothing of it.
-pub(super) fn print(text: &str) {
+pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
         && error.kind() == io::ErrorKind::BrokenPipe

@@ -23,7 +23,8 @@ use dbdyno_frontends::sysbench::settings::{Refused, Settings};
 use dbdyno_frontends::sysbench::{header, help, oltp};
 use dbdyno_script::api::modules::SHARE;
 
-use console::{Console, print};
+use console::Console;
+pub(crate) use console::print;
 
 /// The name of the program it takes the place of.
 const NAME: &str = "sysbench";

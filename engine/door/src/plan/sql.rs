@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Distribution, GeneratedTable, StatementMode};
 
 /// What the workload named `sql` sends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlWorkload {
     /// Where the values of the parameters come from, by the name that follows the colon in a statement.

@@ -40,6 +40,9 @@ pub enum Target {
         /// then reads the password. Loopback and unix sockets need no permission.
         #[serde(default)]
         allow_public_key_retrieval: bool,
+        /// Whether one text may hold several statements, separated by semicolons.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        multi_statements: bool,
     },
     /// PostgreSQL's protocol, version 3.
     Postgresql {

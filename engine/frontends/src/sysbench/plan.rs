@@ -165,6 +165,7 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
         server_public_key: None,
         // As MySQL's client library does over a socket of this machine; elsewhere TLS or a file is the way.
         allow_public_key_retrieval: false,
+        multi_statements: false,
     })
 }
 

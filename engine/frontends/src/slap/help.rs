@@ -1,0 +1,34 @@
+//! `--help`: every option, in one's own words.
+
+use std::fmt::Write as _;
+
+use super::Flavour;
+use super::options::{Kind, of};
+
+/// The text of `--help`.
+pub fn text(flavour: Flavour, program: &str) -> String {
+    let mut text = format!(
+        "{}\n\nRuns queries many times against a server, by several clients at once.\n\nUsage: {program} [OPTIONS]\n\n",
+        version(flavour, program).trim_end()
+    );
+    for row in of(flavour) {
+        let letter = row.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let value = match row.kind {
+            Kind::Flag | Kind::Count => "",
+            Kind::Number(_) => "=#",
+            Kind::Text => "=name",
+            Kind::MaybeText => "[=name]",
+        };
+        let _ = writeln!(text, "  {letter}--{}{value}\n                      {}", row.name, row.help);
+    }
+    text
+}
+
+/// The text of `--version`: whose options these are.
+pub fn version(flavour: Flavour, program: &str) -> String {
+    let like = match flavour {
+        Flavour::Mysql => "mysqlslap of MySQL 9.7",
+        Flavour::Mariadb => "mariadb-slap of MariaDB 10.11",
+    };
+    format!("{program}  Ver 1.0 (dbdyno {}, with the options of {like})\n", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,150 @@
+//! The clients of one round as the engine's plan: SQL of the user's own, every client through the whole list.
+
+use std::collections::BTreeMap;
+
+use dbdyno_door::Plan;
+use dbdyno_door::plan::{
+    Client, Endpoint, LastEvents, Literal, Load, NewRows, OltpOptions, OnLost, ParameterSource, Phases,
+    QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, SqlStatement, SqlTransaction, SqlWorkload,
+    StatementMode, Target, TransactionOrder, Workload, WorkloadName, limits,
+};
+
+use super::settings::Settings;
+use super::statements::title;
+
+/// What a row's key is called in a query.
+const KEY: &str = "slap_key";
+/// Characters of a query's name in reports.
+const TITLE: usize = 70;
+/// What statements are called that nobody asks about.
+const QUERY: &str = "query";
+const COMMIT: &str = "COMMIT";
+
+/// The plan of `clients` that each run `settings`' queries against `target`; `keys` are those of the rows, and `workers`
+/// the event loops.
+pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String], workers: u32) -> Plan {
+    let scheduling = scheduling(target);
+    let each = settings.per_client(clients);
+    let mut target = target.clone();
+    if let Target::Mysql { database, .. } = &mut target {
+        database.clone_from(&settings.schema);
+    }
+    Plan {
+        schema: 1,
+        target,
+        workload: Workload {
+            name: WorkloadName::Sql,
+            options: OltpOptions::default(),
+            keys: Default::default(),
+            statements: StatementMode::Text,
+            new_rows: NewRows::default(),
+            sql: Some(Box::new(workload(settings, each, keys))),
+        },
+        load: Load {
+            connections: clients,
+            shape: Shape::Closed,
+            think_time: None,
+            queue_limit: None,
+            queue_overflow: QueueOverflow::default(),
+            reconnect_every: settings.detach,
+            reconnect_within: false,
+        },
+        phases: Phases {
+            warmup_us: 0,
+            measure_us: 0,
+            events: Some(each.saturating_mul(clients.into())),
+            last_events: LastEvents::Counted,
+            drain_us: u64::MAX,
+        },
+        seed: 1,
+        segment: Default::default(),
+        start: Default::default(),
+        client: Client { workers: workers.min(clients), scheduling },
+        report: Report {
+            interval_us: 0,
+            tick_us: 0,
+            statements_us: limits::DURATION_US,
+            ..Report::default()
+        },
+        retry: Retry { codes: Vec::new(), all: false, rollback: false, uncounted_rollback: false },
+        reconnect: Reconnect { on_lost: OnLost::Stop, ..Reconnect::default() },
+        loading: Default::default(),
+        prewarm: Default::default(),
+    }
+}
+
+fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {
+    let mut parameters = BTreeMap::new();
+    if settings.queries.iter().any(|query| query.keyed) {
+        let values = keys.iter().map(|key| Some(Literal::Text(key.clone()))).collect();
+        parameters.insert(KEY.to_owned(), ParameterSource::OneOf { values, weights: None });
+    }
+    let commits = settings.commit > 0;
+    SqlWorkload {
+        parameters,
+        transactions: transactions(settings, each),
+        order: TransactionOrder::EachInOrder,
+        session: settings
+            .init_command
+            .clone()
+            .into_iter()
+            .chain(commits.then(|| "SET AUTOCOMMIT=0".into()))
+            .collect(),
+        farewell: commits.then(|| COMMIT.into()).into_iter().collect(),
+        each: Some(each),
+        ..SqlWorkload::default()
+    }
+}
+
+/// The list that every client goes through: as long as queries and commits take to begin anew together.
+fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
+    let (count, commit) = (settings.queries.len() as u64, settings.commit);
+    let together = if commit == 0 { count } else { count / gcd(count, commit) * commit };
+    let statement = |sql: String, name: String| SqlStatement {
+        sql,
+        name: Some(name),
+        rows: None,
+        mode: None,
+        draw: Vec::new(),
+        repeat: 1,
+    };
+    let names = names(settings);
+    let transaction = |number: u64| {
+        let at = (number % count) as usize;
+        let query = &settings.queries[at];
+        let sql = if query.keyed { format!("{} :{KEY}", query.sql) } else { query.sql.clone() };
+        let mut statements = vec![statement(sql, names[at].clone())];
+        if commit > 0 && (number + 1).is_multiple_of(commit) {
+            statements.push(statement(COMMIT.into(), COMMIT.into()));
+        }
+        SqlTransaction { name: None, weight: 1.0, statements }
+    };
+    (0..together.min(each)).map(transaction).collect()
+}
+
+/// What reports call each query.
+fn names(settings: &Settings) -> Vec<String> {
+    let name = |query: &super::generate::Query| match (settings.latency, &settings.generated) {
+        (false, _) => QUERY.to_owned(),
+        // Generated ones differ by their values alone.
+        (true, Some(_)) => {
+            let verb = query.sql.split(' ').next().unwrap_or_default();
+            if query.keyed { format!("{verb} by key") } else { verb.to_owned() }
+        }
+        (true, None) => title(&query.sql, TITLE),
+    };
+    settings.queries.iter().map(name).collect()
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
+}
+
+/// Under SCHED_BATCH where the server runs on the same CPUs.
+fn scheduling(target: &Target) -> Scheduling {
+    let here = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Unix { .. } => true,
+        Endpoint::Tcp { host, .. } => host == "localhost" || host.starts_with("127.") || host == "::1",
+    };
+    if target.endpoints().iter().all(here) { Scheduling::Batch } else { Scheduling::Normal }
+}

@@ -1,0 +1,210 @@
+//! What is printed of the times that were measured.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use dbdyno_door::histogram::{Buckets, bucket_width_us};
+use dbdyno_door::record::{PhaseName, Record};
+
+/// Percentiles that `--latency` tells, in thousandths: whole numbers, so that a rank is exact.
+const PER_MILLE: [u64; 5] = [500, 900, 950, 990, 999];
+
+/// Latencies by the name of the statement: `[bucket_lower_us, count]`.
+pub type Latencies = BTreeMap<String, BTreeMap<u64, u64>>;
+
+/// What the records of one round come to.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    connect_us: u64,
+    run_us: u64,
+    /// By statement.
+    pub latencies: Latencies,
+}
+
+impl Round {
+    /// Takes one record.
+    pub fn read(&mut self, record: &Record) {
+        match record {
+            Record::Ready(ready) => self.connect_us = ready.connect_us,
+            Record::Statements(statements) => {
+                for (name, stats) in &statements.kinds {
+                    add(self.latencies.entry(name.clone()).or_default(), &stats.latency_us);
+                }
+            }
+            Record::End(end) => {
+                let measured = end.phases.get(&PhaseName::Measure);
+                self.run_us = measured.map_or(0, |phase| phase.end_us - phase.start_us);
+            }
+            _ => {}
+        }
+    }
+
+    /// Seconds from the first connection attempt to the end of the last query.
+    pub fn seconds(&self) -> f64 {
+        (self.connect_us + self.run_us) as f64 / 1e6
+    }
+}
+
+fn add(into: &mut BTreeMap<u64, u64>, buckets: &Buckets) {
+    for &(lower, count) in &buckets.0 {
+        *into.entry(lower).or_default() += count;
+    }
+}
+
+/// The times of all iterations with one number of clients.
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    seconds: Vec<f64>,
+    latencies: Latencies,
+}
+
+/// Of what they are.
+#[derive(Clone, Debug)]
+pub struct Of<'a> {
+    /// Storage engine, where one was asked for.
+    pub engine: Option<&'a str>,
+    /// What the queries do.
+    pub load_type: &'a str,
+    /// Clients.
+    pub clients: u32,
+    /// Queries that each runs.
+    pub per_client: u64,
+    /// Whether percentiles are told.
+    pub latency: bool,
+}
+
+impl Times {
+    /// Adds an iteration.
+    pub fn add(&mut self, round: Round) {
+        self.seconds.push(round.seconds());
+        for (name, buckets) in round.latencies {
+            let into = self.latencies.entry(name).or_default();
+            buckets.into_iter().for_each(|(lower, count)| *into.entry(lower).or_default() += count);
+        }
+    }
+
+    /// Mean, least and most.
+    fn figures(&self) -> [f64; 3] {
+        let count = self.seconds.len().max(1) as f64;
+        let mean = self.seconds.iter().sum::<f64>() / count;
+        let least = self.seconds.iter().copied().reduce(f64::min).unwrap_or_default();
+        let most = self.seconds.iter().copied().reduce(f64::max).unwrap_or_default();
+        [mean, least, most]
+    }
+
+    /// The report.
+    pub fn text(&self, of: &Of) -> String {
+        let mut text = "Benchmark\n".to_owned();
+        if let Some(engine) = of.engine {
+            let _ = writeln!(text, "\tRunning for engine {engine}");
+        }
+        for (word, seconds) in ["Average", "Minimum", "Maximum"].iter().zip(self.figures()) {
+            let _ = writeln!(text, "\t{word} number of seconds to run all queries: {seconds:.3} seconds");
+        }
+        let _ = writeln!(text, "\tNumber of clients running queries: {}", of.clients);
+        let _ = writeln!(text, "\tAverage number of queries per client: {}", of.per_client);
+        if of.latency {
+            text += &self.percentiles();
+        }
+        text + "\n"
+    }
+
+    /// The line of CSV; with `latency` percentiles of all queries together in milliseconds behind it.
+    pub fn csv(&self, of: &Of) -> String {
+        let [mean, least, most] = self.figures();
+        let (engine, load) = (of.engine.unwrap_or_default(), of.load_type);
+        let mut line =
+            format!("{engine},{load},{mean:.3},{least:.3},{most:.3},{},{}", of.clients, of.per_client);
+        if of.latency {
+            let mut all = BTreeMap::new();
+            for (lower, count) in self.latencies.values().flatten() {
+                *all.entry(*lower).or_default() += count;
+            }
+            columns(&all).iter().for_each(|value_ms| {
+                let _ = write!(line, ",{value_ms:.3}");
+            });
+        }
+        line + "\n"
+    }
+
+    fn percentiles(&self) -> String {
+        let mut text = "\tLatency in milliseconds, by query:\n".to_owned();
+        let _ = writeln!(
+            text,
+            "\t{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}  query",
+            "count", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"
+        );
+        for (name, buckets) in &self.latencies {
+            let _ = write!(text, "\t{:>10}", buckets.values().sum::<u64>());
+            columns(buckets).iter().for_each(|value_ms| {
+                let _ = write!(text, " {value_ms:>10.3}");
+            });
+            let _ = writeln!(text, "  {name}");
+        }
+        text
+    }
+}
+
+/// Percentiles by nearest rank and the maximum, in milliseconds: the middle of the bucket. Zeros without values.
+fn columns(buckets: &BTreeMap<u64, u64>) -> [f64; PER_MILLE.len() + 1] {
+    let all: u64 = buckets.values().sum();
+    let middle_ms = |lower: u64| {
+        let width = bucket_width_us(lower);
+        (lower as f64 + if width > 1 { width as f64 / 2.0 } else { 0.0 }) / 1e3
+    };
+    let at = |per_mille: u64| {
+        let rank = (per_mille * all).div_ceil(1000).max(1);
+        let mut passed = 0;
+        let found = buckets.iter().find(|&(_, &count)| {
+            passed += count;
+            passed >= rank
+        });
+        found.map_or(0.0, |(&lower, _)| middle_ms(lower))
+    };
+    std::array::from_fn(|number| at(PER_MILLE.get(number).copied().unwrap_or(1000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(seconds: &[f64]) -> Times {
+        let buckets = (1..=1000).map(|lower| (lower, 1)).collect();
+        let latencies = [("SELECT 1".to_owned(), buckets)].into();
+        Times { seconds: seconds.to_vec(), latencies }
+    }
+
+    const OF: Of = Of { engine: None, load_type: "mixed", clients: 2, per_client: 500, latency: false };
+
+    #[test]
+    fn the_report_has_the_clients_lines() {
+        let text = times(&[0.0014, 0.0026]).text(&Of { engine: Some("innodb"), ..OF });
+        let lines = [
+            "Benchmark",
+            "\tRunning for engine innodb",
+            "\tAverage number of seconds to run all queries: 0.002 seconds",
+            "\tMinimum number of seconds to run all queries: 0.001 seconds",
+            "\tMaximum number of seconds to run all queries: 0.003 seconds",
+            "\tNumber of clients running queries: 2",
+            "\tAverage number of queries per client: 500",
+            "",
+        ];
+        assert_eq!(text, lines.join("\n") + "\n");
+    }
+
+    #[test]
+    fn csv_has_the_clients_columns_and_then_ours() {
+        assert_eq!(times(&[1.0, 2.0]).csv(&OF), ",mixed,1.500,1.000,2.000,2,500\n");
+        let more = times(&[1.0]).csv(&Of { latency: true, ..OF });
+        assert_eq!(more, ",mixed,1.000,1.000,1.000,2,500,0.500,0.900,0.950,0.990,0.999,1.000\n");
+    }
+
+    #[test]
+    fn percentiles_are_by_nearest_rank() {
+        let text = times(&[1.0]).text(&Of { latency: true, ..OF });
+        let line = text.lines().find(|line| line.ends_with("SELECT 1")).unwrap();
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words[..7], ["1000", "0.500", "0.900", "0.950", "0.990", "0.999", "1.000"]);
+        assert_eq!(columns(&BTreeMap::new()), [0.0; 6]);
+    }
+}

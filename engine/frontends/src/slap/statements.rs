@@ -1,0 +1,50 @@
+//! A text of statements, taken apart.
+
+/// The statements of a text: what stands between delimiters, without the one white space that may follow each. Empty
+/// ones are left out.
+pub fn split(text: &str, delimiter: &str) -> Vec<String> {
+    let mut statements = Vec::new();
+    for (number, piece) in text.split(delimiter).enumerate() {
+        let piece = match piece.strip_prefix(|first: char| first.is_ascii_whitespace()) {
+            Some(rest) if number > 0 => rest,
+            _ => piece,
+        };
+        if !piece.trim().is_empty() {
+            statements.push(piece.to_owned());
+        }
+    }
+    statements
+}
+
+/// One line of a statement, at most this many characters long, to call it by in a report.
+pub fn title(sql: &str, longest: usize) -> String {
+    let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if words.chars().count() <= longest {
+        return words;
+    }
+    words.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_white_space_goes_with_the_delimiter() {
+        assert_eq!(split("select 1; select 2 ;", ";"), ["select 1", "select 2 "]);
+        assert_eq!(split(" a;  b\nc;\nd", ";"), [" a", " b\nc", "d"]);
+        assert_eq!(split("a//b", "//"), ["a", "b"]);
+    }
+
+    #[test]
+    fn empty_statements_are_none() {
+        assert_eq!(split("a\n\n\nb\n", "\n"), ["a", "b"]);
+        assert!(split(" ;; ", ";").is_empty());
+    }
+
+    #[test]
+    fn a_title_is_one_line() {
+        assert_eq!(title("SELECT\n  1", 20), "SELECT 1");
+        assert_eq!(title("SELECT a FROM b", 8), "SELECT …");
+    }
+}
