@@ -1,7 +1,7 @@
 """A Docker engine of the tests' own: its data, socket and containers go with it; it needs no registry.
 
-It has no bridge and leaves the machine's firewall alone, so containers use the host's network. Its image is
-made of Debian's packages by `scripts/docker-image`, which `make test` runs.
+It has a bridge of its own and leaves the machine's firewall alone: a published port is Docker's proxy. Its
+image is made of Debian's packages by `scripts/docker-image`, which `make test` runs.
 """
 
 from __future__ import annotations
@@ -52,6 +52,27 @@ def running() -> Iterator[DockerEngine]:
     )
     folder = Path(tempfile.mkdtemp(prefix="dbdyno-docker-", dir="/var/tmp"))
     engine = DockerEngine(f"unix://{folder / 'docker.sock'}")
+    with _bridge() as bridge, _daemon(engine, folder, bridge):
+        engine.docker("import", str(ROOT_FILE), IMAGE)
+        yield engine
+
+
+@contextlib.contextmanager
+def _bridge() -> Iterator[str]:
+    """A bridge that nothing else is connected to; its name and its network are this process's own."""
+    name, network = f"dbdyno{os.getpid()}", f"10.213.{20 + os.getpid() % 200}.1/24"
+    subprocess.run(["ip", "link", "add", "name", name, "type", "bridge"], check=True)
+    try:
+        subprocess.run(["ip", "address", "add", network, "dev", name], check=True)
+        subprocess.run(["ip", "link", "set", name, "up"], check=True)
+        yield name
+    finally:
+        subprocess.run(["ip", "link", "delete", name], check=True)
+
+
+@contextlib.contextmanager
+def _daemon(engine: DockerEngine, folder: Path, bridge: str) -> Iterator[None]:
+    """dockerd, up to its end and that of whatever it leaves."""
     log = folder / "log"
     command = [
         "dockerd",
@@ -59,7 +80,7 @@ def running() -> Iterator[DockerEngine]:
         f"--data-root={folder / 'data'}",
         f"--exec-root={folder / 'exec'}",
         f"--pidfile={folder / 'pid'}",
-        "--bridge=none",
+        f"--bridge={bridge}",
         "--iptables=false",
         "--ip-forward=false",
     ]
@@ -74,8 +95,7 @@ def running() -> Iterator[DockerEngine]:
             assert daemon.poll() is None, log.read_text()[-3000:]
             assert time.monotonic() < deadline, log.read_text()[-3000:]
             time.sleep(0.1)
-        engine.docker("import", str(ROOT_FILE), IMAGE)
-        yield engine
+        yield
     finally:
         daemon.send_signal(signal.SIGTERM)
         try:

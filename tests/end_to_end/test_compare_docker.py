@@ -90,6 +90,22 @@ def test_containers_are_compared_and_gone_afterwards(comparing: Comparing, engin
     assert engine.containers() == []
 
 
+def test_a_container_may_have_a_network_of_its_own(comparing: Comparing, engine: DockerEngine) -> None:
+    """Its port is published on loopback; the other variant, on the host's network, is as it was."""
+    changes = ["variant[pool].server.network='bridge'", "design.blocks=1", "design.state='reset'"]
+    answer = comparing.run("--no-report", *(word for change in changes for word in ("--set", change)))
+    assert answer.returncode == 0, answer.stderr
+    networks = {}
+    for trial in comparing.newest().trials():
+        assert trial.done
+        server = trial.server
+        networks[trial.meta["variant"]] = server["identity"]["network"], server["variables"]["bind_address"]
+        end = next(record["data"] for record in trial.records() if record["type"] == "end")
+        assert end["phases"]["measure"]["events"] > 0
+    assert networks == {"one thread each": ("host", "127.0.0.1"), "pool": ("bridge", "0.0.0.0")}
+    assert engine.containers() == []
+
+
 def test_what_keeps_a_container_from_serving_is_told(comparing: Comparing, engine: DockerEngine) -> None:
     here = [
         (

@@ -69,6 +69,24 @@ def test_settings_are_compared(results: Path, state: str) -> None:
         assert trial.session()["authentication"] == "scram-sha-256"
 
 
+def test_rows_are_inserted_in_bulk(results: Path) -> None:
+    comparing = Comparing(results, EXPERIMENT.format(state="restore").replace("delete_inserts = 0\n", ""))
+    # Long enough for an INSERT of half a MiB on a busy machine: with none there would be no figure.
+    changes = ["workload.name='bulk_insert'", "load.duration='2s'", "design.blocks=1"]
+    answer = comparing.run("--no-report", *(word for change in changes for word in ("--set", change)))
+    assert answer.returncode == 0, answer.stderr
+    trials = comparing.newest().trials()
+    assert len(trials) == 2
+    for trial in trials:
+        before, after = (
+            int(trial.server[f"status_{when}"]["pg_stat_database.tup_inserted"])
+            for when in ("before", "after")
+        )
+        assert after > before
+        end = next(record["data"] for record in trial.records() if record["type"] == "end")
+        assert end["phases"]["measure"]["writes"] > 0
+
+
 def test_checks_speak_of_it(results: Path) -> None:
     comparing = Comparing(results, EXPERIMENT.format(state="restore"))
     command = [sys.executable, "-m", "dbdyno", "check", str(comparing.file), "--results", str(results)]

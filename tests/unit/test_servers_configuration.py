@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers import configuration
+from dbdyno.servers import configuration, containers
 from dbdyno.servers.declared import declared
 from dbdyno.servers.server import ServerProblem
 
@@ -117,3 +117,10 @@ def test_arguments_win_over_variables_and_variables_over_the_file(tmp_path: Path
     assert wanted.by_name() == {"innodb_page_size": "8k", "max_connections": "3", "back_log": "5"}
     assert wanted.init_options() == {"innodb_page_size": "8k"}
     assert wanted.port is None
+
+
+def test_a_containers_ports_are_published_on_loopback_alone() -> None:
+    image = containers.Image("image", "sha256:0", "amd64")
+    bridged = containers.Options(image, "a", "1:1", network="bridge", ports=(3306, 3307)).asked()
+    assert bridged["ports"] == {"3306/tcp": ("127.0.0.1", 3306), "3307/tcp": ("127.0.0.1", 3307)}
+    assert "ports" not in containers.Options(image, "a", "1:1", ports=(3306,)).asked()
