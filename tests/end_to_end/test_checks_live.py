@@ -16,7 +16,7 @@ from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment, statements
 from dbdyno.checks.adjustments import rounding
 from dbdyno.checks.quantities import same
-from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload, WorkloadName
+from dbdyno.experiment.model import Experiment, Load, OltpName, OltpWorkload, ServerSpec, Variant
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.loading import prepare
 from dbdyno.servers.local import LocalServer
@@ -26,7 +26,7 @@ TIME_LIMIT_S = 120.0
 
 
 def experiment(connections: int = 1, variables: dict[str, Any] | None = None, **options: Any) -> Experiment:
-    workload = Workload.model_validate(
+    workload = OltpWorkload.model_validate(
         {"name": "oltp_read_write", "tables": TABLES, "table_size": ROWS, **options}
     )
     return Experiment(
@@ -195,7 +195,7 @@ def test_an_ignored_variable_is_a_stop(started: Callable[..., LocalServer]) -> N
     assert "does nothing with it" in finding.text
 
 
-@pytest.mark.parametrize("name", get_args(WorkloadName))
+@pytest.mark.parametrize("name", get_args(OltpName))
 def test_statements_are_counted_as_the_engine_and_the_server_do(
     mariadb: LocalServer, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

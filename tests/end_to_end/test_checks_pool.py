@@ -12,7 +12,7 @@ from tests.conftest import variant
 from tests.end_to_end.test_checks_live import experiment, find, load
 
 from dbdyno.checks import Context, Moment, run
-from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
@@ -104,7 +104,7 @@ def test_data_and_cache_are_told(mariadb: LocalServer, monkeypatch: pytest.Monke
 def two(product: Any, one: dict[str, Any], other: dict[str, Any], **server: Any) -> Experiment:
     return Experiment(
         name="two",
-        workloads=(Workload(name="oltp_point_select"),),
+        workloads=(OltpWorkload(name="oltp_point_select"),),
         load=Load(connections=(1,), duration_s=1.0),
         variants=(
             Variant(name="a", server=ServerSpec(product=product, variables=one)),

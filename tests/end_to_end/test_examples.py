@@ -26,6 +26,7 @@ LOCAL = {
     "buffer-pool-instances": "Exploratory only, 8-instances against 1-instance",
     "mariadb-thread-pool": "Exploratory only, pool-of-threads against one-thread-per-connection",
     "mysql-thread-pool": "Exploratory only, thread-pool against one-thread-per-connection",
+    "shop": "Exploratory only, postgresql against mariadb",
     "postgres-settings": "Exploratory only, returns-at-once+large against waits+small",
 }
 # Example -> its variants and workloads: these go to servers that are there.

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from benchmarks.peer import sysbench
 
-from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult
@@ -197,7 +197,7 @@ def test_ids_beyond_32_bits_are_loaded(mariadb: LocalServer) -> None:
 
 EXPERIMENT = Experiment(
     name="loading",
-    workloads=(Workload(name="oltp_read_write", tables=2, table_size=ROWS),),
+    workloads=(OltpWorkload(name="oltp_read_write", tables=2, table_size=ROWS),),
     load=Load(connections=(1,), duration_s=1.0),
     variants=(Variant(name="one", server=ServerSpec()),),
 )

@@ -13,7 +13,7 @@ import pymysql
 import pytest
 from tests.end_to_end.mysql_server import ROOT
 
-from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers import open_server
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.mysql_admin import connector
@@ -153,7 +153,7 @@ def test_a_folder_without_a_server_and_the_wrong_product_are_told(workspace: Wor
 def experiment() -> Experiment:
     return Experiment(
         name="snapshots",
-        workloads=(Workload(name="oltp_read_only", table_size=ROWS),),
+        workloads=(OltpWorkload(name="oltp_read_only", table_size=ROWS),),
         load=Load(connections=(1,), duration_s=1.0),
         design=Design(seed=1),
         variants=(

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from dbdyno.checks import Context, Moment, run
-from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers import open_server
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Address, Server, ServerProblem
@@ -75,7 +75,7 @@ def connect(address: Address, **how: Any) -> psycopg.Connection[Any]:
 def experiment(*variants: Variant) -> Experiment:
     return Experiment(
         name="postgresql",
-        workloads=(Workload(name="oltp_read_only", table_size=ROWS),),
+        workloads=(OltpWorkload(name="oltp_read_only", table_size=ROWS),),
         load=Load(connections=(1,), duration_s=1.0),
         design=Design(seed=1),
         variants=variants or (variant("one"), variant("other", variables={"data_checksums": True})),

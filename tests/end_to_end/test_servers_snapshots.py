@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.conftest import variant
 
-from dbdyno.experiment.model import Design, Experiment, Load, Workload
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Server
 from dbdyno.servers.snapshots import KEPT, Snapshot, Snapshots
@@ -35,7 +35,7 @@ def place(results: Path) -> Iterator[Workspace]:
 def experiment(seed: int = 1, **data: Any) -> Experiment:
     return Experiment(
         name="snapshots",
-        workloads=(Workload(name="oltp_read_only", table_size=ROWS, **data),),
+        workloads=(OltpWorkload(name="oltp_read_only", table_size=ROWS, **data),),
         load=Load(connections=(1,), duration_s=1.0),
         design=Design(seed=seed),
         variants=(variant("one"), variant("other", variables={"innodb_page_size": "8k"})),
@@ -149,7 +149,7 @@ def test_the_cache_is_bounded_and_spares_what_is_in_use(place: Workspace) -> Non
 
 def test_too_little_space_is_told_before_loading(place: Workspace) -> None:
     huge = experiment()
-    workload = Workload(name="oltp_read_only", tables=100_000, table_size=1_000_000)
+    workload = OltpWorkload(name="oltp_read_only", tables=100_000, table_size=1_000_000)
     with pytest.raises(Exception, match=r"no space left for a snapshot of 100,000,000,000 rows") as caught:
         Snapshots(place).obtain(huge, workload, huge.variants[0], Loader())
     assert getattr(caught.value, "exit_code", None) == 4

@@ -6,24 +6,24 @@ import pytest
 
 from dbdyno.checks import statements
 from dbdyno.checks.capacities import Capacity, Demand, of_client, of_server
-from dbdyno.experiment.model import Workload
+from dbdyno.experiment.model import OltpWorkload
 
 
 @pytest.mark.parametrize(
     ("workload", "expected"),
     [
         # sysbench's nine kinds over tables, and BEGIN and COMMIT (pitfalls of seeds 000, 002, 003).
-        (Workload(name="oltp_read_write", tables=5), 47),
-        (Workload(name="oltp_read_write", tables=10), 92),
-        (Workload(name="oltp_write_only", tables=10), 42),
-        (Workload(name="oltp_read_only", tables=10, skip_trx=True), 50),
-        (Workload(name="oltp_read_only", tables=10, range_selects=False), 12),
-        (Workload(name="oltp_point_select", tables=32), 32),
-        (Workload(name="oltp_read_write", tables=1, delete_inserts=0, index_updates=0), 8),
-        (Workload(name="oltp_read_only", tables=3, point_selects=0, sum_ranges=0), 11),
+        (OltpWorkload(name="oltp_read_write", tables=5), 47),
+        (OltpWorkload(name="oltp_read_write", tables=10), 92),
+        (OltpWorkload(name="oltp_write_only", tables=10), 42),
+        (OltpWorkload(name="oltp_read_only", tables=10, skip_trx=True), 50),
+        (OltpWorkload(name="oltp_read_only", tables=10, range_selects=False), 12),
+        (OltpWorkload(name="oltp_point_select", tables=32), 32),
+        (OltpWorkload(name="oltp_read_write", tables=1, delete_inserts=0, index_updates=0), 8),
+        (OltpWorkload(name="oltp_read_only", tables=3, point_selects=0, sum_ranges=0), 11),
     ],
 )
-def test_statements_of_a_connection(workload: Workload, expected: int) -> None:
+def test_statements_of_a_connection(workload: OltpWorkload, expected: int) -> None:
     assert statements.per_connection(workload) == expected
 
 

@@ -11,7 +11,7 @@ from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
 from dbdyno.checks.p15_design import blocks_needed
 from dbdyno.experiment.cpus import format_cpus
-from dbdyno.experiment.model import Client, Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Client, Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.stats.holm import smallest_blocks
 
 
@@ -27,7 +27,7 @@ def experiment(
 ) -> Experiment:
     return Experiment(
         name="test",
-        workloads=(Workload(name="oltp_read_write", tables=5),),
+        workloads=(OltpWorkload(name="oltp_read_write", tables=5),),
         load=Load(connections=connections, duration_s=1.0),
         design=Design(blocks=blocks, order=order),
         client=client or Client(),

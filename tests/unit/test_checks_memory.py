@@ -9,14 +9,14 @@ import pytest
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
 from dbdyno.checks.p19_memory import memory_bytes
-from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers.server import Description
 
 
 def experiment(*servers: ServerSpec) -> Experiment:
     return Experiment(
         name="memory",
-        workloads=(Workload(name="oltp_read_only"),),
+        workloads=(OltpWorkload(name="oltp_read_only"),),
         load=Load(connections=(1,), duration_s=1.0),
         variants=tuple(Variant(name=f"v{index}", server=spec) for index, spec in enumerate(servers)),
     )

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
-from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers.server import Description, Server
 
 IDENTITY = {"datadir": "/data/a", "socket": "/run/a.sock", "port": 3310, "pid": 71, "start_unix_us": 1_000}
@@ -31,7 +31,7 @@ def context(now: Description, variables: dict[str, Any] | None = None, **known: 
     )
     experiment = Experiment(
         name="test",
-        workloads=(Workload(name="oltp_point_select"),),
+        workloads=(OltpWorkload(name="oltp_point_select"),),
         load=Load(connections=(1,), duration_s=1.0),
         variants=variants,
     )

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.checks.tables import DataSpec, Extent, Shape, extent_faults, shape_faults
-from dbdyno.experiment.model import Workload
+from dbdyno.experiment.model import OltpWorkload
 
-SPEC = DataSpec.of(Workload(name="oltp_read_write", tables=2, table_size=1000))
+SPEC = DataSpec.of(OltpWorkload(name="oltp_read_write", tables=2, table_size=1000))
 SOUND = Shape(
     engine="innodb",
     columns={
@@ -27,7 +27,7 @@ def test_a_specification_names_its_tables() -> None:
 
 
 def test_workloads_over_the_same_data_have_one_specification() -> None:
-    other = Workload(
+    other = OltpWorkload(
         name="oltp_point_select", tables=2, table_size=1000, point_selects=1, mysql_storage_engine="InnoDB"
     )
     assert DataSpec.of(other) == SPEC

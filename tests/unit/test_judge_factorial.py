@@ -12,7 +12,7 @@ import pytest
 from tests.unit.stored_run import Making, make
 
 from dbdyno import report
-from dbdyno.experiment.model import Factor, Workload
+from dbdyno.experiment.model import Factor, OltpWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
 from dbdyno.judge.factorial import contrasts
@@ -71,7 +71,7 @@ def test_main_effects_and_interactions_are_those_that_were_planted(tmp_path: Pat
 
 
 def test_each_workload_has_its_own(tmp_path: Path) -> None:
-    workloads = (Workload(name="oltp_read_write"), Workload(name="oltp_read_only", label="reads"))
+    workloads = (OltpWorkload(name="oltp_read_write"), OltpWorkload(name="oltp_read_only", label="reads"))
     found = factors(tmp_path, workloads=workloads)
     assert {key[0] for key in found} == {"oltp_read_write", "reads"}
     assert len(found) == 10

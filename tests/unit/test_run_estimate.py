@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.experiment.model import Design, Experiment, Load, Variant, Workload
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.run.estimate import COPY_BYTES_PER_S, GROUP_S, LOADING_S, ROW_BYTES, ROWS_PER_S, TRIAL_S, Estimate
 
 EXPERIMENT = Experiment(
     name="test",
-    workloads=(Workload(name="oltp_read_only"),),
+    workloads=(OltpWorkload(name="oltp_read_only"),),
     load=Load(connections=(1, 2, 4), duration_s=5.0, warmup_s=2.0),
     design=Design(blocks=8),
     variants=(Variant(name="a"), Variant(name="b")),

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.trial import run_trial
@@ -37,7 +37,7 @@ def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:
     spec = ServerSpec.model_validate({"kind": "remote", "url": "mysql://u@/db?socket=/none", **hooks})
     experiment = Experiment(
         name="hooks",
-        workloads=(Workload(name="oltp_point_select"),),
+        workloads=(OltpWorkload(name="oltp_point_select"),),
         load=Load(connections=(1,), duration_s=1.0, warmup_s=0.0),
         variants=(Variant(name="one", server=spec),),
     )

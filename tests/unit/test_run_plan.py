@@ -9,7 +9,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dbdyno.experiment.model import Client, Design, Experiment, Load, Loading, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import (
+    Client,
+    Design,
+    Experiment,
+    Load,
+    Loading,
+    OltpWorkload,
+    ServerSpec,
+    Variant,
+)
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import engine_seed, schedule
 from dbdyno.run.plan import plan, scheduling, trial_plan
@@ -27,7 +36,7 @@ def schema() -> dict[str, Any]:
 def experiment(client: str | None = "1", server: str | None = "0", **load: Any) -> Experiment:
     return Experiment(
         name="test",
-        workloads=(Workload(name="oltp_read_write", tables=2),),
+        workloads=(OltpWorkload(name="oltp_read_write", tables=2),),
         load=Load(**{"connections": (10,), "duration_s": 5.0, "warmup_s": 2.0, **load}),
         client=Client(cpus=client),
         design=Design(seed=7),

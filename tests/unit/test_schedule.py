@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from typing import Any
 
-from dbdyno.experiment.model import Design, Experiment, Load, Point, Variant, Workload
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Point, Variant
 from dbdyno.experiment.schedule import Trial, engine_seed, schedule
 
 
@@ -15,7 +15,7 @@ def experiment(
 ) -> Experiment:
     return Experiment(
         name="test",
-        workloads=(Workload(name="oltp_read_write"), Workload(name="oltp_read_only")),
+        workloads=(OltpWorkload(name="oltp_read_write"), OltpWorkload(name="oltp_read_only")),
         load=Load(connections=connections, duration_s=1.0),
         design=Design(**{"blocks": 16, **design}),
         variants=tuple(Variant(name=name) for name in variants),

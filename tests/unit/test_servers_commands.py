@@ -13,7 +13,7 @@ from typing import cast
 import psutil
 import pytest
 
-from dbdyno.experiment.model import Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers import commands, open_server
 from dbdyno.servers.commands import Running
 from dbdyno.servers.server import ServerProblem
@@ -134,7 +134,7 @@ def test_no_command_sees_the_password_of_any_variant(monkeypatch: pytest.MonkeyP
     other = ServerSpec(kind="remote", url=url, password_env="OF_ANOTHER")
     experiment = Experiment(
         name="secrets",
-        workloads=(Workload(name="oltp_point_select"),),
+        workloads=(OltpWorkload(name="oltp_point_select"),),
         load=Load(connections=(1,), duration_s=1.0),
         variants=(Variant(name="own", server=own), Variant(name="other", server=other)),
     )

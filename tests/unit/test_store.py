@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.experiment.model import Design, Experiment, Load, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.store import Run, StoreProblem, files
 
@@ -23,7 +23,7 @@ LINES = [b'{"type":"hello","data":{"schema":1}}\n', b'{"type":"end","data":{"rea
 def experiment(name: str = "test", blocks: int = 2, config: Path | None = None) -> Experiment:
     return Experiment(
         name=name,
-        workloads=(Workload(name="oltp_read_only"),),
+        workloads=(OltpWorkload(name="oltp_read_only"),),
         load=Load(connections=(1, 2), duration_s=1.0),
         design=Design(blocks=blocks),
         variants=(Variant(name="a", server=ServerSpec(config=config)), Variant(name="b")),

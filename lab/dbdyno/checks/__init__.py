@@ -10,6 +10,6 @@
 """
 
 from dbdyno.checks.finding import LEVELS, Check, Context, Finding, Level, Moment
-from dbdyno.checks.registry import ALL, run, stops
+from dbdyno.checks.registry import ALL, OF_DATA, run, stops
 
-__all__ = ["ALL", "LEVELS", "Check", "Context", "Finding", "Level", "Moment", "run", "stops"]
+__all__ = ["ALL", "LEVELS", "OF_DATA", "Check", "Context", "Finding", "Level", "Moment", "run", "stops"]

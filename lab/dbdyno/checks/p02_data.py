@@ -8,7 +8,8 @@ from typing import NamedTuple
 from dbdyno.checks import tables, tables_postgresql
 from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.checks.tables import DataSpec, Extent, Query, Shape, extent_faults, shape_faults
-from dbdyno.servers.server import Server
+from dbdyno.experiment.model import OltpWorkload, SqlWorkload
+from dbdyno.servers.server import Address, Server
 
 # Freshly loaded data are exact; a group may move them by this share before its later trials did other work
 # than its first ones (catalogue R02).
@@ -28,7 +29,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
     Rule: before the load, columns, indexes and storage engine as specified and exactly ids 1 to table_size;
     after a group, rows and ids within 1 % of that. Anything else is a stop. An AUTO_INCREMENT counter that
-    is not table_size + 1 on fresh data is a warning: rows were put in and taken out since the load.
+    is not table_size + 1 on fresh data is a warning: rows were put in and taken out since the load. Of a
+    workload in SQL of the user's own: the tables that `setup` makes are there before the load, and generated
+    ones hold the rows that were asked for.
     """
     if context.server is None:
         return
@@ -36,9 +39,12 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     workloads = (context.workload,) if context.workload else context.experiment.workloads
     # Workloads that only insert or only delete leave other rows by what they are.
     kept = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
-    specs = {DataSpec.of(workload): None for workload in kept}
+    specs = {DataSpec.of(workload): None for workload in kept if isinstance(workload, OltpWorkload)}
     for spec in specs:
         yield from differences(context.server, spec, tolerance, context.subject)
+    for workload in kept:
+        if isinstance(workload, SqlWorkload):
+            yield from own_differences(context.server, workload, context.subject)
 
 
 class _Reading(NamedTuple):
@@ -84,6 +90,37 @@ def differences(server: Server, spec: DataSpec, tolerance: float, subject: str =
     of = _DIALECTS[server.address().protocol].extent
     extents = {name: of(query, database, name, shape) for name, shape in found.items()}
     yield from _rows(extents, spec, tolerance, database, subject)
+
+
+def own_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
+    """Where the tables differ from those that a workload of the user's own makes."""
+    address = server.address()
+    made = workload.made(address.protocol)
+    found = shapes(server, made)
+    missing = [name for name in made if name not in found]
+    if missing:
+        yield _finding(
+            "stop",
+            f"{len(missing)} of {len(made)} tables of {workload.title} are missing in {address.database}: "
+            f"{_some(missing)}. Load them with the same set-up as the run.",
+            {"missing": missing[:_NAMED], "missing_count": len(missing)},
+            subject,
+        )
+    faults = {}
+    for name, rows in workload.row_counts.items():
+        if name in found:
+            ((held,),) = server.query(f"SELECT COUNT(*) FROM {_place(address, made[name])}")
+            if held != rows:
+                faults[name] = [f"{held:,} rows, not {rows:,}"]
+    if faults:
+        yield _many("hold other rows than specified", faults, address.database, subject)
+
+
+def _place(address: Address, name: str) -> str:
+    """How the administrator names a table of the load."""
+    if address.protocol == "postgresql" or "." in name:
+        return name
+    return f"`{address.database}`.{name}"
 
 
 def _rows(

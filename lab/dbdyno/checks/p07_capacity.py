@@ -69,7 +69,7 @@ def _demand(context: Context, workload: Workload) -> Demand:
     else:
         per_connection = statements.per_connection(workload)
     connections = max(point.connections for point in context.experiment.load.points())
-    return Demand(connections, workload.tables, per_connection)
+    return Demand(connections, workload.table_count, per_connection)
 
 
 def _in_use(context: Context) -> Mapping[str, int]:

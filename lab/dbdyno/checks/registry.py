@@ -14,6 +14,8 @@ from dbdyno.checks import (
     p03_identity,
     p04_effective,
     p07_capacity,
+    p08_statements,
+    p09_rows,
     p11_shared_cpus,
     p14_cache,
     p15_design,
@@ -29,6 +31,8 @@ ALL: tuple[Check, ...] = (
     p03_identity.CHECK,
     p04_effective.CHECK,
     p07_capacity.CHECK,
+    p08_statements.CHECK,
+    p09_rows.CHECK,
     p11_shared_cpus.CHECK,
     p14_cache.CHECK,
     p15_design.CHECK,
@@ -36,6 +40,9 @@ ALL: tuple[Check, ...] = (
     p19_memory.CHECK,
     p22_session.CHECK,
 )
+
+# Checks of what is stored, which have nothing to look at before it is loaded.
+OF_DATA = frozenset({"P02", "P08", "P09"})
 
 
 def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.experiment.model import Workload
+from dbdyno.experiment.model import SqlWorkload, Workload
 
 # Workloads of one statement: how many kinds they prepare, and whether over every table or the first only.
 _SINGLE = {
@@ -29,6 +29,8 @@ def per_connection(workload: Workload) -> int:
 
     BEGIN and COMMIT are counted as two; MySQL refuses to prepare BEGIN, so there it is one less.
     """
+    if isinstance(workload, SqlWorkload):
+        return workload.prepared_statements
     if workload.statements == "text":
         return 0
     if workload.name in _SINGLE:

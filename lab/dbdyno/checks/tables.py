@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbdyno.experiment.model import Workload
+from dbdyno.experiment.model import OltpWorkload
 
 # Runs one administrative statement and gives its rows.
 Query = Callable[[str], list[tuple[Any, ...]]]
@@ -47,7 +47,7 @@ class DataSpec:
     bulk: bool = False
 
     @classmethod
-    def of(cls, workload: Workload) -> DataSpec:
+    def of(cls, workload: OltpWorkload) -> DataSpec:
         """The data a workload runs over."""
         if workload.fills_own_tables:
             return cls(

@@ -22,7 +22,7 @@ from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as experiment_of
 from dbdyno.commands.sweep_table import header, row
 from dbdyno.experiment.faults import ExperimentFaults
-from dbdyno.experiment.model import WorkloadName
+from dbdyno.experiment.model import OltpName
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
@@ -38,13 +38,18 @@ from dbdyno.store import Run, StoredTrial
 # The judge's finding of a trial without result; the table has it in its row.
 _FAILED = "R04"
 
+_WHAT = (
+    f"{', '.join(get_args(OltpName))}, or SQL of your own in FILE.sql, with --target; or an experiment of "
+    "one variant."
+)
+
 
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WORKLOAD|FILE.toml",
-            help=f"{', '.join(get_args(WorkloadName))}, with --target; or an experiment of one variant.",
+            metavar="WORKLOAD|FILE.sql|FILE.toml",
+            help=_WHAT,
             show_default=False,
         ),
     ],
@@ -84,7 +89,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     profile: Annotated[str | None, typer.Option(help="For a FILE.toml: overrides to apply.")] = None,
 ) -> None:
     """Put one server under load, from few connections to many, and print the table."""
-    if target is None and (what.endswith(".toml") or Path(what).is_file()):
+    if target is None and _is_experiment(what):
         _file(Path(what), profile, assignments or [], results)
     options = SweepOptions(
         what,
@@ -99,6 +104,10 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         assignments=assignments or [],
     )
     _target(options, password_file, results, keep_data=keep_data)
+
+
+def _is_experiment(what: str) -> bool:
+    return what.endswith(".toml") or (Path(what).is_file() and not what.endswith(".sql"))
 
 
 def _target(options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool) -> NoReturn:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from dbdyno.checks.topology import is_this_machine
 from dbdyno.experiment import overrides
 from dbdyno.experiment.faults import ExperimentFaults, Fault
-from dbdyno.experiment.model import Experiment, WorkloadName
+from dbdyno.experiment.model import NAME, Experiment, OltpName
 from dbdyno.experiment.reading import from_document
 from dbdyno.problem import Problem
 from dbdyno.servers.url import Target, parse_url
@@ -121,11 +121,19 @@ def _target(url: str, faults: list[Fault]) -> Target | None:
 
 
 def _document(options: SweepOptions, target: Target | None, faults: list[Fault]) -> dict[str, Any]:
-    known = options.workload in get_args(WorkloadName)
+    known = options.workload in get_args(OltpName)
+    file = Path(options.workload) if options.workload.endswith(".sql") else None
     local = target is not None and (
         target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())
     )
     workload: dict[str, Any] = {"name": options.workload}
+    name = f"run-{options.workload}" if known else "run"
+    if file is not None:
+        # Absolute, so that the experiment that is stored finds it again.
+        workload = {"name": "sql", "file": str(file.absolute())}
+        if re.fullmatch(NAME, file.stem):
+            workload["label"] = file.stem
+            name = f"run-{file.stem}"
     if options.tables is not None:
         workload["tables"] = options.tables
     if options.table_size is not None:
@@ -139,7 +147,7 @@ def _document(options: SweepOptions, target: Target | None, faults: list[Fault])
     if options.rate is not None:
         load["rate"] = _numbers("--rate", options.rate, float, faults)
     return {
-        "experiment": {"name": f"run-{options.workload}" if known else "run"},
+        "experiment": {"name": name},
         "workload": [workload],
         "load": load,
         "design": {"blocks": 1, "state": "preserve", "order": "given"},

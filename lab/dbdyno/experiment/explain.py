@@ -14,12 +14,16 @@ from dbdyno.experiment.model import (
     Experiment,
     Keys,
     Load,
+    OltpName,
+    OltpWorkload,
     Ramp,
     ServerSpec,
+    SqlStatement,
+    SqlTable,
+    SqlTransaction,
+    SqlWorkload,
     Step,
     Variant,
-    Workload,
-    WorkloadName,
 )
 
 # Sections of the file whose name in the model differs.
@@ -29,8 +33,12 @@ _KEY = {
     for key in ("duration", "warmup", "give_up", "think_time", "command_timeout", "hook_timeout")
 }
 _MODEL: dict[str, type[BaseModel]] = {
-    "workload": Workload,
+    "workload": OltpWorkload,
     "workload.keys": Keys,
+    "sql": SqlWorkload,
+    "sql.transactions": SqlTransaction,
+    "sql.transactions.statements": SqlStatement,
+    "sql.tables": SqlTable,
     "load": Load,
     "load.ramp": Ramp,
     "load.steps": Step,
@@ -67,11 +75,17 @@ def is_echo(error: ErrorDetails) -> bool:
 def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
     """The fault behind `error`; `document` is what was validated and names the entries of lists."""
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
+    own_sql = location[:1] == ("workloads",) and location[2:3] == ("sql",)
+    if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("oltp",)):
+        # Which kind of workload it is, as pydantic tells the branch it took.
+        location = (*location[:2], *location[3:])
     key, last = _place(location, document), str(location[-1]) if location else ""
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        return Fault(key, value, "there is no such key", did_you_mean(last, _known_keys(location)))
+        return Fault(
+            key, value, "there is no such key", did_you_mean(last, _known_keys(location, own_sql=own_sql))
+        )
     if kind == "missing":
         return Fault(key, None, "this is missing", _example(key))
     if kind == "literal_error":
@@ -101,7 +115,7 @@ def _place(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
     for index, part in enumerate(location):
         if isinstance(part, int):
             entry = document[str(location[0])][part] if index == 1 and str(location[0]) in _SECTION else None
-            name = entry.get("name") if isinstance(entry, dict) else None
+            name = (entry.get("label") or entry.get("name")) if isinstance(entry, dict) else None
             text += f"[{name}]" if isinstance(name, str) and location[-1] != "name" else f"[{part + 1}]"
         else:
             word = _SECTION.get(part, part) if index == 0 else _KEY.get(part, part)
@@ -109,20 +123,25 @@ def _place(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
     return text
 
 
-def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+def _known_keys(location: tuple[int | str, ...], *, own_sql: bool) -> list[str]:
     words = [part for part in location[:-1] if isinstance(part, str)]
     if not words:
         return []
+    if own_sql:
+        # The name of a table lies between.
+        words = ["sql", *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
     section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
     model = _MODEL.get(section)
     return [_KEY.get(name, name) for name in model.model_fields] if model else []
 
 
 def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
-    if location[0] == "workloads":
-        names = get_args(WorkloadName)
+    if location[0] == "workloads" and location[-1] == "name":
+        names = (*get_args(OltpName), "sql")
         return Fault(key, value, "there is no such workload", f"There are: {', '.join(names)}")
     model: Any = Experiment
+    if location[0] == "workloads":
+        location, model = _in_workload(location)
     for part in location:
         if isinstance(part, str):
             annotation = model.model_fields[part].annotation
@@ -130,6 +149,13 @@ def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
                 (inner for inner in (annotation, *get_args(annotation)) if _is_model(inner)), annotation
             )
     return Fault(key, value, "there is no such choice", did_you_mean(str(value), _choices(model)))
+
+
+def _in_workload(location: tuple[int | str, ...]) -> tuple[tuple[int | str, ...], type[BaseModel]]:
+    """The rest of the way from the kind of workload that has such a key."""
+    rest = location[2:]
+    models: tuple[type[BaseModel], ...] = (OltpWorkload, SqlWorkload)
+    return rest, next(model for model in models if rest[0] in model.model_fields)
 
 
 def _is_model(annotation: Any) -> bool:

@@ -8,43 +8,52 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
 from dbdyno.experiment.server import Connect, ServerSpec, State
+from dbdyno.experiment.sql_workload import SqlStatement, SqlTable, SqlTransaction, SqlWorkload
+from dbdyno.experiment.workload import NAME
 
-WorkloadName = Literal[
-    "oltp_read_write",
-    "oltp_read_only",
-    "oltp_write_only",
-    "oltp_point_select",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_delete",
-    "oltp_insert",
-    "select_random_points",
-    "select_random_ranges",
-    "bulk_insert",
+__all__ = [
+    "NAME",
+    "Connect",
+    "Keys",
+    "Model",
+    "OltpName",
+    "OltpWorkload",
+    "ServerSpec",
+    "SqlStatement",
+    "SqlTable",
+    "SqlTransaction",
+    "SqlWorkload",
+    "State",
 ]
-__all__ = ["Connect", "Model", "ServerSpec", "State"]
+
+Workload = OltpWorkload | SqlWorkload
+
+
+def _family(value: Any) -> str:
+    """Which of the two a workload is, as a table or as a model."""
+    name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
+    return "sql" if name == "sql" else "oltp"
+
+
+_AnyWorkload = Annotated[
+    Annotated[OltpWorkload, Tag("oltp")] | Annotated[SqlWorkload, Tag("sql")], Discriminator(_family)
+]
 
 # The engine's own limits (`limits` in engine/door/src/plan.rs): a file is refused before anything starts.
 CONNECTIONS_MAX = 65_535
 WORKERS_MAX = 64
-TABLES_MAX = 100_000
-TABLE_SIZE_MAX = 2**40
-PARAMETERS_MAX = 65_535
 STREAMS_MAX = 256
 RATE_MAX = 1e7
 STEPS_MAX = 1_000
 
-# Names that become names of files too.
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
-
 Connections = Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]
 Rate = Annotated[float, Field(gt=0, le=RATE_MAX, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=100_000)]
 Share = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
 
 
@@ -57,99 +66,6 @@ class Point(Model):
     def at(self) -> dict[str, int | float]:
         """The level as `verdict.json` and `trial.json` name it: {"connections": n} or {"rate": r}."""
         return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
-
-
-class Keys(Model):
-    """Which rows are asked for: sysbench's distributions, with its parameters and their defaults."""
-
-    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
-    # Uniform numbers whose mean is the bell of gaussian and special.
-    iterations: int = Field(default=12, ge=1, le=1000)
-    # Width of special's hot band, in percent of the rows, and its share of the draws in percent.
-    percent: int = Field(default=1, ge=0, le=100)
-    hot_percent: int = Field(default=75, ge=0, le=100)
-    h: float = Field(default=0.2, gt=0, lt=1)
-    exponent: float = Field(default=0.8, ge=0, le=100)
-
-    def plan(self) -> str | dict[str, Any]:
-        """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
-        names = _KEY_PARAMETERS[self.distribution]
-        return {self.distribution: {name: getattr(self, name) for name in names}} if names else "uniform"
-
-
-_KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "uniform": (),
-    "gaussian": ("iterations",),
-    "special": ("iterations", "percent", "hot_percent"),
-    "pareto": ("h",),
-    "zipfian": ("exponent",),
-}
-
-
-class Workload(Model):
-    """The transaction that is repeated: sysbench's OLTP family, with sysbench's option names and defaults."""
-
-    name: WorkloadName
-    # What it is called in results; needed where two workloads of an experiment have one name.
-    label: str | None = Field(default=None, pattern=NAME)
-    tables: int = Field(default=1, ge=1, le=TABLES_MAX)
-    table_size: int = Field(default=10_000, ge=1, le=TABLE_SIZE_MAX)
-    range_size: int = Field(default=100, ge=1, le=TABLE_SIZE_MAX)
-    point_selects: Count = 10
-    simple_ranges: Count = 1
-    sum_ranges: Count = 1
-    order_ranges: Count = 1
-    distinct_ranges: Count = 1
-    index_updates: Count = 1
-    non_index_updates: Count = 1
-    delete_inserts: Count = 1
-    random_points: int = Field(default=10, ge=1, le=PARAMETERS_MAX)
-    number_of_ranges: int = Field(default=10, ge=1, le=PARAMETERS_MAX // 2)
-    delta: Count = 5
-    range_selects: bool = True
-    auto_inc: bool = True
-    skip_trx: bool = False
-    secondary: bool = False
-    create_secondary: bool = True
-    mysql_storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
-    keys: Keys = Field(default_factory=Keys)
-    statements: Literal["prepared", "text"] = "prepared"
-
-    @field_validator("keys", mode="before")
-    @classmethod
-    def _name_alone(cls, value: Any) -> Any:
-        return {"distribution": value} if isinstance(value, str) else value
-
-    @property
-    def title(self) -> str:
-        """What it is called: its label, else its name. Unique in an experiment."""
-        return self.label or self.name
-
-    @property
-    def changes_row_count(self) -> bool:
-        """Whether the tables hold other rows after a run than before it, by what the workload is."""
-        return self.name in ("oltp_delete", "oltp_insert", "bulk_insert")
-
-    @property
-    def fills_own_tables(self) -> bool:
-        """Whether every connection inserts into a table of its own, which is empty at first."""
-        return self.name == "bulk_insert"
-
-    def data_text(self) -> str:
-        """Its data in a few words."""
-        tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
-        return (
-            f"{tables}, empty at first" if self.fills_own_tables else f"{tables} of {self.table_size:,} rows"
-        )
-
-    def plan(self) -> dict[str, Any]:
-        """The `workload` of an engine plan."""
-        return {
-            "name": self.name,
-            "options": self.model_dump(exclude={"name", "label", "keys", "statements"}),
-            "keys": self.keys.plan(),
-            "statements": self.statements,
-        }
 
 
 class Ramp(Model):
@@ -317,7 +233,7 @@ class Experiment(Model):
 
     name: str = Field(pattern=NAME)
     question: str = ""
-    workloads: tuple[Workload, ...] = Field(min_length=1)
+    workloads: tuple[_AnyWorkload, ...] = Field(min_length=1)
     load: Load
     design: Design = Field(default_factory=Design)
     client: Client = Field(default_factory=Client)
@@ -333,7 +249,9 @@ class Experiment(Model):
         """bulk_insert has a table for each connection of the largest point, whatever is written."""
         own = {"tables": max(self.load.connections), "table_size": 1}
         workloads = tuple(
-            workload.model_copy(update=own) if workload.fills_own_tables else workload
+            workload.model_copy(update=own)
+            if isinstance(workload, OltpWorkload) and workload.fills_own_tables
+            else workload
             for workload in self.workloads
         )
         if workloads != self.workloads:

@@ -14,11 +14,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import factors, overrides
+from dbdyno.experiment import factors, overrides, sql_reading
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.explain import fault_of, is_echo
 from dbdyno.experiment.faults import ExperimentFaults, Fault, did_you_mean
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import Experiment, SqlWorkload
+from dbdyno.experiment.sql_text import Dialect
 
 SECTIONS = (*overrides.SECTIONS, "factor", "profile")
 FILE_BYTES_MAX = 1_000_000
@@ -70,6 +71,10 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     experiment = _validate(resolved, faults)
     if experiment is not None:
         faults += _sense_faults(experiment)
+    else:
+        # Beside what is wrong elsewhere.
+        for workload in sql_reading.readable(resolved["workloads"]):
+            faults += sql_reading.faults_of(workload, _dialects(document["variant"]))
     if faults or experiment is None:
         raise ExperimentFaults(source, faults)
     return experiment
@@ -145,13 +150,23 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
                 did_you_mean(name, ("name", "question")),
             )
         )
-    resolved["workloads"] = document["workload"]
+    dialect = _dialects(document["variant"])[0]
+    resolved["workloads"] = [
+        sql_reading.resolved(workload, folder, dialect, faults) if workload.get("name") == "sql" else workload
+        for workload in document["workload"]
+    ]
     resolved["factors"] = document.get("factor", [])
     resolved["variants"] = [_server(variant, folder, faults) for variant in document["variant"]]
     resolved["load"] = _durations(document["load"], faults)
     for section in ("design", "client", "loading", "override"):
         resolved[section] = document.get(section, {})
     return resolved
+
+
+def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
+    """Whose SQL the variants' servers understand, each once; PostgreSQL's alone where all are its."""
+    found = {sql_reading.dialect_of(variant.get("server", {})) for variant in variants}
+    return sorted(found)
 
 
 def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
@@ -238,6 +253,10 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
     faults = _repeated("variant", [variant.name for variant in experiment.variants])
     faults += _repeated("workload", [workload.title for workload in experiment.workloads])
     faults += _state_faults(experiment)
+    dialects = sorted({sql_reading.dialect_of(variant.server) for variant in experiment.variants})
+    for workload in experiment.workloads:
+        if isinstance(workload, SqlWorkload):
+            faults += sql_reading.faults_of(workload, dialects)
     for code, reason in experiment.override.items():
         if not reason.strip():
             faults.append(
@@ -276,10 +295,7 @@ def _state_faults(experiment: Experiment) -> list[Fault]:
                 )
             )
     reached = [variant.name for variant in experiment.variants if not variant.server.started]
-    data = {
-        (workload.tables, workload.table_size, workload.fills_own_tables, workload.auto_inc)
-        for workload in experiment.workloads
-    }
+    data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads}
     if reached and len(data) > 1 and state != "reset":
         faults.append(
             Fault(

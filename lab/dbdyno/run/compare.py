@@ -116,7 +116,7 @@ class _Conductor:
             wanted = [w for w in experiment.workloads if any(trial.workload == w.title for trial in todo)]
             holding = Holding(experiment, workspace, self._engine, self._tell, self._step)
             self._estimate.rows = holding.rows_missing(wanted)
-            self._estimate.group_rows = max((w.tables * w.table_size for w in wanted), default=0)
+            self._estimate.group_rows = max((w.rows for w in wanted), default=0)
             self._estimate.rehearsals = len(experiment.variants) if todo else 0
             self._begin()
             if todo:
@@ -155,7 +155,7 @@ class _Conductor:
         """
         self._require_servers(workspace)
         # Data are checked when there are some.
-        codes = [check.code for check in checks.ALL if check.code != "P02"]
+        codes = [check.code for check in checks.ALL if check.code not in checks.OF_DATA]
         peers: dict[str, Description] = {}
         secrets = self._experiment.secrets()
         for variant in self._experiment.variants:

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from dbdyno.experiment.model import Experiment, Variant, Workload
-from dbdyno.problem import Problem
+from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload, Variant, Workload
+from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, Record
-from dbdyno.run.loading import Tell, load_snapshot, prepare
+from dbdyno.run.loading import Tell, load_snapshot, must_load, prepare
 from dbdyno.run.plan import plan
 from dbdyno.servers import open_server
-from dbdyno.servers.server import Server
+from dbdyno.servers.server import Address, Server
 from dbdyno.servers.snapshots import Snapshot, Snapshots
 from dbdyno.servers.workspace import Workspace
 
@@ -51,6 +51,8 @@ class Holding:
         self._begun: set[tuple[int, str]] = set()
         # On servers that are only reached: the tables this run has made, to be dropped at its end.
         self._made: list[tuple[Server, Workload]] = []
+        # The same for workloads in SQL of the user's own, on every server: where the tables are, and whose.
+        self._own: list[tuple[Address, SqlWorkload]] = []
         self._snapshots = Snapshots(workspace)
 
     def rows_missing(self, workloads: list[Workload]) -> int:
@@ -59,7 +61,7 @@ class Holding:
         if not has_snapshot(self._experiment, baseline):
             return 0
         missing = [w for w in workloads if not self._snapshots.holds(self._experiment, w, baseline)]
-        return sum(workload.tables * workload.table_size for workload in missing)
+        return sum(workload.rows for workload in missing)
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
         """The data of a workload, from the cache or loaded now; None where a server has none. Raises
@@ -127,6 +129,9 @@ class Holding:
 
     def _load(self, server: Server, workload: Workload) -> None:
         """What is missing, by the engine's own `prepare`."""
+        if isinstance(workload, SqlWorkload):
+            self._load_own(server, workload)
+            return
         steps: set[str] = set()
 
         def loading(record: Record) -> None:
@@ -139,12 +144,40 @@ class Holding:
         if not server.ours and "kept" not in steps and (server, workload) not in self._made:
             self._made.append((server, workload))
 
+    def _load_own(self, server: Server, workload: SqlWorkload) -> None:
+        """The set-up of a workload of the user's own, where this run has not made its tables already."""
+        here = server.address()
+        if any(where == here and own.data() == workload.data() for where, own in self._own):
+            return
+        if not must_load(workload, server):
+            if workload.loads and self._state == "reset":
+                raise Problem(
+                    f"the tables of {workload.title} are there already, and dbdyno has not made them: it "
+                    "will not drop them",
+                    'Write state = "preserve" to use them as they are, or name another database',
+                    ExitCode.USAGE,
+                )
+            return
+        prepare(self._experiment, workload, server, self._engine, self._tell)
+        self._own.append((here, workload))
+        server.settle()
+        if not server.ours:
+            self._made.append((server, workload))
+
     def _clean(self, server: Server, workload: Workload) -> None:
-        """Drop what any workload of the experiment may have left: they name their tables alike."""
-        widest = max(self._experiment.workloads, key=lambda one: one.tables)
-        why = cleanup(self._experiment, widest, server, self._engine)
-        if why:
-            raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
+        """Drop what any workload of the experiment may have left: those of the OLTP family name their tables
+        alike.
+        """
+        bundled = [one for one in self._experiment.workloads if isinstance(one, OltpWorkload)]
+        widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
+        here = server.address()
+        left: list[Workload] = [own for where, own in self._own if where == here]
+        self._own = [(where, own) for where, own in self._own if where != here]
+        self._made = [(of, own) for of, own in self._made if of.address() != here or own not in left]
+        for one in [*widest, *left]:
+            why = cleanup(self._experiment, one, server, self._engine)
+            if why:
+                raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
@@ -158,8 +191,16 @@ class Holding:
     def _drop_made(self, server: Server) -> None:
         made = [workload for holder, workload in self._made if holder is server]
         self._made = [(holder, workload) for holder, workload in self._made if holder is not server]
-        if made and not self._experiment.loading.keep:
-            self._drop(server, max(made, key=lambda workload: workload.tables))
+        here = server.address()
+        self._own = [(where, own) for where, own in self._own if where != here]
+        if self._experiment.loading.keep:
+            return
+        bundled = [workload for workload in made if isinstance(workload, OltpWorkload)]
+        if bundled:
+            self._drop(server, max(bundled, key=lambda workload: workload.tables))
+        for workload in made:
+            if isinstance(workload, SqlWorkload):
+                self._drop(server, workload)
 
     def _drop(self, server: Server, workload: Workload) -> None:
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.checks.p02_data import shapes
+from dbdyno.experiment.model import Experiment, SqlWorkload, Variant, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
@@ -47,6 +48,28 @@ def prepare(
             exit_code=result.exit_code if result.exit_code > 0 else ExitCode.NOT_COMPARABLE,
         )
     return result
+
+
+def must_load(workload: SqlWorkload, server: Server) -> bool:
+    """Whether the set-up of a workload in SQL of the user's own is to be sent to a server that is there.
+
+    Not where there is none, nor where all its tables are there already: those are used, and stay. Raises
+    Problem where some of them are, since nobody could tell what set-up and clean-up would then do to them.
+    """
+    if not workload.loads:
+        return False
+    address = server.address()
+    made = workload.made(address.protocol)
+    there = shapes(server, made)
+    if there and len(there) < len(made):
+        raise Problem(
+            f"of the tables of {workload.title} {', '.join(there)} in {address.database} was there before, "
+            f"and {', '.join(name for name in made if name not in there)} was not: dbdyno drops nothing "
+            "that it has not made",
+            "Drop them yourself, or name another database",
+            ExitCode.USAGE,
+        )
+    return not there
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def plan(
     asked: dict[str, Any] = {
         "schema": SCHEMA_VERSION,
         "target": dict(target),
-        "workload": workload.plan(),
+        "workload": workload.plan(str(target["protocol"])),
         "load": _load(experiment, chosen),
         "phases": {
             "warmup_us": round(load.warmup_allowance_s() * US),

@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
 from dbdyno.checks.p02_data import shapes
-from dbdyno.checks.tables import DataSpec, Shape
-from dbdyno.experiment.model import Experiment
+from dbdyno.checks.tables import DataSpec
+from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine
 from dbdyno.run.holding import cleanup
-from dbdyno.run.loading import Tell, prepare
+from dbdyno.run.loading import Tell, must_load, prepare
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
@@ -34,9 +34,10 @@ from dbdyno.store import Run
 UNFINISHED = "dbdyno loading"
 
 # The design of a sweep is its purpose, and it compares nothing.
-_DESIGN_CODES = ("P07", "P11")
+_DESIGN_CODES = ("P07", "P08", "P11")
 _READY_CODES = ("P07",)
 _DATA_CODES = ("P02",)
+_LOADED_CODES = (*_DATA_CODES, "P08", "P09")
 _AFTER_CODES = ("P02", "P03")
 
 
@@ -69,6 +70,8 @@ class _Sweep:
         self._experiment, self._run, self._server = experiment, run, server
         self._tell, self._engine = tell, engine
         self._workload = experiment.workloads[0]
+        # While the user's own set-up runs.
+        self._untold = False
         self._context = Context(
             experiment,
             variant=experiment.variants[0],
@@ -84,7 +87,7 @@ class _Sweep:
         if stops:
             return SweepEnd(0, 0, tuple(stops))
         with self._data(keep_data=keep_data):
-            stops = self._check(Moment.READY, _DATA_CODES)
+            stops = self._check(Moment.READY, _LOADED_CODES)
             if stops:
                 return SweepEnd(0, 0, tuple(stops))
             done, failed, dead = self._points()
@@ -94,9 +97,7 @@ class _Sweep:
     @contextmanager
     def _data(self, *, keep_data: bool) -> Iterator[None]:
         """The tables: those that are there, which stay, or ours, which go."""
-        there = self._existing()
-        if there:
-            self._require_fit(there)
+        if self._are_there():
             self._say("using the tables that are there; they stay")
             yield
             return
@@ -104,6 +105,12 @@ class _Sweep:
             self._load()
             yield
         except BaseException:
+            # A set-up of the user's own that broke off has made nobody knows what.
+            if self._untold:
+                self._say(
+                    f"the set-up did not come to its end: {self._leftover_way_out()}, what there is of it"
+                )
+                raise
             # Whatever went wrong is the thing to hear about, even when the tables cannot be dropped either.
             if not keep_data and (why := self._drop()):
                 self._say(why)
@@ -111,15 +118,24 @@ class _Sweep:
         if not keep_data and (why := self._drop()):
             raise Problem(why, self._leftover_way_out(), ExitCode.NOT_COMPARABLE)
 
-    def _existing(self) -> dict[str, Shape]:
-        """Tables under the workload's names, without those of a load that was cut short."""
-        names = DataSpec.of(self._workload).names()
-        found = shapes(self._server, names)
-        return {name: shape for name, shape in found.items() if shape.comment != UNFINISHED}
+    def _are_there(self) -> bool:
+        """Whether there is something to run over. Raises Problem where it is not what the options ask for."""
+        workload = self._workload
+        if isinstance(workload, SqlWorkload):
+            there = not must_load(workload, self._server)
+            count = len(workload.made(self._server.address().protocol))
+        else:
+            found = shapes(self._server, DataSpec.of(workload).names())
+            # A load that was cut short is begun anew.
+            count = sum(shape.comment != UNFINISHED for shape in found.values())
+            there = count > 0
+        if there and count:
+            self._require_fit(count)
+        return there
 
-    def _require_fit(self, there: dict[str, Shape]) -> None:
+    def _require_fit(self, count: int) -> None:
         """Foreign tables are used when they are what the options say, and never touched otherwise."""
-        self._say(f"{_tables(len(there))} there already: checking against the options")
+        self._say(f"{_tables(count)} there already: checking against the options")
         if self._check(Moment.READY, _DATA_CODES):
             # Somebody else's tables under our names are a matter of the options, not of the measurement.
             raise Problem(
@@ -132,8 +148,10 @@ class _Sweep:
 
     def _load(self) -> None:
         workload = self._workload
-        self._say(f"loading {_tables(workload.tables)} of {workload.table_size:,} rows")
+        self._say(f"loading {workload.data_text()}")
+        self._untold = isinstance(workload, SqlWorkload)
         result = prepare(self._experiment, workload, self._server, self._engine, self._tell)
+        self._untold = False
         # What the engine says it will do is surer than what the options promise.
         self._context = replace(self._context, hello=result.hello)
 
@@ -147,9 +165,13 @@ class _Sweep:
         return f"the tables could not be dropped: {why}" if why else ""
 
     def _leftover_way_out(self) -> str:
+        database = self._server.address().database
+        if isinstance(self._workload, SqlWorkload):
+            made = self._workload.made(self._server.address().protocol)
+            return f"Drop {', '.join(made)} in {database} yourself"
         names = DataSpec.of(self._workload).names()
         told = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        return f"Drop {told} in {self._server.address().database} yourself; the comment begins with dbdyno"
+        return f"Drop {told} in {database} yourself; the comment begins with dbdyno"
 
     def _points(self) -> tuple[int, int, str]:
         """Every point: how many are done, how many failed, and why the server is dead, if it is."""

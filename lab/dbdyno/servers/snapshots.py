@@ -40,9 +40,6 @@ FORMAT = 1
 # Snapshots kept, the one just obtained included.
 KEPT = 4
 
-# The options of a workload that decide what is stored; the others decide what is asked.
-DATA_OPTIONS = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "mysql_storage_engine")
-
 # A row of the OLTP tables with its index entries, and an empty data directory with logs: rounded up.
 ROW_BYTES = 300
 EMPTY_BYTES = 300_000_000
@@ -104,7 +101,7 @@ class Snapshots:
             lock.acquire()
             if (found := self._found(key, lock)) is not None:
                 return found
-            self._make(key, made_of, variant, load, report)
+            self._make(made_of, variant, workload.rows, load, report)
             made = self._found(key, lock)
             assert made is not None, "a snapshot that was just made is there"
             return made
@@ -120,15 +117,13 @@ class Snapshots:
     def _made_of(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
         wanted = declared(variant)
         product = wanted.product
-        options = workload.plan()["options"]
         return {
             "format": FORMAT,
             "dbdyno": dbdyno.__version__,
             "product": product.name,
             "version": _software(variant),
             "options": dict(sorted(wanted.init_options().items())),
-            "data": {name: options[name] for name in DATA_OPTIONS}
-            | ({"empty": True} if workload.fills_own_tables else {}),
+            "data": workload.data(),
             "seed": experiment.design.seed,
         }
 
@@ -149,14 +144,13 @@ class Snapshots:
 
     def _make(
         self,
-        key: str,
         made_of: Mapping[str, Any],
         variant: Variant,
+        rows: int,
         load: Callable[[Server], None],
         report: Report,
     ) -> None:
-        data = made_of["data"]
-        rows = data["tables"] * data["table_size"]
+        key = _key(made_of)
         self._workspace.require_space(rows * ROW_BYTES + EMPTY_BYTES, f"a snapshot of {rows:,} rows")
         unfinished = self._workspace.snapshots / f"{key}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -164,7 +158,7 @@ class Snapshots:
             report("making an empty data directory")
             server.restore()
             server.start()
-            report(f"loading {rows:,} rows")
+            report(f"loading {rows:,} rows" if rows else "making the data")
             load(server)
             report("settling the data")
             server.rest()

@@ -1,0 +1,141 @@
+"""Conditions that ask for something else each time: random numbers, the time of day in WHERE, ON, HAVING.
+
+By sqlglot's tree of the statement alone; no server is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.experiment.sql_text import Dialect, parsed, sqlglot
+
+# Drawn anew for every row that is looked at, so that no index can find what they are compared with.
+_DRAWN: Mapping[Dialect, frozenset[str]] = {
+    "mysql": frozenset(
+        {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SYSDATE", "RANDOM_BYTES"}
+    ),
+    "postgres": frozenset(
+        {
+            *(
+                "RAND",
+                "RANDOM",
+                "RANDOM_NORMAL",
+                "UUID",
+                "GEN_RANDOM_UUID",
+                "UUID_GENERATE_V4",
+                "UUIDV4",
+                "UUIDV7",
+            ),
+            *("CLOCK_TIMESTAMP", "TIMEOFDAY", "NEXTVAL"),
+        }
+    ),
+}
+# The same for a whole statement, and another for the next.
+_OF_THE_DAY = frozenset(
+    {
+        *("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURDATE", "CURTIME", "LOCALTIME"),
+        *("LOCALTIMESTAMP", "UTC_TIMESTAMP", "UTC_DATE", "UTC_TIME", "STATEMENT_TIMESTAMP"),
+        "TRANSACTION_TIMESTAMP",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Moving:
+    """One condition that asks for something else each time."""
+
+    # "row": anew for every row; "statement": anew for every statement.
+    anew: str
+    function: str
+    # As sqlglot writes it.
+    condition: str
+    # The same with a parameter in place of what is drawn; empty where it is no comparison of a column.
+    asked: str = ""
+    parameter: str = ""
+    # The generator that draws what the expression draws, where that can be told.
+    generator: str = ""
+
+
+def moving(sql: str, dialect: Dialect) -> Iterator[Moving]:
+    """Every such condition of a statement; none where it is beyond sqlglot."""
+    tree = parsed(sql, dialect)
+    if tree is None:
+        return
+    exp = sqlglot().exp
+    clauses = [*tree.find_all(exp.Where, exp.Having), *tree.find_all(exp.Join)]
+    seen: set[int] = set()
+    for clause in clauses:
+        for function in clause.find_all(exp.Func, exp.Anonymous):
+            name = _name(function)
+            drawn = name in _DRAWN[dialect]
+            # PostgreSQL computes a subquery that hangs on no row but once, MySQL does not.
+            inside = dialect == "postgres" and function.find_ancestor(exp.Subquery, exp.Where) is not None
+            once = inside and isinstance(function.find_ancestor(exp.Subquery, exp.Where), exp.Subquery)
+            if id(function) in seen or not (drawn or name in _OF_THE_DAY) or once:
+                continue
+            if isinstance(clause, exp.Join) and function.find_ancestor(exp.Subquery) is not None:
+                continue  # A derived table is made but once.
+            seen.add(id(function))
+            written = function.sql(dialect=dialect).partition("(")[0]
+            yield _described(function, written, dialect, anew="row" if drawn else "statement")
+
+
+def _name(function: Any) -> str:
+    exp = sqlglot().exp
+    found = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+    return str(found).upper()
+
+
+def _described(function: Any, name: str, dialect: Dialect, *, anew: str) -> Moving:
+    exp = sqlglot().exp
+    comparison = function.find_ancestor(exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+    if comparison is None:
+        within = function.find_ancestor(exp.Predicate) or function.parent
+        return Moving(anew, name, within.sql(dialect=dialect))
+    left, right = comparison.this, comparison.expression
+    drawn = right if right is function or function in right.find_all(type(function)) else left
+    other = left if drawn is right else right
+    condition = comparison.sql(dialect=dialect)
+    if not isinstance(other, exp.Column):
+        return Moving(anew, name, condition)
+    asked = comparison.copy()
+    (asked.expression if drawn is right else asked.this).replace(exp.Var(this=f":{other.name}"))
+    return Moving(anew, name, condition, asked.sql(dialect=dialect), other.name, _generator(drawn))
+
+
+def _generator(drawn: Any) -> str:
+    """The generator that draws what an expression over one random number from [0, 1) draws; empty where it
+    cannot be told.
+    """
+    try:
+        low, high = _value(drawn, 0.0), _value(drawn, math.nextafter(1.0, 0.0))
+    except (TypeError, ValueError, ArithmeticError):
+        return ""
+    if low != int(low) or high != int(high):
+        return ""
+    return f"uniform({min(int(low), int(high))}, {max(int(low), int(high))})"
+
+
+def _value(node: Any, random: float) -> float:
+    """What arithmetic over one random number gives. Raises ValueError for everything else."""
+    exp = sqlglot().exp
+    if isinstance(node, exp.Rand) and node.this is None:
+        return random
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return float(node.this)
+    if isinstance(node, exp.Paren | exp.Cast | exp.Neg):
+        inner = _value(node.this, random)
+        if isinstance(node, exp.Cast):
+            return float(math.floor(inner + 0.5))
+        return -inner if isinstance(node, exp.Neg) else inner
+    if isinstance(node, exp.Floor | exp.Ceil | exp.Round):
+        inner = _value(node.this, random)
+        how = {exp.Floor: math.floor, exp.Ceil: math.ceil, exp.Round: lambda one: math.floor(one + 0.5)}
+        return float(how[type(node)](inner))
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        left, right = _value(node.this, random), _value(node.expression, random)
+        return {exp.Add: left + right, exp.Sub: left - right, exp.Mul: left * right}[type(node)]
+    raise ValueError(f"{node!r} is no arithmetic")

@@ -1,0 +1,231 @@
+"""P09: statements return the rows that their contracts promise, and how many the server examines for it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.p08_statements import STATEMENTS_MAX
+from dbdyno.checks.plans import nodes
+from dbdyno.checks.samples import SAMPLES, Value, asking, filled, refused, values
+from dbdyno.experiment.generators import Result
+from dbdyno.experiment.model import SqlStatement, SqlTransaction, SqlWorkload
+from dbdyno.experiment.sql_text import Dialect, first_word
+from dbdyno.experiment.sql_workload import DIALECTS
+from dbdyno.servers.admin import Admin
+from dbdyno.servers.server import ServerProblem
+
+# Only what reads is tried: whatever the data are, they stay as they are.
+READING = ("SELECT", "WITH", "TABLE", "VALUES")
+# A statement that takes long is tried no more often than fits into this.
+SECONDS_MAX = 5.0
+# Rows looked at for each that is returned.
+RATIO = 100
+EXAMINED_MIN = 1_000
+
+# Longer than a minute no statement is waited for; the errors then.
+_TOOK_TOO_LONG = (3024, 1969, 57014)
+_LIMITS = {
+    "mysql": "SET SESSION max_execution_time = 60000",
+    "mariadb": "SET SESSION max_statement_time = 60",
+    "postgresql": "SET statement_timeout = 60000",
+}
+
+
+def find(moment: Moment, context: Context) -> Iterator[Finding]:
+    """Contracts that the data do not keep, and rows that the server looks at for each that it returns.
+
+    Catches statements over other data than they were written for. Nine in ten statements of seed 000 hit
+    nothing, and the query of seed 004 examines ten million rows for the one it seems to look up.
+
+    Rule: before the load each reading statement with a contract is tried with five values, spread over those
+    that the load will draw. One that returns another number of rows for more than one of them is a stop, for
+    one a warning. One that the server refuses is a stop too. A note tells the rows that the server examined
+    for each execution by its own counters (Handler_read_* of the session; the scans of PostgreSQL's EXPLAIN
+    ANALYZE), a warning where they are at least 1,000 and over 100 for each row returned. Statements that
+    write are not tried: D04 counts them.
+    """
+    assert moment is Moment.READY, "the registry asks at READY only"
+    workloads = (context.workload,) if context.workload else context.experiment.workloads
+    if context.server is None or context.description is None or context.first is not None:
+        return
+    for workload in workloads:
+        if isinstance(workload, SqlWorkload):
+            yield from _of_workload(context, workload)
+
+
+@dataclass
+class _Tried:
+    """What a statement has returned."""
+
+    statement: SqlStatement
+    # With which values it kept its contract or broke it.
+    rows: list[int] = field(default_factory=list)
+    broken: list[tuple[int, str]] = field(default_factory=list)
+    examined: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+    refused: str = ""
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it was given up for the time it took."""
+        return any(f"(error {code})" in self.refused for code in _TOOK_TOO_LONG)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it may be tried once more."""
+        mean_s = self.seconds / max(len(self.rows), 1)
+        return not self.refused and self.seconds + mean_s < SECONDS_MAX
+
+
+def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
+    assert context.server is not None, "there is one when data are ready"
+    assert context.description is not None, "it was described"
+    tried: dict[str, _Tried] = {}
+    with asking(context.server, workload) as admin:
+        admin.query(_LIMITS.get(context.description.product, "SELECT 1"))
+        trial = _Trial(workload, admin, context.server.address().protocol, tried)
+        for number in range(SAMPLES):
+            for transaction in workload.transactions[:STATEMENTS_MAX]:
+                trial.play(transaction, number)
+    for name, one in tried.items():
+        yield from _broken(context, workload, name, one)
+    told = {name: max(one.examined) for name, one in tried.items() if one.examined}
+    if told:
+        listed = ", ".join(f"{name} {count:,}" for name, count in told.items())
+        text = f"rows examined for one execution at the most, by the server's counters: {listed}."
+        yield _finding(context, workload, "note", text, examined=told)
+
+
+def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> Iterator[Finding]:
+    what = f"statement {name} of {workload.title}"
+    if one.refused:
+        yield _finding(
+            context,
+            workload,
+            "warn" if one.is_slow else "stop",
+            f"{what} was refused when it was tried: {one.refused}",
+            statement=name,
+        )
+    if one.broken:
+        rows, given = one.broken[0]
+        level = "stop" if len(one.broken) > 1 else "warn"
+        yield _finding(
+            context,
+            workload,
+            level,
+            f"{what} broke its contract for {len(one.broken)} of {len(one.rows)} values that were tried: it "
+            f"returned {rows:,} rows{given}, and rows is {one.statement.rows:,}. Mend the data, the "
+            "parameter's range or the contract.",
+            statement=name,
+            rows=one.rows,
+            contract=one.statement.rows,
+        )
+    worst = max(
+        (
+            (examined, rows)
+            for examined, rows in zip(one.examined, one.rows, strict=False)
+            if examined >= EXAMINED_MIN and examined > RATIO * max(rows, 1)
+        ),
+        default=None,
+    )
+    if worst is not None:
+        yield _finding(
+            context,
+            workload,
+            "warn",
+            f"{what} made the server examine {worst[0]:,} rows to return {worst[1]:,}: what is measured is a "
+            "scan, not a look-up.",
+            statement=name,
+            examined=worst[0],
+            rows=worst[1],
+        )
+
+
+class _Trial:
+    """Plays the reading statements of transactions, once for each sample."""
+
+    def __init__(self, workload: SqlWorkload, admin: Admin, protocol: str, tried: dict[str, _Tried]) -> None:
+        self._workload, self._admin, self._tried = workload, admin, tried
+        self._dialect: Dialect = DIALECTS[protocol]
+        self._names = {id(statement): name for name, _, statement in workload.named_statements()}
+        generators = {name: workload.generator(name) for name in workload.parameters}
+        self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
+        # What asking for the counters adds to them.
+        self._own = 0
+        if self._dialect == "mysql":
+            before = self._handler()
+            self._own = self._handler() - before
+
+    def play(self, transaction: SqlTransaction, number: int) -> None:
+        """Its reading statements in order, with the values of that sample."""
+        given = values(self._workload, number)
+        for statement in transaction.statements:
+            if first_word(statement.sql, self._dialect) not in READING:
+                continue
+            name = self._names[id(statement)]
+            one = self._tried.setdefault(name, _Tried(statement))
+            prepared = (statement.mode or self._workload.statements) == "prepared"
+            sql = filled(statement, given, self._dialect, prepared=prepared)
+            if sql is None or not one.wanted:
+                continue
+            try:
+                self._try(sql, name, one, given)
+            except ServerProblem as problem:
+                one.refused = refused(problem)
+
+    def _try(self, sql: str, name: str, one: _Tried, given: dict[str, Value]) -> None:
+        began = time.monotonic()
+        kept = {parameter: g for parameter, g in self._results.items() if g.statement == name}
+        if self._dialect == "postgres":
+            rows, examined = self._analyzed(sql)
+            if kept:
+                self._keep(self._admin.query(sql), kept, given)
+        else:
+            before = self._handler()
+            found = self._admin.query(sql)
+            examined = self._handler() - before - self._own
+            rows = len(found)
+            self._keep(found, kept, given)
+        one.seconds += time.monotonic() - began
+        one.rows.append(rows)
+        one.examined.append(max(examined, 0))
+        if one.statement.rows is not None and rows != one.statement.rows:
+            used = {key: value for key, value in given.items() if f":{key}" in one.statement.sql}
+            with_values = ", ".join(f"{key} = {value!r}" for key, value in used.items())
+            one.broken.append((rows, f" with {with_values}" if with_values else ""))
+
+    def _keep(self, found: list[tuple[Value, ...]], kept: dict[str, Result], given: dict[str, Value]) -> None:
+        for parameter, generator in kept.items():
+            row = found[0] if found else ()
+            value = row[generator.column - 1] if len(row) >= generator.column else None
+            given[parameter] = None if value is None else str(value)
+
+    def _handler(self) -> int:
+        """Rows that the session has read by now, from any index or table."""
+        return sum(
+            int(count) for count in self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
+        )
+
+    def _analyzed(self, sql: str) -> tuple[int, int]:
+        """Rows returned, and rows that its scans looked at."""
+        ((found,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
+        root = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+        examined = 0.0
+        for node in nodes(root):
+            if node.get("Relation Name"):
+                removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+                examined += (node["Actual Rows"] + removed) * node["Actual Loops"]
+        return int(root["Actual Rows"]), round(examined)
+
+
+def _finding(context: Context, workload: SqlWorkload, level: str, text: str, **evidence: object) -> Finding:
+    assert level in ("stop", "warn", "note"), "there are no others"
+    of = {"workload": workload.title, **evidence}
+    return Finding("P09", level, text, of, context.subject)  # type: ignore[arg-type]
+
+
+CHECK = Check("P09", "Rows against contract", frozenset({Moment.READY}), find)

@@ -1,0 +1,125 @@
+"""How a server would execute a statement: EXPLAIN of MariaDB, MySQL and PostgreSQL in the same words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.experiment.sql_text import parsed, sqlglot
+from dbdyno.servers.admin import Admin
+from dbdyno.servers.server import ServerProblem
+
+# MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, where it
+# is asked for such notes: "Cannot use key … part[0] for lookup: … of type …".
+_UNUSABLE = "Cannot use "
+_ASK_FOR_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
+
+# Columns of a tabular EXPLAIN by their number: table, type, key, rows.
+_MYSQL = {12: (2, 4, 6, 9), 10: (2, 3, 5, 8)}
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one table is read."""
+
+    table: str
+    # In the server's own word: "ALL", "ref", "Index Scan".
+    how: str
+    index: str | None
+    # Rows the server believes to look at, or to return where it says that.
+    rows: int
+    # Every row of the table, or every entry of an index.
+    whole: bool
+
+    def __str__(self) -> str:
+        return f"{self.table} by {self.how}" + (f" on {self.index}" if self.index else "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a statement is executed."""
+
+    accesses: tuple[Access, ...]
+    # Conversions that keep an index from being used, in the server's words.
+    conversions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.accesses)) or "no table"
+
+
+def explained(admin: Admin, sql: str, product: str) -> Plan:
+    """The plan for a statement with its values. Raises ServerProblem where the server refuses it."""
+    return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
+
+
+def _mysql(admin: Admin, sql: str, product: str) -> Plan:
+    form = "FORMAT=TRADITIONAL " if product == "mysql" else ""
+    if product == "mariadb":
+        # Since 10.6.16 and 10.11.6.
+        with suppress(ServerProblem):
+            admin.query(_ASK_FOR_NOTES)
+    accesses = []
+    for row in admin.query(f"EXPLAIN {form}{sql}"):
+        places = _MYSQL.get(len(row))
+        if places is None:
+            continue
+        table, how, key, rows = (row[place] for place in places)
+        # Derived tables are <derived2>; what needs no table has none.
+        if table is not None and how is not None and not str(table).startswith("<"):
+            whole = str(how).upper() in ("ALL", "INDEX")
+            accesses.append(Access(str(table), str(how), key and str(key), int(rows or 0), whole))
+    warnings = admin.query("SHOW WARNINGS")
+    told = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
+    return Plan(tuple(accesses), tuple(dict.fromkeys(told)))
+
+
+def _postgresql(admin: Admin, sql: str) -> Plan:
+    ((found,),) = admin.query(f"EXPLAIN (FORMAT JSON) {sql}")
+    root = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+    accesses, conversions = [], []
+    for node in nodes(root):
+        table = node.get("Relation Name")
+        if table is None or node["Node Type"] == "ModifyTable":
+            continue
+        whole = node["Node Type"] == "Seq Scan"
+        rows = _table_rows(admin, str(table)) if whole else int(node.get("Plan Rows", 0))
+        accesses.append(Access(str(table), str(node["Node Type"]), node.get("Index Name"), rows, whole))
+        if whole:
+            conversions += list(_casts(str(table), str(node.get("Filter", ""))))
+    return Plan(tuple(accesses), tuple(dict.fromkeys(conversions)))
+
+
+def nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A node of PostgreSQL's plan and all below it."""
+    yield root
+    for below in root.get("Plans", ()):
+        yield from nodes(below)
+
+
+def _table_rows(admin: Admin, table: str) -> int:
+    """Rows by the statistics; a plan tells what is left of them after the filter."""
+    name = table.replace("'", "''")
+    rows = admin.query(f"SELECT reltuples::bigint FROM pg_class WHERE relname = '{name}' AND relkind = 'r'")
+    return max((int(count) for (count,) in rows), default=0)
+
+
+def _casts(table: str, condition: str) -> Iterator[str]:
+    """Columns that a filter converts before it compares them with a value: no index of theirs fits."""
+    tree = parsed(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
+    if tree is None:
+        return
+    exp = sqlglot().exp
+    for cast in tree.find_all(exp.Cast):
+        comparison = cast.parent if isinstance(cast.parent, exp.Predicate | exp.Binary) else None
+        inner = cast.this.unnest()
+        if isinstance(inner, exp.Column) and comparison is not None and not _is_text(cast, exp):
+            to = cast.to.sql(dialect="postgres").lower()
+            yield f"{table}.{inner.name} is converted to {to}: {condition}"
+
+
+def _is_text(cast: Any, exp: Any) -> bool:
+    """A varchar column is always shown as `(column)::text`, which costs no index."""
+    return bool(cast.to.this == exp.DataType.Type.TEXT)

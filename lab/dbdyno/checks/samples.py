@@ -1,0 +1,120 @@
+"""Statements with values in place of their parameters, so that a server can be asked about them.
+
+The values are some of those that the load will draw: spread over the range of a random number, the first of a
+list, the first line of a CSV file. What an earlier statement returns is known when that has been asked.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+
+from dbdyno.experiment import generators
+from dbdyno.experiment.model import SqlStatement, SqlWorkload
+from dbdyno.experiment.sql_text import Dialect, is_kind, tokens
+from dbdyno.servers.admin import Admin
+from dbdyno.servers.reached import PROTOCOLS
+from dbdyno.servers.server import Address, Server, ServerProblem
+from dbdyno.servers.url import Target
+
+# How many values of a random number are tried.
+SAMPLES = 5
+
+Value = int | float | str | None
+
+
+@contextmanager
+def asking(server: Server, workload: SqlWorkload) -> Iterator[Admin]:
+    """A connection as the load's are: its account, its database, its session statements."""
+    admin = PROTOCOLS[server.address().protocol].admin(_target(server.address()), server.address().password)
+    try:
+        admin.query("SELECT 1")
+        for sql in workload.session:
+            admin.query(sql)
+        yield admin
+    finally:
+        admin.close()
+
+
+def _target(address: Address) -> Target:
+    return Target(
+        address.user,
+        address.host,
+        address.port,
+        address.database,
+        address.unix_socket,
+        address.others,
+        address.connect,
+        address.protocol,
+    )
+
+
+def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
+    """Values of all parameters but results: the sample of that number, from 0 to SAMPLES - 1."""
+    found: dict[str, Value] = {}
+    for name in workload.parameters:
+        # No value is none of them; NULL is one.
+        for value in _sample(workload.generator(name), number):
+            found[name] = value
+    return found
+
+
+def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
+    """The value, if there is one."""
+    match generator:
+        case generators.Between(low=low, high=high):
+            yield low + (high - low) * number // (SAMPLES - 1)
+        case generators.Sequence(first=first, last=last):
+            yield first + number if last is None else min(last, first + number)
+        case generators.OneOf(values=values):
+            yield values[number % len(values)]
+        case generators.Csv(file=file, column=column):
+            yield from _cell(Path(file), column)
+        case _:
+            pass
+
+
+def _cell(file: Path, column: str) -> Iterator[Value]:
+    """The column's value in the first line of a CSV file, if it has one."""
+    with suppress(OSError, UnicodeDecodeError, csv.Error, StopIteration), file.open(newline="") as lines:
+        text = next(csv.DictReader(lines)).get(column)
+        if text is not None:
+            yield int(text) if text.lstrip("-").isdigit() else text
+
+
+def filled(
+    statement: SqlStatement, values: Mapping[str, Value], dialect: Dialect, *, prepared: bool
+) -> str | None:
+    """The statement with values; None where it uses a parameter that has none."""
+    sql, parts, end = statement.sql, [], 0
+    for token, following in pairwise(tokens(sql, dialect)):
+        name = sql[following.start : following.end + 1]
+        before = sql[token.start - 1] if token.start else " "
+        adjacent = is_kind(token, "COLON") and following.start == token.end + 1
+        if not adjacent or not name.isidentifier() or before.isalnum() or before == "_":
+            continue
+        if name not in values:
+            return None
+        parts += [sql[end : token.start], _literal(values[name], dialect, prepared=prepared)]
+        end = following.end + 1
+    return "".join([*parts, sql[end:]])
+
+
+def _literal(value: Value, dialect: Dialect, *, prepared: bool) -> str:
+    """A value as SQL. PostgreSQL is told the types with which prepared statements send them."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, int):
+        return f"{value}::bigint" if dialect == "postgres" and prepared else str(value)
+    text = str(value).replace("'", "''")
+    if dialect == "postgres":
+        return f"'{text}'::varchar" if prepared else f"'{text}'"
+    return "'" + text.replace("\\", "\\\\") + "'"
+
+
+def refused(problem: ServerProblem) -> str:
+    """A server's refusal in one line."""
+    return " ".join(problem.text.split())

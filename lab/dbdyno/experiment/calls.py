@@ -1,0 +1,89 @@
+"""Generators as people write them, such as `zipfian(1, 1_000, exponent=0.9)`: a name and its arguments.
+
+The grammar is Python's for a call: numbers with underscores, text in quotes, `null`, lists, words,
+`name=value`, sums and products of whole numbers. Nothing is evaluated but those, and `rows(TABLE)`, the rows
+that a generated table has.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Longer than a list of values that somebody writes.
+TEXT_LENGTH_MAX = 100_000
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One generator."""
+
+    name: str
+    # In order; numbers, text, None, lists of these, and calls.
+    arguments: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+
+def parse(text: str, rows: Mapping[str, int]) -> Call:
+    """The call that `text` is; `rows` are those of the generated tables. Raises ValueError that says what to
+    write.
+    """
+    if len(text) > TEXT_LENGTH_MAX:
+        raise ValueError(f"it has {len(text)} characters, and {TEXT_LENGTH_MAX} are the most")
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError('a generator is a name and its arguments, as in "uniform(1, 1_000_000)"') from None
+    value = _value(node, rows)
+    if not isinstance(value, Call):
+        raise ValueError('a generator is a name and its arguments, as in "uniform(1, 1_000_000)"')
+    return value
+
+
+def _value(node: ast.expr, rows: Mapping[str, int]) -> Any:
+    """What an argument stands for. Raises ValueError."""
+    match node:
+        case ast.Constant(value=str() | int() | float() as constant) if not isinstance(constant, bool):
+            return constant
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.Name(id="null" | "NULL") | ast.Constant(value=None):
+            return None
+        case ast.Name(id=word):
+            return word
+        case ast.List(elts=elements):
+            return [_value(element, rows) for element in elements]
+        case ast.BinOp(left=left, op=how, right=right) if type(how) in _OPERATORS:
+            numbers = (_value(left, rows), _value(right, rows))
+            if all(isinstance(number, int) for number in numbers):
+                return _OPERATORS[type(how)](*numbers)
+        case ast.Call(func=ast.Name(id="rows"), args=[table], keywords=[]):
+            return _rows(_value(table, rows), rows)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=named):
+            if all(keyword.arg for keyword in named):
+                return Call(
+                    name,
+                    tuple(_value(argument, rows) for argument in arguments),
+                    {str(keyword.arg): _value(keyword.value, rows) for keyword in named},
+                )
+        case _:
+            pass
+    raise ValueError(
+        f"{ast.unparse(node)} is no argument: numbers, text in quotes, null, lists and name=value are"
+    )
+
+
+def _rows(table: Any, rows: Mapping[str, int]) -> int:
+    if table not in rows:
+        known = ", ".join(rows) or "none"
+        raise ValueError(f"rows({table}) asks for a table that tables does not have; it has: {known}")
+    return rows[table]

@@ -1,0 +1,351 @@
+"""Where the values of parameters and of generated columns come from, as models, and in the words of the plan.
+
+A generator is one model: its fields in order are its arguments. A new generator is one class and one entry
+of `PARAMETERS` or `COLUMNS`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from dbdyno.experiment.base import Model
+from dbdyno.experiment.calls import Call, parse
+from dbdyno.experiment.faults import did_you_mean
+from dbdyno.experiment.oltp import Keys
+
+BIGINT_MAX = 2**63 - 1
+
+Integer = Annotated[int, Field(ge=-BIGINT_MAX, le=BIGINT_MAX)]
+# None is NULL.
+Value = int | float | str | None
+Weights = Annotated[list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None, Field(default=None)]
+
+
+def _keys(value: Any) -> Any:
+    """`zipfian`, or `zipfian(exponent=1.1)`, as `Keys`."""
+    if isinstance(value, Call):
+        if value.arguments:
+            raise ValueError(f"write its parameters by name, as in {value.name}(exponent=1.1)")
+        return Keys.model_validate({"distribution": value.name, **value.named})
+    return Keys.model_validate({"distribution": value}) if isinstance(value, str) else value
+
+
+Distribution = Annotated[Keys, BeforeValidator(_keys)]
+
+
+class Generator(Model):
+    """Something that gives values."""
+
+    @abstractmethod
+    def plan(self) -> dict[str, Any]:
+        """The generator in the words of an engine plan."""
+
+
+class Between(Generator):
+    """A random integer; the further fields are the parameters of its distribution."""
+
+    low: Integer
+    high: Integer
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Between:
+        if self.low > self.high:
+            raise ValueError(f"it goes from {self.low} to {self.high}: the least comes first")
+        if self.high - self.low >= 2**62:
+            raise ValueError(f"it goes from {self.low} to {self.high}, which is more than 2^62 values")
+        return self
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        parameters = self.model_dump(exclude={"low", "high"})
+        keys = Keys.model_validate({"distribution": type(self).__name__.lower(), **parameters})
+        return {"integer": {"low": self.low, "high": self.high, "distribution": keys.plan()}}
+
+
+class Uniform(Between):
+    """Every value equally often."""
+
+
+class Gaussian(Between):
+    """A bell: the mean of some uniform numbers."""
+
+    iterations: int = Field(default=12, ge=1, le=1000)
+
+
+class Special(Gaussian):
+    """A hot band in the middle, and a bell for the rest."""
+
+    percent: int = Field(default=1, ge=0, le=100)
+    hot_percent: int = Field(default=75, ge=0, le=100)
+
+
+class Pareto(Between):
+    """The least are hottest: a share h of the values gets a share 1 - h of the draws."""
+
+    h: float = Field(default=0.2, gt=0, lt=1)
+
+
+class Zipfian(Between):
+    """The least are hottest, by Zipf's law."""
+
+    exponent: float = Field(default=0.8, ge=0, le=100)
+
+
+class Sequence(Generator):
+    """Integers one after the other, each to one user alone."""
+
+    first: Integer = 1
+    # After this one it begins again. None: it never ends.
+    last: Integer | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Sequence:
+        if self.last is not None and self.last < self.first:
+            raise ValueError(f"it goes from {self.first} to {self.last}: the first comes first")
+        return self
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {"sequence": self.model_dump()}
+
+
+class OneOf(Generator):
+    """One of some values."""
+
+    values: list[Value] = Field(min_length=1)
+    weights: Weights = None
+
+    @model_validator(mode="after")
+    def _a_weight_each(self) -> OneOf:
+        if self.weights is not None and len(self.weights) != len(self.values):
+            raise ValueError(
+                f"it has {len(self.values)} values and {len(self.weights)} weights: each needs one"
+            )
+        if self.weights is not None and not any(self.weights):
+            raise ValueError("its weights are all 0: one must be above")
+        return self
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {"one_of": self.model_dump(exclude_none=self.weights is None, include={"values", "weights"})}
+
+
+class Csv(Generator):
+    """A column of a CSV file whose first line names the columns."""
+
+    file: str = Field(min_length=1)
+    column: str = Field(min_length=1)
+    order: Literal["random", "in-order"] = "random"
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {"csv": {"from": {"path": self.file}, "column": self.column, "order": self.order}}
+
+
+class Result(Generator):
+    """A column of the first row that an earlier statement of the transaction returned."""
+
+    statement: str = Field(min_length=1)
+    # From 1.
+    column: int = Field(default=1, ge=1, le=4096)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {"result": self.model_dump()}
+
+
+class Numbers(Generator):
+    """`first`, `first + step`, … by row."""
+
+    first: Integer = 1
+    step: Integer = 1
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {"sequence": {"first": self.first, "step": self.step}}
+
+
+class Decimal(Generator):
+    """A random decimal number."""
+
+    low: float
+    high: float
+    scale: int = Field(default=2, ge=0, le=18)
+    distribution: Distribution = Field(default_factory=Keys)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        bounds = {"low": self.low, "high": self.high, "scale": self.scale}
+        return {"decimal": {**bounds, "distribution": self.distribution.plan()}}
+
+
+class Timestamp(Generator):
+    """An instant between two, as `2024-01-31 12:00:00`."""
+
+    begin: str
+    end: str
+    # Digits of the second's fraction.
+    digits: int = Field(default=0, ge=0, le=6)
+    order: Literal["random", "rising"] = "random"
+    distribution: Distribution = Field(default_factory=Keys)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        which = {"order": self.order, "distribution": self.distribution.plan()}
+        return {"timestamp": {"from": self.begin, "to": self.end, "digits": self.digits, **which}}
+
+
+class Date(Generator):
+    """A day between two, as `2024-01-31`."""
+
+    begin: str
+    end: str
+    order: Literal["random", "rising"] = "random"
+    distribution: Distribution = Field(default_factory=Keys)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        which = {"order": self.order, "distribution": self.distribution.plan()}
+        return {"date": {"from": self.begin, "to": self.end, **which}}
+
+
+class Text(Generator):
+    """Random letters and digits; with two lengths any between them."""
+
+    length: int = Field(ge=0, le=2**20)
+    longest: int | None = Field(default=None, ge=0, le=2**20)
+    alphabet: str | None = Field(default=None, min_length=1)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        length = self.length if self.longest is None else {"low": self.length, "high": self.longest}
+        alphabet = {} if self.alphabet is None else {"alphabet": self.alphabet}
+        return {"text": {"length": length, **alphabet}}
+
+
+class ForeignKey(Generator):
+    """A value that a column of another generated table holds."""
+
+    table: str = Field(min_length=1)
+    column: str = Field(min_length=1)
+    distribution: Distribution = Field(default_factory=Keys)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        of = {"table": self.table, "column": self.column}
+        return {"foreign_key": {**of, "distribution": self.distribution.plan()}}
+
+
+class Constant(Generator):
+    """The same value in every row."""
+
+    value: Value
+
+    def plan(self) -> dict[str, Any]:
+        """See `Generator`."""
+        return {"constant": {"value": self.value}}
+
+
+PARAMETERS: Mapping[str, type[Generator]] = {
+    "uniform": Uniform,
+    "zipfian": Zipfian,
+    "pareto": Pareto,
+    "gaussian": Gaussian,
+    "special": Special,
+    "sequence": Sequence,
+    "one_of": OneOf,
+    "csv": Csv,
+    "result": Result,
+}
+
+COLUMNS: Mapping[str, type[Generator]] = {
+    "sequence": Numbers,
+    "uniform": Uniform,
+    "zipfian": Zipfian,
+    "pareto": Pareto,
+    "gaussian": Gaussian,
+    "special": Special,
+    "decimal": Decimal,
+    "timestamp": Timestamp,
+    "date": Date,
+    "text": Text,
+    "foreign_key": ForeignKey,
+    "one_of": OneOf,
+    "constant": Constant,
+}
+
+
+def parameter(text: str, rows: Mapping[str, int]) -> Generator:
+    """The generator of a parameter. Raises ValueError that says what to write."""
+    return _generator(parse(text, rows), PARAMETERS)
+
+
+def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
+    """The column `name` of a generated table in the words of an engine plan.
+
+    Every generator takes `nulls`, the share of rows where it is NULL. Raises ValueError that says what to
+    write.
+    """
+    call = parse(text, rows)
+    named = dict(call.named)
+    nulls = named.pop("nulls", 0.0)
+    if not isinstance(nulls, int | float) or not 0 <= nulls <= 1:
+        raise ValueError("nulls is a share of the rows, from 0 to 1")
+    values = _generator(Call(call.name, call.arguments, named), COLUMNS).plan()
+    return {"name": name, "values": values, **({"nulls": float(nulls)} if nulls else {})}
+
+
+def _generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
+    kind = known.get(call.name)
+    if kind is None:
+        raise ValueError(f"there is no generator {call.name}. {did_you_mean(call.name, known)}")
+    fields = list(kind.model_fields)
+    if kind is OneOf:
+        given: dict[str, Any] = {"values": list(call.arguments), **call.named}
+    elif len(call.arguments) > len(fields):
+        raise ValueError(f"{call.name} has {len(fields)} arguments at the most: {_usage(call.name, kind)}")
+    else:
+        given = dict(zip(fields, call.arguments, strict=False))
+        if twice := sorted(given.keys() & call.named.keys()):
+            raise ValueError(f"{twice[0]} is given twice: {_usage(call.name, kind)}")
+        given |= call.named
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        raise ValueError(_told(error, call.name, kind)) from None
+
+
+def _usage(name: str, kind: type[Generator]) -> str:
+    """How a generator is written: its arguments, and the defaults of those that may be left out."""
+    if kind is OneOf:
+        return "one_of('a', 'b', weights=[9, 1])"
+    told = [
+        field if info.is_required() else f"{field}={_shown(info.get_default(call_default_factory=True))}"
+        for field, info in kind.model_fields.items()
+    ]
+    return f"{name}({', '.join(told)})"
+
+
+def _shown(default: Any) -> str:
+    if default is None:
+        return "none"
+    return str(default.distribution) if isinstance(default, Keys) else str(default)
+
+
+def _told(error: ValidationError, name: str, kind: type[Generator]) -> str:
+    """The first thing that is wrong with a generator's arguments, and how it is written."""
+    detail = error.errors()[0]
+    if detail["type"] == "value_error":
+        return str(detail["ctx"]["error"])
+    place = str(detail["loc"][0]) if detail["loc"] else name
+    if detail["type"] == "extra_forbidden":
+        what = f"{name} has no {place}"
+    elif detail["type"] == "missing":
+        what = f"{name} lacks {place}"
+    else:
+        what = f"{place} = {detail['input']!r} does not fit: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+    return f"{what}. It is written {_usage(name, kind)}"

@@ -1,0 +1,134 @@
+"""The workloads of sysbench's OLTP family, with sysbench's option names and defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from dbdyno.experiment.base import Model
+from dbdyno.experiment.workload import BaseWorkload
+
+OltpName = Literal[
+    "oltp_read_write",
+    "oltp_read_only",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_delete",
+    "oltp_insert",
+    "select_random_points",
+    "select_random_ranges",
+    "bulk_insert",
+]
+
+# The engine's own limits (`limits` in engine/door/src/plan/mod.rs).
+TABLES_MAX = 100_000
+TABLE_SIZE_MAX = 2**40
+PARAMETERS_MAX = 65_535
+
+Count = Annotated[int, Field(ge=0, le=100_000)]
+
+# The options that decide what is stored; the others decide what is asked.
+DATA_OPTIONS = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "mysql_storage_engine")
+
+
+class Keys(Model):
+    """Which rows are asked for: sysbench's distributions, with its parameters and their defaults."""
+
+    distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
+    # Uniform numbers whose mean is the bell of gaussian and special.
+    iterations: int = Field(default=12, ge=1, le=1000)
+    # Width of special's hot band, in percent of the rows, and its share of the draws in percent.
+    percent: int = Field(default=1, ge=0, le=100)
+    hot_percent: int = Field(default=75, ge=0, le=100)
+    h: float = Field(default=0.2, gt=0, lt=1)
+    exponent: float = Field(default=0.8, ge=0, le=100)
+
+    def plan(self) -> str | dict[str, Any]:
+        """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
+        names = _KEY_PARAMETERS[self.distribution]
+        return {self.distribution: {name: getattr(self, name) for name in names}} if names else "uniform"
+
+
+_KEY_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "uniform": (),
+    "gaussian": ("iterations",),
+    "special": ("iterations", "percent", "hot_percent"),
+    "pareto": ("h",),
+    "zipfian": ("exponent",),
+}
+
+
+class OltpWorkload(BaseWorkload):
+    """The transaction that is repeated: sysbench's OLTP family, with sysbench's option names and defaults."""
+
+    name: OltpName
+    tables: int = Field(default=1, ge=1, le=TABLES_MAX)
+    table_size: int = Field(default=10_000, ge=1, le=TABLE_SIZE_MAX)
+    range_size: int = Field(default=100, ge=1, le=TABLE_SIZE_MAX)
+    point_selects: Count = 10
+    simple_ranges: Count = 1
+    sum_ranges: Count = 1
+    order_ranges: Count = 1
+    distinct_ranges: Count = 1
+    index_updates: Count = 1
+    non_index_updates: Count = 1
+    delete_inserts: Count = 1
+    random_points: int = Field(default=10, ge=1, le=PARAMETERS_MAX)
+    number_of_ranges: int = Field(default=10, ge=1, le=PARAMETERS_MAX // 2)
+    delta: Count = 5
+    range_selects: bool = True
+    auto_inc: bool = True
+    skip_trx: bool = False
+    secondary: bool = False
+    create_secondary: bool = True
+    mysql_storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+    keys: Keys = Field(default_factory=Keys)
+
+    @field_validator("keys", mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"distribution": value} if isinstance(value, str) else value
+
+    @property
+    def changes_row_count(self) -> bool:
+        """Whether the tables hold other rows after a run than before it, by what the workload is."""
+        return self.name in ("oltp_delete", "oltp_insert", "bulk_insert")
+
+    @property
+    def fills_own_tables(self) -> bool:
+        """Whether every connection inserts into a table of its own, which is empty at first."""
+        return self.name == "bulk_insert"
+
+    @property
+    def rows(self) -> int:
+        """Of all tables; an empty table counts as one row."""
+        return self.tables * self.table_size
+
+    @property
+    def table_count(self) -> int:
+        """All of them."""
+        return self.tables
+
+    def data(self) -> dict[str, Any]:
+        """The options that decide what is stored."""
+        stored = {name: getattr(self, name) for name in DATA_OPTIONS}
+        return {**stored, "empty": True} if self.fills_own_tables else stored
+
+    def data_text(self) -> str:
+        """Its data in a few words."""
+        tables = "1 table" if self.tables == 1 else f"{self.tables} tables"
+        return (
+            f"{tables}, empty at first" if self.fills_own_tables else f"{tables} of {self.table_size:,} rows"
+        )
+
+    def plan(self, protocol: str = "mysql") -> dict[str, Any]:  # noqa: ARG002 — the engine writes their SQL.
+        """The `workload` of an engine plan."""
+        return {
+            "name": self.name,
+            "options": self.model_dump(exclude={"name", "label", "keys", "statements"}),
+            "keys": self.keys.plan(),
+            "statements": self.statements,
+        }

@@ -1,0 +1,247 @@
+"""A workload in a .sql file: statements, and notes in comments that say what they are for.
+
+::
+
+    -- @parameter id = uniform(1, rows(item))
+    -- @table item rows=1_000_000
+    -- @column id = sequence()
+    -- @setup
+    CREATE TABLE IF NOT EXISTS item (id INT PRIMARY KEY, c CHAR(60));
+    -- @transaction look weight=9
+    -- @statement rows=1
+    SELECT c FROM item WHERE id = :id;
+
+Without any `@transaction` every statement of the file is a transaction of its own, and so is what stands
+between BEGIN and COMMIT: a list of queries.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dbdyno.experiment.faults import Fault, did_you_mean
+from dbdyno.experiment.generators import column, parameter
+from dbdyno.experiment.sql_text import Dialect, Piece, UnreadableSql, first_word, notes, split
+
+FILE_BYTES_MAX = 16_000_000
+
+# Statements that follow such a note belong to that list of the workload.
+SECTIONS = ("setup", "after", "cleanup", "session")
+_BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
+
+
+def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[Fault]]:
+    """The keys of a `[[workload]]` that the file holds, and everything that is wrong with it, by line.
+
+    `name` is what faults call the file.
+    """
+    try:
+        told, pieces = notes(text, dialect), split(text, dialect)
+    except UnreadableSql as error:
+        return {}, [Fault(f"{name}:{error.line}", None, str(error), "Close it")]
+    reader = _Reader(name, dialect)
+    parts: list[tuple[int, str | Piece]] = [*told, *((piece.line, piece) for piece in pieces)]
+    for line, part in sorted(parts, key=lambda one: one[0]):
+        if isinstance(part, Piece):
+            reader.statement(part)
+        else:
+            reader.note(line, part)
+    inside = [line for line, _ in told if any(p.line <= line <= p.last_line for p in pieces)]
+    for line in inside:
+        reader.fault(line, "a note stands inside a statement", "End the statement before it with a semicolon")
+    return reader.end()
+
+
+class _Reader:
+    """Takes notes and statements in the order of the file."""
+
+    def __init__(self, name: str, dialect: Dialect) -> None:
+        self._name, self._dialect = name, dialect
+        self.faults: list[Fault] = []
+        self._document: dict[str, Any] = {}
+        # Where the next statement goes; None: into a transaction of its own, as long as there was no note.
+        self._into: list[Any] | None = None
+        self._alone: list[Piece] = []
+        self._transactions: list[dict[str, Any]] = []
+        self._table: dict[str, Any] | None = None
+        # What a note says of the next statement.
+        self._next: dict[str, Any] = {}
+        self._in_transaction = False
+        self._notes: Mapping[str, Callable[[int, str], None]] = {
+            "parameter": self._parameter,
+            "table": self._take_table,
+            "column": self._column,
+            "transaction": self._transaction,
+            "statement": self._statement,
+            "order": self._choice("order"),
+            "statements": self._choice("statements"),
+            **{section: self._section(section) for section in SECTIONS},
+        }
+
+    def fault(self, line: int, problem: str, way_out: str = "") -> None:
+        """Something to mend on a line of the file."""
+        self.faults.append(Fault(f"{self._name}:{line}", None, problem, way_out))
+
+    def note(self, line: int, text: str) -> None:
+        """A line `-- @text`."""
+        kind, _, rest = text.partition(" ")
+        take = self._notes.get(kind)
+        if take is None:
+            self.fault(line, f"there is no note @{kind}", did_you_mean(kind, self._notes))
+        else:
+            take(line, rest.strip())
+
+    def statement(self, piece: Piece) -> None:
+        """The next statement."""
+        if first_word(piece.sql, self._dialect) == "DELIMITER":
+            self.fault(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
+        if self._into is None:
+            self._alone.append(piece)
+        elif self._in_transaction:
+            self._into.append({"sql": piece.sql, "line": piece.line, **self._next})
+        else:
+            self._into.append(piece.sql)
+        self._next = {}
+
+    def end(self) -> tuple[dict[str, Any], list[Fault]]:
+        """What the file holds."""
+        if self._alone and self._transactions:
+            self.fault(
+                self._alone[0].line,
+                "this statement stands before the first @transaction and in no section",
+                "Write -- @setup or -- @transaction NAME before it",
+            )
+        transactions = self._transactions or list(_queries(self._alone, self._dialect))
+        for transaction in self._transactions:
+            if not transaction["statements"]:
+                self.fault(transaction.pop("line"), "this transaction has no statements", "Give it some")
+            transaction.pop("line", None)
+        if transactions:
+            self._document["transactions"] = transactions
+        return self._document, self.faults
+
+    def _parameter(self, line: int, text: str) -> None:
+        self._named("parameters", self._document.setdefault("parameters", {}), line, text)
+
+    def _column(self, line: int, text: str) -> None:
+        if self._table is None:
+            self.fault(line, "@column belongs to a table", "Write -- @table NAME rows=N before it")
+        else:
+            self._named("columns", self._table["columns"], line, text)
+
+    def _named(self, what: str, into: dict[str, Any], line: int, text: str) -> None:
+        name, equals, generator = (part.strip() for part in text.partition("="))
+        if not name or not equals or not generator:
+            example = f"Write -- @{what[:-1]} id = uniform(1, 1_000)"
+            self.fault(line, "this is no name, = and a generator", example)
+            return
+        if name in into:
+            self.fault(line, f"{name} has a generator already", "Leave one out")
+        try:
+            # The rows of tables are known at the end; here any number does.
+            rows = _AnyTable()
+            column(name, generator, rows) if what == "columns" else parameter(generator, rows)
+        except ValueError as error:
+            self.fault(line, f"{name}: {error}")
+            return
+        into[name] = generator
+
+    def _take_table(self, line: int, text: str) -> None:
+        words, given = self._words(line, text, ("rows",))
+        if len(words) != 1 or "rows" not in given:
+            self.fault(line, "a table has a name and rows", "Write -- @table item rows=1_000_000")
+            return
+        self._table = {"rows": given["rows"], "columns": {}}
+        self._document.setdefault("tables", {})[words[0]] = self._table
+
+    def _section(self, name: str) -> Callable[[int, str], None]:
+        def begin(line: int, text: str) -> None:
+            if text:
+                self.fault(line, f"@{name} takes nothing more", "Put the statements on the lines below")
+            self._into, self._in_transaction = self._document.setdefault(name, []), False
+
+        return begin
+
+    def _transaction(self, line: int, text: str) -> None:
+        words, given = self._words(line, text, ("weight", "name"))
+        if len(words) > 1:
+            self.fault(line, f"{words[1]} is too much", "Write -- @transaction NAME weight=9")
+        entry: dict[str, Any] = {**({"name": words[0]} if words else {}), **given, "statements": []}
+        self._transactions.append({**entry, "line": line})
+        self._into, self._in_transaction = self._transactions[-1]["statements"], True
+
+    def _statement(self, line: int, text: str) -> None:
+        words, given = self._words(line, text, ("name", "rows", "mode", "draw", "repeat"))
+        if words:
+            self.fault(line, f"{words[0]} is no setting", "Write -- @statement name=look rows=1")
+        if "draw" in given:
+            given["draw"] = str(given["draw"]).split(",")
+        self._next |= given
+
+    def _choice(self, key: str) -> Callable[[int, str], None]:
+        def choose(_line: int, text: str) -> None:
+            self._document[key] = text
+
+        return choose
+
+    def _words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
+        """Words without and with `=`; numbers become numbers."""
+        words: list[str] = []
+        given: dict[str, Any] = {}
+        try:
+            parts = shlex.split(text)
+        except ValueError:
+            self.fault(line, "a quotation mark is left open", "Close it")
+            return words, given
+        for part in parts:
+            key, equals, value = part.partition("=")
+            if not equals:
+                words.append(part)
+            elif key not in known:
+                self.fault(line, f"there is no setting {key}", did_you_mean(key, known))
+            else:
+                given[key] = _number(value) if key in ("rows", "weight", "repeat") else value
+        return words, given
+
+
+class _AnyTable(dict[str, int]):
+    """Has every table, with more rows than anybody subtracts."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> int:
+        return 2**40
+
+
+def _number(text: str) -> Any:
+    """The number that a text is; the text itself where it is none, which the model then refuses."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _queries(pieces: list[Piece], dialect: Dialect) -> Iterator[dict[str, Any]]:
+    """Each statement as a transaction of its own, and what lies between BEGIN and COMMIT as one."""
+    group: list[Piece] = []
+    number = 0
+    for piece in pieces:
+        word = first_word(piece.sql, dialect)
+        group.append(piece)
+        if word in _BEGIN or (len(group) > 1 and word not in _END):
+            continue
+        number += 1
+        yield _query(number, group)
+        group = []
+    if group:
+        yield _query(number + 1, group)
+
+
+def _query(number: int, pieces: list[Piece]) -> dict[str, Any]:
+    statements = [{"sql": piece.sql, "line": piece.line} for piece in pieces]
+    return {"name": f"query{number}", "statements": statements}

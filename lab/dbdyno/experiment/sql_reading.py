@@ -1,0 +1,253 @@
+"""SQL workloads on their way from the experiment file to the model: the .sql file, and paths of CSV files.
+
+And what is wrong with their statements, before any server is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dbdyno.experiment.calls import parse
+from dbdyno.experiment.faults import Fault
+from dbdyno.experiment.generators import Generator, Result
+from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
+from dbdyno.experiment.sql_text import Dialect, UnreadableSql, marks, parameters, split
+from dbdyno.experiment.sql_workload import SqlStatement, SqlWorkload
+
+# What a server sends to a `?` that nobody fills.
+_EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'
+
+
+def dialect_of(server: Any) -> Dialect:
+    """Whose SQL a variant's server understands; `server` is its table, or its model."""
+    keys = ("product", "url")
+    given = server if isinstance(server, dict) else {key: getattr(server, key, None) for key in keys}
+    url = str(given.get("url") or "")
+    return "postgres" if given.get("product") == "postgresql" or url.startswith("postgres") else "mysql"
+
+
+def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
+    """A `[[workload]]` named sql with what its file holds, and with absolute paths.
+
+    Tables of the file and the workload are merged; lists are not, as nobody could tell their order.
+    """
+    place = f"workload[{workload.get('label', 'sql')}]"
+    merged = dict(workload)
+    if isinstance(path := workload.get("file"), str):
+        absolute = (folder / Path(path).expanduser()).resolve()
+        merged = _merged(_file(absolute, f"{place}.file", path, dialect, faults), workload, place, faults)
+        merged["file"] = str(absolute)
+        # Paths in it are meant from where it is.
+        folder = absolute.parent
+    if isinstance(given := merged.get("transactions"), list):
+        merged["transactions"] = [_whole(transaction) for transaction in given]
+    if isinstance(given := merged.get("parameters"), dict):
+        merged["parameters"] = {
+            name: _with_path(f"{place}.parameters.{name}", text, folder, faults)
+            for name, text in given.items()
+        }
+    return merged
+
+
+def _file(path: Path, key: str, given: str, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            faults.append(Fault(key, given, f"it has more than {FILE_BYTES_MAX:,} bytes"))
+            return {}
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        faults.append(Fault(key, given, f"it cannot be read: {why}", f"It was looked for at {path}"))
+        return {}
+    document, found = read(text, path.name, dialect)
+    faults += found
+    if not found and not document:
+        faults.append(Fault(key, given, "it holds no statements", "Write some into it"))
+    return document
+
+
+def _merged(of_file: dict[str, Any], own: dict[str, Any], place: str, faults: list[Fault]) -> dict[str, Any]:
+    merged = dict(of_file)
+    for key, value in own.items():
+        before = merged.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            # One level deeper too: the rows of a table, and not its columns.
+            merged[key] = {
+                **before,
+                **{
+                    name: {**before[name], **one}
+                    if isinstance(one, dict) and isinstance(before.get(name), dict)
+                    else one
+                    for name, one in value.items()
+                },
+            }
+        elif isinstance(before, list):
+            faults.append(Fault(f"{place}.{key}", None, "the file has them too", "Leave them out here"))
+        else:
+            merged[key] = value
+    return merged
+
+
+def _whole(transaction: Any) -> Any:
+    """A transaction in full: one statement may stand for it, and a statement's text for the statement."""
+    if isinstance(transaction, str):
+        transaction = {"sql": transaction}
+    if not isinstance(transaction, dict):
+        return transaction
+    if "sql" in transaction and "statements" not in transaction:
+        of_all = {key: transaction[key] for key in ("name", "weight") if key in transaction}
+        # The transaction's name is its statement's too.
+        statement = {key: value for key, value in transaction.items() if key != "weight"}
+        transaction = {**of_all, "statements": [statement]}
+    if isinstance(statements := transaction.get("statements"), list):
+        whole = [{"sql": one} if isinstance(one, str) else one for one in statements]
+        transaction = {**transaction, "statements": whole}
+    return transaction
+
+
+def _with_path(key: str, generator: Any, folder: Path, faults: list[Fault]) -> Any:
+    """A generator of a CSV file with the file's absolute path, and a list as one of its values; every other
+    one as it is.
+    """
+    if isinstance(generator, list):
+        return f"one_of({', '.join(map(repr, generator))})"
+    if not isinstance(generator, str) or "csv" not in generator:
+        return generator
+    try:
+        call = parse(generator, {})
+        path = call.arguments[0] if call.arguments else call.named["file"]
+    except (ValueError, KeyError):
+        return generator
+    if call.name != "csv" or not isinstance(path, str):
+        return generator
+    absolute = (folder / Path(path).expanduser()).resolve()
+    if not absolute.is_file():
+        faults.append(Fault(key, generator, "there is no such file", f"It was looked for at {absolute}"))
+    rest = [repr(str(absolute)), *map(repr, call.arguments[1:])]
+    rest += [f"{name}={value!r}" for name, value in call.named.items() if name != "file"]
+    return f"csv({', '.join(rest)})"
+
+
+def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
+    """Those of the file's workloads that are SQL and fit the model."""
+    for workload in workloads:
+        if isinstance(workload, dict) and workload.get("name") == "sql":
+            with suppress(ValidationError):
+                yield SqlWorkload.model_validate_json(json.dumps(workload, default=str))
+
+
+def faults_of(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[Fault]:
+    """What is wrong with the statements of a workload, each thing once."""
+    found: dict[tuple[str, str], Fault] = {}
+    for dialect in dialects:
+        for fault in _Statements(workload, dialect).faults():
+            found.setdefault((fault.key, fault.problem), fault)
+    return list(found.values())
+
+
+class _Statements:
+    """The statements of one workload, by the rules of one dialect."""
+
+    def __init__(self, workload: SqlWorkload, dialect: Dialect) -> None:
+        self._workload, self._dialect = workload, dialect
+        self._place = f"workload[{workload.title}]"
+        self._generators: dict[str, Generator | None] = {}
+
+    def faults(self) -> Iterator[Fault]:
+        """All of them."""
+        yield from self._generator_faults()
+        yield from self._names()
+        for key in ("setup", "after", "cleanup", "session"):
+            for number, sql in enumerate(getattr(self._workload, key), start=1):
+                yield from self._text(f"{self._place}.{key}[{number}]", sql)
+        before: list[str] = []
+        current: object = None
+        for name, transaction, statement in self._workload.named_statements():
+            if transaction is not current:
+                before, current = [], transaction
+            yield from self._statement(name, statement, before)
+            before.append(name)
+
+    def _generator_faults(self) -> Iterator[Fault]:
+        for name, text in self._workload.parameters.items():
+            self._generators[name] = None
+            try:
+                self._generators[name] = self._workload.generator(name)
+            except ValueError as error:
+                yield Fault(f"{self._place}.parameters.{name}", text, str(error))
+        for title, table in self._workload.tables.items():
+            for name, text in table.columns.items():
+                try:
+                    self._workload.column(title, name)
+                except ValueError as error:
+                    yield Fault(f"{self._place}.tables.{title}.columns.{name}", text, str(error))
+
+    def _names(self) -> Iterator[Fault]:
+        names = [t.name or f"transaction{n}" for n, t in enumerate(self._workload.transactions, start=1)]
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                yield Fault(
+                    f"{self._place}.transactions[{name}]",
+                    None,
+                    f"{names.count(name)} of them have this name",
+                    "Give each its own",
+                )
+        if not any(transaction.weight for transaction in self._workload.transactions):
+            yield Fault(f"{self._place}.transactions", None, "their weights are all 0", "Give one more")
+        for name in self._generators:
+            if not (name.isidentifier() and name.isascii()):
+                yield Fault(
+                    f"{self._place}.parameters.{name}",
+                    None,
+                    "no statement can use this name",
+                    "Letters, digits and _ make one, a digit not first",
+                )
+
+    def _text(self, place: str, sql: str) -> Iterator[Fault]:
+        try:
+            count = len(split(sql, self._dialect))
+        except UnreadableSql as error:
+            yield Fault(place, sql, str(error), "Close it")
+            return
+        if count != 1:
+            what = "no statement" if not count else f"{count} statements"
+            yield Fault(place, sql, f"it holds {what}", "Write one statement each")
+
+    def _statement(self, name: str, statement: SqlStatement, before: list[str]) -> Iterator[Fault]:
+        file, line = self._workload.file, statement.line
+        place = f"{Path(file).name}:{line}" if file and line else f"{self._place}.{name}"
+        wrong = list(self._text(place, statement.sql))
+        if wrong:
+            yield from wrong
+            return
+        prepared = (statement.mode or self._workload.statements) == "prepared"
+        if prepared and self._dialect == "mysql" and marks(statement.sql, self._dialect):
+            yield Fault(place, statement.sql, "it holds a ? for a parameter", _EXAMPLE)
+        for used in dict.fromkeys([*parameters(statement.sql, self._dialect), *statement.draw]):
+            yield from self._used(place, used, before)
+
+    def _used(self, place: str, used: str, before: list[str]) -> Iterator[Fault]:
+        generator = self._generators.get(used)
+        if used not in self._generators:
+            known = ", ".join(self._generators) or "none"
+            yield Fault(
+                place,
+                None,
+                f"it uses :{used}, and there is no such parameter; there are: {known}",
+                f'Write {used} = "uniform(1, 1_000_000)" under its parameters, or the colon in quotes',
+            )
+        elif isinstance(generator, Result) and before.count(generator.statement) != 1:
+            count = before.count(generator.statement)
+            yield Fault(
+                place,
+                None,
+                f"it needs the result of {generator.statement}, which "
+                + ("two earlier statements are called" if count else "is no earlier one of its transaction"),
+                "Rename one" if count else 'Give that statement a name: { sql = "…", name = "…" }',
+            )

@@ -1,0 +1,164 @@
+"""What the lab has to know of a statement's text: where it ends, its parameters, and its tables.
+
+The tokens are sqlglot's, by the rules of the server that is asked: what stands in quotes and comments is left
+alone, as the engine leaves it (`engine/door/src/placeholders.rs`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+# Whose SQL it is; sqlglot calls them so too.
+Dialect = Literal["mysql", "postgres"]
+
+
+class UnreadableSql(ValueError):  # noqa: N818 — it says what it is.
+    """A text whose quotes or comments have no end."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__("a quoted text or a comment that begins here has no end")
+        self.line = line
+
+
+@cache
+def sqlglot() -> Any:
+    """The library, which takes longer to load than the lab: only SQL of the user's own waits for it."""
+    # What it does not know it says aloud; here that is an answer like others.
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    return importlib.import_module("sqlglot")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One statement of a text."""
+
+    sql: str
+    # Lines of the text on which it begins and ends, from 1.
+    line: int
+    last_line: int
+
+
+def tokens(sql: str, dialect: Dialect) -> list[Token]:
+    """The tokens of a text. Raises UnreadableSql."""
+    try:
+        return list(sqlglot().tokenize(sql, read=dialect))
+    except sqlglot().errors.SqlglotError as error:
+        raise UnreadableSql(_open_line(sql, dialect)) from error
+
+
+def _open_line(sql: str, dialect: Dialect) -> int:
+    """The line in which what has no end begins: all lines before it can be read."""
+    lines = sql.splitlines(keepends=True)
+    for count in range(len(lines) - 1, 0, -1):
+        try:
+            sqlglot().tokenize("".join(lines[:count]), read=dialect)
+        except sqlglot().errors.SqlglotError:
+            continue
+        return count + 1
+    return 1
+
+
+def is_kind(token: Token, kind: str) -> bool:
+    """Whether a token is of that kind, by sqlglot's name of it."""
+    return token.token_type.name == kind
+
+
+def split(sql: str, dialect: Dialect) -> list[Piece]:
+    """The statements of a text, which semicolons separate. Raises UnreadableSql."""
+    pieces: list[Piece] = []
+    current: list[Token] = []
+    for token in [*tokens(sql, dialect), None]:
+        if token is not None and not is_kind(token, "SEMICOLON"):
+            current.append(token)
+        elif current:
+            first, last = current[0], current[-1]
+            lines = sql[: first.start].count("\n") + 1, sql[: last.end].count("\n") + 1
+            pieces.append(Piece(sql[first.start : last.end + 1], *lines))
+            current = []
+    return pieces
+
+
+def notes(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
+    """Lines that are a comment and begin with `-- @`, with what follows that. Raises UnreadableSql."""
+    read = tokens(sql, dialect)
+    comments = {comment.strip() for token in read for comment in token.comments}
+    quoted: set[int] = set()
+    for token in read:
+        first = sql[: token.start].count("\n") + 1
+        quoted.update(range(first + 1, first + 1 + sql[token.start : token.end].count("\n")))
+    found = []
+    for number, line in enumerate(sql.splitlines(), start=1):
+        text = line.strip()
+        # What only looks so stands in a quoted text or in a longer comment.
+        if text.startswith("-- @") and number not in quoted and text[2:].strip() in comments:
+            found.append((number, text[4:].strip()))
+    return found
+
+
+def parameters(sql: str, dialect: Dialect) -> list[str]:
+    """The names behind colons, each once, in order. Raises UnreadableSql."""
+    found: dict[str, None] = {}
+    read = tokens(sql, dialect)
+    for token, following in pairwise(read):
+        if not is_kind(token, "COLON") or following.start != token.end + 1:
+            continue
+        name = sql[following.start : following.end + 1]
+        before = sql[token.start - 1] if token.start else " "
+        if name.isidentifier() and name.isascii() and not (before.isalnum() or before == "_"):
+            found[name] = None
+    return list(found)
+
+
+def marks(sql: str, dialect: Dialect) -> int:
+    """How many `?` it has outside quotes and comments. Raises UnreadableSql."""
+    return sum(is_kind(token, "PLACEHOLDER") for token in tokens(sql, dialect))
+
+
+def first_word(sql: str, dialect: Dialect) -> str:
+    """The first word in capitals; empty where there is none."""
+    words = (token.text.upper() for token in tokens(sql, dialect) if token.text != "(")
+    return next(words, "")
+
+
+def parsed(sql: str, dialect: Dialect) -> Any:
+    """The statement as sqlglot's tree; None where it is beyond sqlglot, which knows less than servers do."""
+    try:
+        found = sqlglot().parse_one(sql, read=dialect)
+    except sqlglot().errors.SqlglotError:
+        return None
+    return None if isinstance(found, sqlglot().exp.Command) else found
+
+
+def tables(statements: Iterable[str], dialect: Dialect) -> list[str]:
+    """The tables that statements name, without their schema, each once, in order."""
+    exp = sqlglot().exp
+    found: dict[str, None] = {}
+    for sql in statements:
+        tree = parsed(sql, dialect)
+        if tree is not None:
+            # What WITH defines is no table.
+            defined = {cte.alias for cte in tree.find_all(exp.CTE)}
+            found |= {table.name: None for table in tree.find_all(exp.Table) if table.name not in defined}
+    return list(found)
+
+
+def made(statements: Iterable[str], dialect: Dialect) -> dict[str, str]:
+    """The tables that CREATE TABLE makes, temporary ones aside: name -> the name as it is written there."""
+    exp = sqlglot().exp
+    found: dict[str, str] = {}
+    for sql in statements:
+        tree = parsed(sql, dialect)
+        is_table = isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() == "TABLE"
+        if is_table and not tree.find(exp.TemporaryProperty):
+            table = tree.find(exp.Table)
+            found[table.name] = table.sql(dialect=dialect)
+    return found

@@ -1,0 +1,191 @@
+"""SQL of the user's own as a workload: tables, parameters, and transactions of statements with contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from dbdyno.experiment.base import Model
+from dbdyno.experiment.generators import Generator, Result, column, parameter
+from dbdyno.experiment.oltp import TABLE_SIZE_MAX
+from dbdyno.experiment.sql_text import Dialect, made, tables
+from dbdyno.experiment.workload import BaseWorkload
+
+# The engine's own limits (`limits` in engine/door/src/plan/mod.rs).
+SQL_BYTES_MAX = 1 << 20
+
+# What a server speaks -> whose SQL it understands.
+DIALECTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
+
+Sql = Annotated[str, Field(min_length=1, max_length=SQL_BYTES_MAX)]
+Name = Annotated[str, Field(min_length=1, max_length=120)]
+
+
+class SqlStatement(Model):
+    """One statement, with `:name` for each parameter."""
+
+    sql: Sql
+    # What records call it; statements of one name are counted together.
+    name: Name | None = None
+    # Rows it is to return or change each time: the contract. None: not checked.
+    rows: int | None = Field(default=None, ge=0)
+    # How it travels, where that differs from the workload's `statements`.
+    mode: Literal["prepared", "text"] | None = None
+    # Parameters that get a new value just before it is sent.
+    draw: tuple[str, ...] = ()
+    # Times it is sent, one after the other.
+    repeat: int = Field(default=1, ge=1, le=100_000)
+    # Where it stands in the workload's .sql file.
+    line: int | None = Field(default=None, exclude=True)
+
+    def plan(self) -> dict[str, Any]:
+        """The statement of an engine plan."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"line"})
+
+
+class SqlTransaction(Model):
+    """Statements that belong together; an event is one transaction."""
+
+    name: Name | None = None
+    # How often it is played, relative to the others.
+    weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    statements: tuple[SqlStatement, ...] = Field(min_length=1)
+
+    def plan(self) -> dict[str, Any]:
+        """The transaction of an engine plan."""
+        given = {"name": self.name} if self.name else {}
+        return {**given, "weight": self.weight, "statements": [one.plan() for one in self.statements]}
+
+
+class SqlTable(Model):
+    """A table that `setup` makes, and that is filled with generated rows."""
+
+    rows: int = Field(ge=0, le=TABLE_SIZE_MAX)
+    # Column -> generator, as in "zipfian(1, 1_000)"; columns that are not named get their default.
+    columns: dict[str, str] = Field(min_length=1)
+
+
+class SqlWorkload(BaseWorkload):
+    """Transactions of the user's own."""
+
+    name: Literal["sql"]
+    # The .sql file that holds what follows.
+    file: str | None = Field(default=None, exclude=True)
+    # Name -> generator, as in "uniform(1, 1_000_000)".
+    parameters: dict[str, str] = Field(default_factory=dict)
+    transactions: tuple[SqlTransaction, ...] = Field(min_length=1)
+    # Which transaction is next: by chance, the next of one list for all users, or of a list for each.
+    order: Literal["weighted", "in-order", "each-in-order"] = "weighted"
+    # Generated tables, filled in this order after `setup`.
+    tables: dict[str, SqlTable] = Field(default_factory=dict)
+    # Statements that make what the transactions need, and those that follow when the rows are there.
+    setup: tuple[Sql, ...] = ()
+    after: tuple[Sql, ...] = ()
+    # Statements that take it away; without any, the tables of `setup` are dropped.
+    cleanup: tuple[Sql, ...] = ()
+    # Statements for every new connection; not counted.
+    session: tuple[Sql, ...] = ()
+
+    @property
+    def row_counts(self) -> dict[str, int]:
+        """Rows of each generated table, for `rows(TABLE)`."""
+        return {name: table.rows for name, table in self.tables.items()}
+
+    def generator(self, name: str) -> Generator:
+        """Where a parameter takes its values from. Raises ValueError that says what to write."""
+        return parameter(self.parameters[name], self.row_counts)
+
+    def column(self, table: str, name: str) -> dict[str, Any]:
+        """A generated column in the words of an engine plan. Raises ValueError that says what to write."""
+        return column(name, self.tables[table].columns[name], self.row_counts)
+
+    def table_plans(self) -> list[dict[str, Any]]:
+        """The generated tables of an engine plan."""
+        return [
+            {
+                "name": title,
+                "rows": table.rows,
+                "columns": [self.column(title, name) for name in table.columns],
+            }
+            for title, table in self.tables.items()
+        ]
+
+    def named_statements(self) -> Iterator[tuple[str, SqlTransaction, SqlStatement]]:
+        """Every statement with the name that records call it, and its transaction."""
+        for number, transaction in enumerate(self.transactions, start=1):
+            called = transaction.name or f"transaction{number}"
+            for place, statement in enumerate(transaction.statements, start=1):
+                yield statement.name or f"{called}.{place}", transaction, statement
+
+    def made(self, protocol: str) -> dict[str, str]:
+        """The tables that loading makes, by name, with the names as `setup` writes them.
+
+        `protocol` is what the server speaks.
+        """
+        return {**dict(zip(self.tables, self.tables, strict=True)), **made(self.setup, DIALECTS[protocol])}
+
+    @property
+    def loads(self) -> bool:
+        """Whether there is anything to load; otherwise the load runs over what is there."""
+        return bool(self.setup or self.tables)
+
+    @property
+    def prepared_statements(self) -> int:
+        """Statements that a connection prepares, at the most; one whose result is kept travels as text."""
+        kept = {g.statement for g in map(self.generator, self.parameters) if isinstance(g, Result)}
+        ways = {
+            (statement.sql, statement.mode or self.statements)
+            for name, _, statement in self.named_statements()
+            if name not in kept
+        }
+        return sum(way == "prepared" for _, way in ways)
+
+    @property
+    def changes_row_count(self) -> bool:
+        """It may, and nobody knows."""
+        return True
+
+    @property
+    def rows(self) -> int:
+        """Of the generated tables; nobody knows how many `setup` makes."""
+        return sum(table.rows for table in self.tables.values())
+
+    @property
+    def table_count(self) -> int:
+        """Tables that the statements name, at least one."""
+        return max(1, len(tables((one.sql for _, _, one in self.named_statements()), "mysql")))
+
+    def data(self) -> dict[str, Any]:
+        """What makes the tables."""
+        return {
+            "setup": list(self.setup),
+            "tables": self.table_plans(),
+            "after": list(self.after),
+        }
+
+    def data_text(self) -> str:
+        """How much is loaded."""
+        if self.tables:
+            count = len(self.tables)
+            return f"{self.rows:,} rows generated in {count} table{'' if count == 1 else 's'}"
+        return f"what its {len(self.setup)} statements make" if self.setup else "what is there"
+
+    def plan(self, protocol: str = "mysql") -> dict[str, Any]:
+        """See `BaseWorkload`."""
+        sql: dict[str, Any] = {
+            "parameters": {name: self.generator(name).plan() for name in self.parameters},
+            "transactions": [transaction.plan() for transaction in self.transactions],
+            "order": self.order,
+        }
+        for name in ("setup", "after", "session"):
+            if given := getattr(self, name):
+                sql[name] = list(given)
+        # The last one made may lean on those before it.
+        made = [f"DROP TABLE IF EXISTS {name}" for name in reversed(self.made(protocol).values())]
+        if cleanup := list(self.cleanup) or made:
+            sql["cleanup"] = cleanup
+        if self.tables:
+            sql["tables"] = self.table_plans()
+        return {"name": self.name, "statements": self.statements, "sql": sql}

@@ -1,0 +1,280 @@
+"""SQL of the user's own in an experiment: how it is written, what it becomes, and how mistakes are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dbdyno.experiment.calls import Call, parse
+from dbdyno.experiment.faults import ExperimentFaults
+from dbdyno.experiment.generators import column, parameter
+from dbdyno.experiment.model import Experiment, SqlWorkload
+from dbdyno.experiment.reading import read
+from dbdyno.experiment.sql_text import made, marks, notes, parameters, split, tables
+from dbdyno.run.plan import plan
+
+ROOT = Path(__file__).parents[2]
+TARGET = {"protocol": "mysql", "endpoints": [{"tcp": {"host": "h", "port": 1}}], "user": "u", "database": "d"}
+HEAD = """
+[experiment]
+name = "own"
+[load]
+connections = [2]
+duration = "1s"
+[[variant]]
+name = "a"
+"""
+SHOP = """
+-- What comes before a note is nothing.
+-- @parameter id = zipfian(1, rows(item) - 1, exponent=0.9)
+-- @parameter owner = result(look)
+-- @table item rows=1_000
+-- @column id = sequence()
+-- @column owner = text(5, 20, nulls=0.5)
+-- @setup
+CREATE TABLE item (id INT PRIMARY KEY, owner VARCHAR(20)); -- the only table
+-- @transaction browse weight=9
+-- @statement rows=1 repeat=3 draw=id,id
+SELECT /*+ MAX_EXECUTION_TIME(1000) */ ';
+-- @setup
+' FROM item WHERE id = :id;
+-- @transaction buy
+BEGIN;
+-- @statement name=look
+SELECT owner FROM item WHERE id = :id;
+UPDATE item SET owner = :owner WHERE id = :id;
+COMMIT
+"""
+
+
+def write(tmp_path: Path, workload: str, **files: str) -> Path:
+    for name, text in files.items():
+        (tmp_path / f"{name}.sql").write_text(text)
+    path = tmp_path / "own.toml"
+    path.write_text(HEAD + workload)
+    return path
+
+
+def own(experiment: Experiment) -> SqlWorkload:
+    workload = experiment.workloads[0]
+    assert isinstance(workload, SqlWorkload)
+    return workload
+
+
+def faults(path: Path) -> list[str]:
+    with pytest.raises(ExperimentFaults) as caught:
+        read(path)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_file_becomes_a_plan_of_the_schema(tmp_path: Path) -> None:
+    path = write(tmp_path, '[[workload]]\nname = "sql"\nfile = "shop.sql"\n', shop=SHOP)
+    experiment = read(path)
+    asked = plan(experiment, own(experiment), TARGET)
+    schema = json.loads((ROOT / "schema" / "plan.schema.json").read_text())
+    Draft202012Validator(schema).validate(asked)
+    sql = asked["workload"]["sql"]
+    assert sql["parameters"]["id"]["integer"] == {
+        "low": 1,
+        "high": 999,
+        "distribution": {"zipfian": {"exponent": 0.9}},
+    }
+    browse, buy = sql["transactions"]
+    assert (browse["name"], browse["weight"], buy["weight"]) == ("browse", 9.0, 1.0)
+    assert browse["statements"] == [
+        {
+            "sql": "SELECT /*+ MAX_EXECUTION_TIME(1000) */ ';\n-- @setup\n' FROM item WHERE id = :id",
+            "rows": 1,
+            "draw": ["id", "id"],
+            "repeat": 3,
+        }
+    ]
+    assert [one["sql"] for one in buy["statements"]][::3] == ["BEGIN", "COMMIT"]
+    assert sql["setup"] == ["CREATE TABLE item (id INT PRIMARY KEY, owner VARCHAR(20))"]
+    assert sql["cleanup"] == ["DROP TABLE IF EXISTS item"]
+    assert sql["tables"] == [
+        {
+            "name": "item",
+            "rows": 1000,
+            "columns": [
+                {"name": "id", "values": {"sequence": {"first": 1, "step": 1}}},
+                {"name": "owner", "values": {"text": {"length": {"low": 5, "high": 20}}}, "nulls": 0.5},
+            ],
+        }
+    ]
+    assert (
+        Experiment.model_validate_json(experiment.model_dump_json()).workloads[0].plan()
+        == own(experiment).plan()
+    )
+
+
+def test_what_the_experiment_says_goes_before_the_file(tmp_path: Path) -> None:
+    workload = """
+[[workload]]
+name = "sql"
+file = "shop.sql"
+tables = { item = { rows = 10 } }
+parameters = { owner = ["a", "b"] }
+"""
+    found = own(read(write(tmp_path, workload, shop=SHOP)))
+    assert found.rows == 10
+    assert found.generator("id").plan()["integer"]["high"] == 9
+    assert found.generator("owner").plan() == {"one_of": {"values": ["a", "b"]}}
+    assert "text(5, 20, nulls=0.5)" in found.tables["item"].columns.values()
+
+
+def test_a_plain_file_is_a_list_of_queries(tmp_path: Path) -> None:
+    text = "SELECT 1;\n\nBEGIN; SELECT 2; COMMIT;\nSELECT 'a;b';START TRANSACTION;SELECT 3"
+    found = own(read(write(tmp_path, '[[workload]]\nname = "sql"\nfile = "q.sql"\n', q=text)))
+    assert [[one.sql for one in transaction.statements] for transaction in found.transactions] == [
+        ["SELECT 1"],
+        ["BEGIN", "SELECT 2", "COMMIT"],
+        ["SELECT 'a;b'"],
+        ["START TRANSACTION", "SELECT 3"],
+    ]
+    assert [one.line for _, _, one in found.named_statements()] == [1, 3, 3, 3, 4, 4, 4]
+
+
+def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    bad = """-- @parametr id = zipfian(1, 500)
+-- @parameter next = sequenz()
+-- @setup now
+-- @transaction a weigth=9
+SELECT 1 FROM item
+-- @setup
+WHERE id = :id;
+DELIMITER //
+"""
+    workload = """
+[[workload]]
+name = "sql"
+label = "of a file"
+file = "bad.sql"
+[[workload]]
+name = "sql"
+label = "inline"
+order = "randm"
+transactions = ["SELECT 1"]
+[[workload]]
+name = "sql"
+label = "third"
+parameters = { low = "uniform(5)", r = "result(x)", c = "csv('no.csv', 'a')" }
+transactions = ["SELECT :idd, ?, :r", "SELECT 'a", "SELECT 1; SELECT 2"]
+tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
+"""
+    found = faults(write(tmp_path, workload, bad=bad))
+    for part in [
+        "bad.sql:1: there is no note @parametr. Did you mean parameter?",
+        "bad.sql:2: next: there is no generator sequenz. Did you mean sequence?",
+        "bad.sql:3: @setup takes nothing more.",
+        "bad.sql:4: there is no setting weigth. Did you mean weight?",
+        "bad.sql:6: a note stands inside a statement.",
+        "bad.sql:8: DELIMITER is a command of the mysql client.",
+        'workload[inline].order = "randm": there is no such choice.',
+        "workload[third].parameters.c = \"csv('no.csv', 'a')\": there is no such file.",
+        'workload[third].parameters.low = "uniform(5)": uniform lacks high. It is written',
+        'workload[third].tables.t.columns.id = "uniform(1, rows(u))": rows(u) asks for a table',
+        "it uses :idd, and there is no such parameter; there are: low, r, c.",
+        "it holds a ? for a parameter.",
+        "it needs the result of x, which is no earlier one of its transaction.",
+        '"SELECT \'a": a quoted text or a comment that begins here has no end.',
+        "it holds 2 statements.",
+    ]:
+        assert sum(part in fault for fault in found) == 1, (part, found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("5", "a generator is a name and its arguments"),
+        ("uniform(1,", "a generator is a name and its arguments"),
+        ("__import__('os').system('x')", "is no argument"),
+        ("uniform(1, open('x'))", "high = Call("),
+        ("uniform(1, 2, 3)", "uniform has 2 arguments at the most: uniform(low, high)"),
+        ("uniform(1, 2, low=3)", "low is given twice"),
+        ("uniform(2, 1)", "the least comes first"),
+        ("uniform(1, 'a')", "high = 'a' does not fit"),
+        (
+            "zipfian(1, 2, exponant=1)",
+            "zipfian has no exponant. It is written zipfian(low, high, exponent=0.8)",
+        ),
+        ("one_of()", "one_of"),
+        ("one_of(1, 2, weights=[1])", "2 values and 1 weights"),
+        ("sequence(5, 1)", "it goes from 5 to 1"),
+        ("uniform(1, 2 ** 9)", "is no argument"),
+        ("uniform(**x)", "is no argument"),
+    ],
+)
+def test_a_wrong_generator_is_told_with_the_right_form(text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        parameter(text, {})
+    assert told in str(caught.value)
+
+
+def test_arguments_are_read_as_written() -> None:
+    assert parse("f(1_000, -2.5, 'a', null, [1, 'b'], word, x=rows(t) * 2 - 1)", {"t": 10}) == Call(
+        "f", (1000, -2.5, "a", None, [1, "b"], "word"), {"x": 19}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (
+            "decimal(0, 500, scale=1)",
+            {"decimal": {"low": 0.0, "high": 500.0, "scale": 1, "distribution": "uniform"}},
+        ),
+        (
+            "foreign_key('item', 'id', distribution=zipfian(exponent=1.1))",
+            {
+                "foreign_key": {
+                    "table": "item",
+                    "column": "id",
+                    "distribution": {"zipfian": {"exponent": 1.1}},
+                }
+            },
+        ),
+        (
+            "timestamp('2024-01-01 00:00:00', '2024-02-01 00:00:00', order='rising')",
+            {
+                "timestamp": {
+                    "from": "2024-01-01 00:00:00",
+                    "to": "2024-02-01 00:00:00",
+                    "digits": 0,
+                    "order": "rising",
+                    "distribution": "uniform",
+                }
+            },
+        ),
+        ("text(3, alphabet='ab')", {"text": {"length": 3, "alphabet": "ab"}}),
+        ("constant(null)", {"constant": {"value": None}}),
+    ],
+)
+def test_columns_become_the_plans(text: str, values: dict[str, Any]) -> None:
+    assert column("c", text, {}) == {"name": "c", "values": values}
+
+
+def test_quotes_and_comments_are_left_alone() -> None:
+    sql = "SELECT ':a', `:b`, x::int, :c, y:=1, a[1:2], '\\':d' /* :e */ -- :f\n, :c, :from # :g"
+    assert parameters(sql, "mysql") == ["c", "from"]
+    assert parameters("SELECT $$ :a $$, '\\', :b", "postgres") == ["b"]
+    assert (marks("SELECT '?', ?, `?` -- ?", "mysql"), marks("SELECT 1", "mysql")) == (1, 0)
+    assert notes("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [(6, "cleanup")]
+    assert [piece.sql for piece in split(";; SELECT 1 ; ; -- x\n SELECT 2 -- y", "mysql")] == [
+        "SELECT 1",
+        "SELECT 2",
+    ]
+
+
+def test_tables_are_named_once() -> None:
+    texts = [
+        "CREATE TABLE IF NOT EXISTS a.t (i INT)",
+        "CREATE TEMPORARY TABLE x (i INT)",
+        "CREATE INDEX k ON t (i)",
+    ]
+    assert made(texts, "mysql") == {"t": "a.t"}
+    assert tables(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], "mysql") == ["u", "t"]
