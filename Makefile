@@ -51,6 +51,7 @@ bench: build packages-servers packages-peers ## dbdyno against its peers, side b
 	$(BIN)/python benchmarks/engine/at_rate.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
+	$(BIN)/python benchmarks/generated.py --output benchmarks/results.md
 
 bench-examples: build packages-servers mysql ## the quick profile of every example, with its verdicts
 	$(BIN)/python benchmarks/examples.py

@@ -1,6 +1,7 @@
 //! Standard input and secrets: the plan, the commands after it, and the password it names.
 
 use std::io::BufRead;
+use std::sync::Arc;
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{Command, Secret, Target, Tls, TlsMode};
@@ -8,6 +9,8 @@ use dbdyno_door::record::EndReason;
 use dbdyno_drive::{Control, Secrets};
 use dbdyno_wire::mysql::PublicKey;
 use dbdyno_wire::tls::{Files, TlsClient};
+use dbdyno_workload::Contents;
+use dbdyno_workload::replay;
 use dbdyno_workload::sql::{Columns, columns};
 
 /// Reads the plan from the first line of standard input; all its faults come in one message.
@@ -31,7 +34,7 @@ pub(crate) fn read_plan() -> Result<Plan, String> {
 /// Everything the run needs that the plan only names; all that is wrong with it comes in one message.
 pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
     let mut faults = Vec::new();
-    let mut secrets = Secrets { columns: columns(plan, &mut faults), ..Secrets::default() };
+    let mut secrets = Secrets { contents: read_files(plan, &mut faults), ..Secrets::default() };
     let target = match &plan.target {
         Target::Mysql { password, tls, server_public_key, .. } => {
             Some((password, tls, server_public_key.as_deref()))
@@ -51,6 +54,21 @@ pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
         return Ok(secrets);
     }
     Err(format!("the plan is not usable:\n  {}", faults.join("\n  ")))
+}
+
+/// What the files hold that the user's own SQL names.
+fn read_files(plan: &Plan, faults: &mut Vec<String>) -> Contents {
+    let own = plan.workload.own_sql();
+    let replayed = own.and_then(|own| own.replay.as_ref().map(|replay| (own, replay)));
+    let recorded = replayed.and_then(|(own, replay)| {
+        let file = std::fs::File::open(&replay.file).map_err(|error| error.to_string());
+        let read = file.and_then(|file| {
+            replay::read(replay, own.order, plan.target.quoting(), std::io::BufReader::new(file))
+        });
+        let key = format!("workload.sql.replay: {}", replay.file);
+        read.map_err(|error| faults.push(format!("{key}: {error}"))).ok().map(Arc::new)
+    });
+    Contents { columns: columns(plan, faults), recorded }
 }
 
 /// The columns of CSV files that the plan's parameters read.

@@ -80,8 +80,9 @@ pub fn first_word(sql: &str, quoting: Quoting) -> String {
     word(&sql[at..]).to_ascii_uppercase()
 }
 
-/// Bytes of the quoted text or comment that begins at `at`; 0 where none does.
-fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
+/// Bytes of the quoted text or comment that begins at `at`; 0 where none does. A doubled quote is two texts behind each
+/// other.
+pub fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
     let rest = &sql.as_bytes()[at..];
     let mysql = quoting == Quoting::Mysql;
     let to = |end: &str, skip: usize| {

@@ -6,15 +6,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::plan::{Plan, Start};
-use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Session, StatementKind};
+use dbdyno_door::record::{End, EndReason, Failure, Hello, Phase, Ready, Session, StatementKind, Warning};
 use dbdyno_door::{Record, SCHEMA_VERSION};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::scripted::ScriptedConnector;
-use dbdyno_workload::Program;
-use dbdyno_workload::sql::Columns;
+use dbdyno_workload::replay::Recorded;
+use dbdyno_workload::{Contents, Program};
 use tokio::sync::watch;
 
 use crate::absent;
@@ -44,13 +44,15 @@ const START_AHEAD: Duration = Duration::from_millis(5);
 /// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
 pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
     let workers = u64::from(plan.segment.count) * u64::from(plan.client.workers);
-    let (sampled, columns) = (SAMPLED_PER_WORKER * workers, &secrets.columns);
+    let (sampled, contents) = (SAMPLED_PER_WORKER * workers, &secrets.contents);
     match connector(plan, secrets) {
-        Way::Mysql(connector) => conduct(plan, columns, MysqlConnector { sampled, ..connector }, inbox, sink),
-        Way::Postgres(connector) => {
-            conduct(plan, columns, PostgresConnector { sampled, ..connector }, inbox, sink)
+        Way::Mysql(connector) => {
+            conduct(plan, contents, MysqlConnector { sampled, ..connector }, inbox, sink)
         }
-        Way::Nobody(connector) => conduct(plan, columns, connector, inbox, sink),
+        Way::Postgres(connector) => {
+            conduct(plan, contents, PostgresConnector { sampled, ..connector }, inbox, sink)
+        }
+        Way::Nobody(connector) => conduct(plan, contents, connector, inbox, sink),
     }
 }
 
@@ -67,12 +69,12 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
 
 fn conduct<C: ScriptedConnector>(
     plan: &Plan,
-    columns: &Columns,
+    contents: &Contents,
     connector: C,
     inbox: Inbox,
     sink: &mut dyn Sink,
 ) -> Ended {
-    let program = Program::of(plan, columns);
+    let program = Program::of(plan, contents);
     let shared = Arc::new(plan.clone());
     let held = Arc::new(Held::default());
     let spawn = |number, links: Links| {
@@ -84,8 +86,26 @@ fn conduct<C: ScriptedConnector>(
         };
         std::thread::spawn(move || worker.run())
     };
-    let before = |write: &mut dyn FnMut(Record)| prewarm(plan, &connector, &inbox, write);
+    let before = |write: &mut dyn FnMut(Record)| {
+        contents.recorded.iter().for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
+        prewarm(plan, &connector, &inbox, write)
+    };
     play_with(plan, program.describe(), before, spawn, &inbox, sink)
+}
+
+/// What of a recording is not replayed.
+fn left_out(recorded: &Recorded) -> Option<Record> {
+    let (statements, skipped) = recorded.told();
+    let what: Vec<String> = skipped.iter().map(|(what, count)| format!("{what} {count}")).collect();
+    (!what.is_empty()).then(|| {
+        Record::Warning(Warning {
+            code: "replay-left-out".into(),
+            text: format!("{statements} recorded statements are replayed; left out: {}", what.join(", ")),
+            hint: "what defines tables, sets a session or administers a server is no part of a load; send what it needs \
+                   in setup or session"
+                .into(),
+        })
+    })
 }
 
 /// Plays a run whose workers `spawn` starts, each by its number within this engine: the records, the signals and the

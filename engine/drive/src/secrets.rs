@@ -9,7 +9,7 @@ use dbdyno_wire::mysql::{MysqlConnector, PublicKey};
 use dbdyno_wire::null::NullConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::tls::TlsClient;
-use dbdyno_workload::sql::Columns;
+use dbdyno_workload::Contents;
 
 /// What the plan names and does not hold. Never printed.
 #[derive(Clone, Default)]
@@ -20,8 +20,8 @@ pub struct Secrets {
     pub tls: Option<TlsClient>,
     /// The server's RSA key, where the plan names its file.
     pub server_public_key: Option<PublicKey>,
-    /// What the parameters of SQL of the user's own read from CSV files.
-    pub columns: Columns,
+    /// What the files hold that SQL of the user's own names.
+    pub contents: Contents,
 }
 
 fn address(endpoint: &Endpoint) -> Address {

@@ -65,7 +65,9 @@ impl<C: ScriptedConnector> User<C> {
             return;
         }
         let mut alone = 0u32;
-        while let Some(due) = self.desk.next_due(self.seat, free_since).await {
+        while !self.event.is_done()
+            && let Some(due) = self.desk.next_due(self.seat, free_since).await
+        {
             let worn = every != 0 && played == every;
             let wears = within && played + 1 == every;
             match self.play_event(due, worn, wears).await {
@@ -77,9 +79,6 @@ impl<C: ScriptedConnector> User<C> {
                 }
             }
             played = if wears { 0 } else { 1 + if worn { 0 } else { played } };
-            if self.event.is_done() {
-                break;
-            }
             if self.event.collects() {
                 // An event that only collects a row waits for nobody, and the others want their turn.
                 alone += 1;
@@ -313,7 +312,8 @@ impl<C: ScriptedConnector> User<C> {
                     true => postgres::message::as_text(template, &call.values),
                     false => mysql::message::as_text(template, &call.values),
                 };
-                failure::sending(error, &sql, &sent)
+                // A recorded statement is all parameter.
+                failure::sending(error, if sql == "?" { &sent } else { &sql }, &sent)
             }
             _ => failure::executing(error, &sql),
         }

@@ -4,8 +4,9 @@
 //! Nothing here waits for anything: [`Event`] is asked for one call after the other, and who asks sends it.
 //!
 //! # Layout
-//! - [`program`]: either of the two, as who sends the statements sees it.
+//! - [`program`]: any of them, as who sends the statements sees it.
 //! - [`sql`]: the user's own transactions and where their parameters come from.
+//! - [`replay`]: statements that a log has recorded.
 //! - [`kind`]: the statement kinds and their SQL.
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
 //! - [`shares`]: how often each kind stands in a transaction.
@@ -20,6 +21,7 @@ mod new_ids;
 pub mod oltp;
 mod postgresql;
 pub mod program;
+pub mod replay;
 pub mod rows;
 pub mod schema;
 pub mod shares;
@@ -29,4 +31,4 @@ pub mod tables;
 
 pub use kind::{Dialect, Kind};
 pub use oltp::Oltp;
-pub use program::{Call, Event, Program, Seat, Statement};
+pub use program::{Call, Contents, Event, Program, Seat, Statement};

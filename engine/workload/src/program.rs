@@ -1,4 +1,6 @@
-//! What a run plays: one of the native workloads, or SQL of the user's own. Who sends the statements need not know which.
+//! What a run plays: one of the native workloads, SQL of the user's own, or what was recorded. Who sends the statements need not know which.
+
+use std::sync::Arc;
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::StatementMode;
@@ -7,6 +9,7 @@ use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
 use crate::oltp::{self, Oltp};
+use crate::replay::{self, Recorded, Replayed};
 use crate::sql::{self, Columns, Sql};
 
 /// What a run plays.
@@ -16,6 +19,17 @@ pub enum Program {
     Oltp(Box<Oltp>),
     /// SQL of the user's own.
     Sql(Sql),
+    /// What was recorded.
+    Replayed(Replayed),
+}
+
+/// What the files hold that a plan names.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Columns that parameters read.
+    pub columns: Columns,
+    /// What is replayed.
+    pub recorded: Option<Arc<Recorded>>,
 }
 
 /// One statement to send.
@@ -62,17 +76,21 @@ pub enum Event {
     Oltp(Box<oltp::Event>),
     /// Of the user's own.
     Sql(Box<sql::Event>),
+    /// As it was recorded.
+    Replayed(Box<replay::Event>),
 }
 
 impl Program {
-    /// What a plan plays. `columns` holds what its parameters read from CSV files.
-    pub fn of(plan: &Plan, columns: &Columns) -> Self {
-        match plan.workload.own_sql() {
-            Some(own) => {
+    /// What a plan plays, with what its files hold.
+    pub fn of(plan: &Plan, contents: &Contents) -> Self {
+        let recorded = contents.recorded.clone();
+        match (plan.workload.own_sql(), recorded) {
+            (Some(own), Some(recorded)) => Program::Replayed(Replayed::new(own, recorded, plan)),
+            (Some(own), None) => {
                 let prepared = plan.workload.statements == StatementMode::Prepared;
-                Program::Sql(Sql::new(own, prepared, columns, plan))
+                Program::Sql(Sql::new(own, prepared, &contents.columns, plan))
             }
-            None => Program::Oltp(Box::new(Oltp::of(plan))),
+            (None, _) => Program::Oltp(Box::new(Oltp::of(plan))),
         }
     }
 
@@ -81,6 +99,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.statements().collect(),
             Program::Sql(sql) => sql.statements(),
+            Program::Replayed(replayed) => replayed.statements(),
         }
     }
 
@@ -89,6 +108,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.in_order(),
             Program::Sql(sql) => (0..sql.statements().len()).collect(),
+            Program::Replayed(_) => vec![0],
         }
     }
 
@@ -97,6 +117,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.describe(),
             Program::Sql(sql) => sql.describe(),
+            Program::Replayed(replayed) => replayed.describe(),
         }
     }
 
@@ -105,6 +126,7 @@ impl Program {
         match self {
             Program::Oltp(_) => Vec::new(),
             Program::Sql(sql) => sql.around().0.to_vec(),
+            Program::Replayed(replayed) => replayed.around().0.to_vec(),
         }
     }
 
@@ -113,6 +135,7 @@ impl Program {
         match self {
             Program::Oltp(_) => &[],
             Program::Sql(sql) => sql.around().1,
+            Program::Replayed(replayed) => replayed.around().1,
         }
     }
 
@@ -121,6 +144,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => Event::Oltp(Box::new(oltp.events(seat))),
             Program::Sql(sql) => Event::Sql(Box::new(sql.events(seat))),
+            Program::Replayed(replayed) => Event::Replayed(Box::new(replayed.events(seat))),
         }
     }
 }
@@ -132,6 +156,7 @@ impl Event {
         match self {
             Event::Oltp(event) => event.restart(),
             Event::Sql(event) => event.restart(),
+            Event::Replayed(event) => event.restart(),
         }
     }
 
@@ -140,6 +165,7 @@ impl Event {
         match self {
             Event::Oltp(event) => event.last(),
             Event::Sql(event) => event.last(),
+            Event::Replayed(event) => event.last(),
         }
     }
 
@@ -149,6 +175,7 @@ impl Event {
         match (self, program) {
             (Event::Oltp(event), Program::Oltp(oltp)) => event.next(oltp),
             (Event::Sql(event), Program::Sql(sql)) => event.next(sql),
+            (Event::Replayed(event), Program::Replayed(replayed)) => event.next(replayed),
             _ => unreachable!("an event is asked with the program that made it"),
         }
     }
@@ -167,6 +194,7 @@ impl Event {
         match self {
             Event::Oltp(_) => false,
             Event::Sql(event) => event.is_done(),
+            Event::Replayed(event) => event.is_done(),
         }
     }
 
@@ -174,7 +202,7 @@ impl Event {
     pub fn rest(&mut self) -> Option<&Call> {
         match self {
             Event::Oltp(event) => event.rest(),
-            Event::Sql(_) => None,
+            Event::Sql(_) | Event::Replayed(_) => None,
         }
     }
 
@@ -183,7 +211,7 @@ impl Event {
     pub fn collects(&self) -> bool {
         match self {
             Event::Oltp(event) => event.collects(),
-            Event::Sql(_) => false,
+            Event::Sql(_) | Event::Replayed(_) => false,
         }
     }
 
@@ -191,7 +219,7 @@ impl Event {
     pub fn last_row_sql(&self) -> Option<String> {
         match self {
             Event::Oltp(event) => event.last_row_sql(),
-            Event::Sql(_) => None,
+            Event::Sql(_) | Event::Replayed(_) => None,
         }
     }
 

@@ -8,6 +8,7 @@ mod load;
 mod load_faults;
 mod loading;
 mod reconnect;
+mod replay;
 mod report;
 mod sql;
 mod sql_faults;
@@ -20,6 +21,7 @@ pub use faults::limits;
 pub use load::{ConnectionStep, Gaps, LastEvents, Load, Phases, QueueOverflow, RateStep, Shape, ThinkTime};
 pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
+pub use replay::{LogFormat, Replay};
 pub use report::Report;
 pub use sql::{
     CsvSource, LineOrder, Literal, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload,

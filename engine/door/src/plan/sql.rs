@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, GeneratedTable, StatementMode};
+use super::{Distribution, GeneratedTable, Replay, StatementMode};
 
 /// What the workload named `sql` sends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,8 +14,12 @@ pub struct SqlWorkload {
     /// Where the values of the parameters come from, by the name that follows the colon in a statement.
     #[serde(default)]
     pub parameters: BTreeMap<String, ParameterSource>,
-    /// The transactions; an event is one of them.
+    /// The transactions; an event is one of them. None where `replay` has them.
+    #[serde(default)]
     pub transactions: Vec<SqlTransaction>,
+    /// Recorded statements in place of transactions.
+    #[serde(default)]
+    pub replay: Option<Replay>,
     /// Which of them is next.
     #[serde(default)]
     pub order: TransactionOrder,

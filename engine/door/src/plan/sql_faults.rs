@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{ParameterSource, SqlStatement, SqlWorkload, StatementMode, Workload, WorkloadName, limits};
+use super::{
+    LogFormat, ParameterSource, SqlStatement, SqlWorkload, StatementMode, TransactionOrder, Workload,
+    WorkloadName, limits,
+};
 use crate::placeholders::{Piece, Quoting, pieces};
 
 const KEY: &str = "workload.sql";
@@ -36,9 +39,7 @@ impl SqlWorkload {
             generator.faults(&key, &mut faults);
         }
         faults.extend(self.table_faults());
-        if self.transactions.is_empty() {
-            faults.push(format!("{KEY}.transactions is empty; a workload needs at least one"));
-        }
+        self.replay_faults(quoting, &mut faults);
         for (key, list) in [
             ("setup", &self.setup),
             ("after", &self.after),
@@ -79,6 +80,39 @@ impl SqlWorkload {
             faults.push(format!("{KEY} holds {statements} statements; {most} is the most"));
         }
         faults
+    }
+
+    fn replay_faults(&self, quoting: Quoting, faults: &mut Vec<String>) {
+        let Some(replay) = &self.replay else {
+            if self.transactions.is_empty() {
+                faults
+                    .push(format!("{KEY}.transactions is empty; a workload needs at least one, or a replay"));
+            }
+            return;
+        };
+        if !(self.transactions.is_empty() && self.parameters.is_empty()) {
+            faults.push(format!(
+                "{KEY}.replay takes the place of transactions and parameters; leave these out, or replay"
+            ));
+        }
+        if replay.times == Some(0) {
+            faults.push(format!("{KEY}.replay.times is 0; it must be 1 or more"));
+        }
+        if replay.times.is_some() && self.order == TransactionOrder::Weighted {
+            faults.push(format!(
+                "{KEY}.replay.times needs an order; set {KEY}.order to in-order or each-in-order"
+            ));
+        }
+        if replay.file.is_empty() {
+            faults.push(format!("{KEY}.replay.file is empty; name the file"));
+        }
+        let postgresql = matches!(replay.format, LogFormat::PostgresqlLog | LogFormat::PostgresqlCsv);
+        if replay.format != LogFormat::Queries && postgresql != (quoting == Quoting::Postgresql) {
+            faults.push(format!(
+                "{KEY}.replay.format is a log of another kind of server than the target; replay a log of its own \
+                 kind, or statements as queries"
+            ));
+        }
     }
 
     /// Faults of the statements of one transaction.
@@ -287,6 +321,30 @@ mod tests {
             assert_eq!(found.iter().filter(|fault| fault.contains(part)).count(), 1, "{part}: {found:#?}");
         }
         assert_eq!(found.len(), 20, "{found:#?}");
+    }
+
+    #[test]
+    fn a_replay_takes_the_place_of_transactions() {
+        let replay = |more: Value| {
+            let mut sql = json!({"replay": {"file": "f", "format": "general-log"}});
+            sql.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            faults(sql)
+        };
+        assert_eq!(replay(json!({"order": "in-order"})), [""; 0]);
+        let found = replay(json!({
+            "transactions": [{"statements": [{"sql": "DO 1"}]}],
+            "replay": {"file": "", "format": "postgresql-csv", "times": 0}
+        }));
+        for part in [
+            "replay takes the place of transactions",
+            "replay.times is 0;",
+            "replay.times needs an order;",
+            "replay.file is empty;",
+            "replay.format is a log of another kind",
+        ] {
+            assert_eq!(found.iter().filter(|fault| fault.contains(part)).count(), 1, "{part}: {found:#?}");
+        }
+        assert_eq!(found.len(), 5, "{found:#?}");
     }
 
     #[test]

@@ -128,7 +128,7 @@ struct Job<'a, C> {
 }
 
 fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
-    sink.record(&hello(plan, Program::of(plan, &secrets.columns).describe()));
+    sink.record(&hello(plan, Program::of(plan, &secrets.contents).describe()));
     let cpu_before = machine::process_cpu();
     let outcome = match connector(plan, secrets) {
         Way::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),

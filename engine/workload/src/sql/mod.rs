@@ -311,7 +311,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// What a statement counts as, by its first word.
-fn class(sql: &str, quoting: Quoting) -> StatementClass {
+pub(crate) fn class(sql: &str, quoting: Quoting) -> StatementClass {
     match first_word(sql, quoting).as_str() {
         "SELECT" | "WITH" | "SHOW" | "TABLE" | "VALUES" | "EXPLAIN" | "DESCRIBE" | "DESC" | "HANDLER" => {
             StatementClass::Read

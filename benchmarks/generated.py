@@ -1,0 +1,207 @@
+"""Generated rows: dbdyno-engine against INSERT ... SELECT doublings on one server, in pairs.
+
+The doublings are those by which people fill a table of their own: 10,000 rows by a cross join, and then the
+table into itself, ten times for 10,240,000 rows. dbdyno fills the same table with as many rows, each with
+values of its own, which no doubling gives. Both begin with CREATE TABLE and are timed as their user sees it:
+the client's whole work, its start included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import loading
+import pymysql
+from results import machine, write_section
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.run.engine import Engine
+from dbdyno.servers import Workspace, open_server
+from dbdyno.servers.server import Address
+
+CREATE = """CREATE TABLE large_table (
+    id BIGINT AUTO_INCREMENT PRIMARY KEY,
+    user_id INT NOT NULL,
+    product_id INT NOT NULL,
+    quantity INT DEFAULT 1,
+    price DECIMAL(10,2) NOT NULL,
+    created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP
+) ENGINE=InnoDB"""
+DROP = "DROP TABLE IF EXISTS large_table"
+BASE = 10_000
+"""Rows before the first doubling."""
+COLUMNS: tuple[dict[str, Any], ...] = (
+    {"name": "id", "values": {"sequence": {}}},
+    {"name": "user_id", "values": {"integer": {"low": 0, "high": 999_999}}},
+    {"name": "product_id", "values": {"integer": {"low": 0, "high": 9_999}}},
+    {"name": "quantity", "values": {"integer": {"low": 1, "high": 10}}},
+    {"name": "price", "values": {"decimal": {"low": 0, "high": 500}}},
+    {"name": "created_at", "values": {"timestamp": {"from": "2024-01-01", "to": "2024-06-24"}}},
+)
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds of one load, and the way its rows took."""
+
+    seconds: float
+    way: str
+
+
+def dbdyno(address: Address, doublings: int, streams: int) -> Took:
+    """One `prepare` of the engine; the table is gone afterwards."""
+    rows = BASE * 2**doublings
+    plan: dict[str, Any] = {
+        "schema": 1,
+        "target": address.target(),
+        "workload": {
+            "name": "sql",
+            "sql": {
+                "setup": [CREATE],
+                "tables": [{"name": "large_table", "rows": rows, "columns": COLUMNS}],
+                "cleanup": [DROP],
+                "transactions": [{"statements": [{"sql": "DO 1"}]}],
+            },
+        },
+        "load": {"connections": 1},
+        "phases": {"measure_us": 1_000_000},
+        "seed": 1,
+        "loading": {"streams": streams},
+    }
+    loaded: list[Any] = []
+
+    def keep(record: Any) -> None:
+        if record["type"] == "loaded":
+            loaded.append(record["data"])
+
+    began = time.monotonic()
+    result = Engine().run("prepare", plan, address.environment(), keep)
+    took = time.monotonic() - began
+    if not result.done:
+        raise SystemExit(f"dbdyno-engine prepare: {result.failure()}")
+    _require(address, rows)
+    if not Engine().run("cleanup", plan, address.environment(), keep).done:
+        raise SystemExit("dbdyno-engine cleanup failed")
+    return Took(took, loaded[0]["way"])
+
+
+def doubled(address: Address, doublings: int, _streams: int) -> Took:
+    """One load by doublings; the table is gone afterwards."""
+    columns = "user_id, product_id, quantity, price"
+    ten = " UNION ALL ".join(f"SELECT {number}" for number in range(1, 11))
+    began = time.monotonic()
+    with closing(_connect(address)) as connection, connection.cursor() as cursor:
+        cursor.execute(CREATE)
+        cursor.execute(
+            f"INSERT INTO large_table ({columns}) SELECT FLOOR(RAND() * 1000000), FLOOR(RAND() * 10000), "
+            f"FLOOR(RAND() * 10) + 1, ROUND(RAND() * 500, 2) FROM ({ten}) a, ({ten}) b, ({ten}) c, ({ten}) d"
+        )
+        for _ in range(doublings):
+            cursor.execute(
+                f"INSERT INTO large_table ({columns}, created_at) "
+                f"SELECT {columns}, created_at FROM large_table"
+            )
+        took = time.monotonic() - began
+        _require(address, BASE * 2**doublings)
+        cursor.execute(DROP)
+    return Took(took, "insert-select")
+
+
+def _connect(address: Address) -> pymysql.Connection[Any]:
+    return pymysql.connect(
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password,
+        database=address.database,
+        autocommit=True,
+    )
+
+
+def _require(address: Address, rows: int) -> None:
+    with closing(_connect(address)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM large_table")
+        found = cursor.fetchone()
+    if found != (rows,):
+        raise SystemExit(f"large_table has {found} rows; {rows} were loaded")
+
+
+def main() -> int:
+    """Exit code 0 when dbdyno takes less time, 1 otherwise."""
+    options = _options()
+    pairs = _pairs(options)
+    ratios = [theirs.seconds / ours.seconds for ours, theirs in pairs]
+    held = median(ratios) > 1
+    rows = BASE * 2**options.doublings
+    ways = ", ".join(sorted({ours.way for ours, _ in pairs}))
+    medians = [median(side.seconds for side in sides) for sides in zip(*pairs, strict=True)]
+    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    lines = [
+        "# Generated rows\n",
+        f"{machine()}\n",
+        f"## {options.product}, {rows:,} rows of six columns, {options.streams} streams\n",
+        f"{len(pairs)} pairs; dbdyno loads by {ways}. Medians, also of the ratios.\n",
+        "| | dbdyno | INSERT ... SELECT | times as fast | of each pair | bar |",
+        "|---|---|---|---|---|---|",
+        f"| seconds | {medians[0]:.2f} | {medians[1]:.2f} | {median(ratios):.2f} | {each} | "
+        f"1: {'holds' if held else 'MISSED'} |",
+        "",
+    ]
+    print("\n".join(lines), flush=True)
+    if options.output:
+        write_section(options.output, "generated", "\n".join(lines))
+    return 0 if held else 1
+
+
+def _pairs(options: argparse.Namespace) -> Sequence[tuple[Took, Took]]:
+    """(dbdyno, doublings) per pair; who goes first alternates. One short load of each warms up."""
+    pairs = []
+    variables = {**loading.VARIABLES, **({"local_infile": "ON"} if options.product == "mysql" else {})}
+    with tempfile.TemporaryDirectory(dir=options.scratch) as directory:
+        Path(directory).chmod(0o711)
+        workspace = Workspace.open(Path(directory))
+        spec = ServerSpec(product=options.product, variables=variables, **_root(options))
+        variant = Variant(name="generated", server=spec)
+        with closing(workspace), closing(open_server(variant, workspace, None)) as server:
+            server.restore()
+            server.start()
+            address = server.address()
+            for side in (dbdyno, doubled):
+                side(address, 2, options.streams)
+            for number in range(options.pairs):
+                sides = (dbdyno, doubled) if number % 2 == 0 else (doubled, dbdyno)
+                took = {side: side(address, options.doublings, options.streams) for side in sides}
+                pairs.append((took[dbdyno], took[doubled]))
+                said = json.dumps([vars(t) for t in pairs[-1]])
+                print(f"  pair {number + 1} of {options.pairs}: {said}", file=sys.stderr)
+    return pairs
+
+
+def _root(options: argparse.Namespace) -> dict[str, Any]:
+    return {"basedir": options.basedir} if options.basedir else {}
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Generated rows by dbdyno-engine against doublings.")
+    parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("--doublings", type=int, default=10, help="of 10,000 rows")
+    parser.add_argument("--streams", type=int, default=2)
+    parser.add_argument("--product", choices=("mariadb", "mysql"), default="mariadb")
+    parser.add_argument("--basedir", type=Path, default=None, help="where the server is unpacked")
+    parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
+    parser.add_argument("--output", type=Path, default=None, help="Markdown file whose part to write")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

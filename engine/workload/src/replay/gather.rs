@@ -1,0 +1,327 @@
+//! Which statements are replayed, and which of them belong together.
+//!
+//! Statements that read or write data are, and those that bracket transactions. What else a log holds is counted as
+//! left out: settings of sessions, definitions of tables, what administers a server, and what reads or writes files.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use dbdyno_door::placeholders::{Quoting, first_word};
+use dbdyno_door::plan::{TransactionOrder, limits};
+use dbdyno_door::record::StatementKind;
+
+use super::normal::normalised;
+use super::{Entry, Recorded, Text, Told};
+use crate::sql::class;
+
+/// Kinds under which statements are counted; the rest are one.
+const KINDS: usize = 200;
+/// Characters of a kind's text.
+const KIND_CHARS: usize = 1000;
+
+/// One recorded connection.
+#[derive(Debug, Default)]
+struct Session {
+    database: Option<String>,
+    /// Whether it has switched autocommit off.
+    manual: bool,
+    /// The transaction under way: when it began, and its statements.
+    open: Option<(usize, Vec<u32>)>,
+}
+
+/// What a statement does to a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Data,
+    Begin,
+    End,
+    /// Inside a transaction: savepoints.
+    Within,
+    Autocommit(bool),
+    Use,
+    Other,
+}
+
+/// Gathers what is replayed, entry by entry.
+#[derive(Debug)]
+pub(super) struct Gatherer<'a> {
+    database: Option<&'a str>,
+    order: TransactionOrder,
+    quoting: Quoting,
+    sessions: HashMap<u64, Session>,
+    numbers: HashMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+    /// How often each text was recorded.
+    counts: Vec<u64>,
+    /// In the order in which they ended: when each began, and its statements.
+    transactions: Vec<(usize, Box<[u32]>)>,
+    began: usize,
+    skipped: BTreeMap<String, u64>,
+    databases: BTreeMap<String, u64>,
+}
+
+impl<'a> Gatherer<'a> {
+    pub(super) fn new(database: Option<&'a str>, order: TransactionOrder, quoting: Quoting) -> Self {
+        Self {
+            database,
+            order,
+            quoting,
+            sessions: HashMap::new(),
+            numbers: HashMap::new(),
+            texts: Vec::new(),
+            counts: Vec::new(),
+            transactions: Vec::new(),
+            began: 0,
+            skipped: BTreeMap::new(),
+            databases: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the next entry of the log.
+    pub(super) fn take(&mut self, entry: &Entry<'_>) {
+        let mut session = self.sessions.remove(&entry.connection).unwrap_or_default();
+        match entry.told {
+            Told::Database(name) => session.database = Some(name.to_owned()),
+            Told::Closed => {
+                self.give_up(&mut session);
+                return;
+            }
+            Told::Statement(sql) => self.statement(&mut session, sql.trim()),
+        }
+        self.sessions.insert(entry.connection, session);
+    }
+
+    fn statement(&mut self, session: &mut Session, sql: &str) {
+        let word = first_word(sql, self.quoting);
+        if word.is_empty() {
+            return; // Blank, or a comment alone.
+        }
+        let part = part(&word, sql);
+        if part == Part::Use {
+            let name = sql[3..].trim().trim_end_matches(';').trim().trim_matches('`');
+            session.database = Some(name.to_owned());
+            return;
+        }
+        if let Some(wanted) = self.database
+            && session.database.as_deref().is_some_and(|name| name != wanted)
+        {
+            let name = session.database.clone().unwrap_or_default();
+            *self.databases.entry(name).or_default() += 1;
+            return self.skip("in other databases".into());
+        }
+        if sql.contains('\u{fffd}') {
+            return self.skip("not in UTF-8".into());
+        }
+        if sql.len() > limits::SQL_BYTES {
+            return self.skip(format!("longer than {} bytes", limits::SQL_BYTES));
+        }
+        match part {
+            Part::Other | Part::Use => self.skip(word),
+            Part::Autocommit(on) => {
+                if on && session.manual {
+                    self.close(session, "COMMIT");
+                }
+                session.manual = !on;
+                self.skip(word);
+            }
+            Part::Begin => {
+                self.close(session, "COMMIT"); // As the server does it without a word.
+                let number = self.number(sql);
+                session.open = Some((self.next(), vec![number]));
+            }
+            Part::End => {
+                let number = self.number(sql);
+                match session.open.take() {
+                    Some((began, mut statements)) => {
+                        statements.push(number);
+                        self.transactions.push((began, statements.into()));
+                    }
+                    None => self.alone(number),
+                }
+            }
+            Part::Data | Part::Within => {
+                if session.open.is_none() && session.manual {
+                    let begin = self.number("BEGIN");
+                    session.open = Some((self.next(), vec![begin]));
+                }
+                let number = self.number(sql);
+                match &mut session.open {
+                    Some((_, statements)) => statements.push(number),
+                    None => self.alone(number),
+                }
+            }
+        }
+    }
+
+    fn alone(&mut self, number: u32) {
+        let began = self.next();
+        self.transactions.push((began, [number].into()));
+    }
+
+    /// Ends a transaction that the log does not end.
+    fn close(&mut self, session: &mut Session, with: &str) {
+        if let Some((began, mut statements)) = session.open.take() {
+            statements.push(self.number(with));
+            self.transactions.push((began, statements.into()));
+        }
+    }
+
+    /// As a server does it when a connection is closed.
+    fn give_up(&mut self, session: &mut Session) {
+        self.close(session, "ROLLBACK");
+    }
+
+    fn next(&mut self) -> usize {
+        self.began += 1;
+        self.began
+    }
+
+    fn skip(&mut self, why: String) {
+        *self.skipped.entry(why).or_default() += 1;
+    }
+
+    fn number(&mut self, sql: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(sql) {
+            self.counts[number as usize] += 1;
+            return number;
+        }
+        let (text, number): (Arc<str>, _) = (sql.into(), self.texts.len() as u32);
+        self.texts.push(Arc::clone(&text));
+        self.counts.push(1);
+        self.numbers.insert(text, number);
+        number
+    }
+
+    /// All that is replayed.
+    pub(super) fn finish(mut self) -> Result<Recorded, String> {
+        for mut session in std::mem::take(&mut self.sessions).into_values() {
+            self.give_up(&mut session);
+        }
+        if self.transactions.is_empty() {
+            return Err(self.nothing());
+        }
+        self.transactions.sort_by_key(|(began, _)| *began);
+        let all = std::mem::take(&mut self.transactions).into_iter().map(|(_, statements)| statements);
+        let (mut transactions, mut weights) = (Vec::new(), Vec::new());
+        if self.order == TransactionOrder::Weighted {
+            let mut numbers: HashMap<Box<[u32]>, usize> = HashMap::new();
+            for statements in all {
+                let next = weights.len();
+                let number = *numbers.entry(statements.clone()).or_insert(next);
+                if number == next {
+                    transactions.push(statements);
+                    weights.push(0.0);
+                }
+                weights[number] += 1.0;
+            }
+            weights.iter_mut().fold(0.0, |sum, weight| {
+                *weight += sum;
+                *weight
+            });
+        } else {
+            transactions = all.collect();
+        }
+        let statements = self.counts.iter().sum();
+        let (texts, kinds) = self.kinds();
+        Ok(Recorded { texts, transactions, weights, kinds, skipped: self.skipped, statements })
+    }
+
+    fn nothing(&self) -> String {
+        let left_out: Vec<String> =
+            self.skipped.iter().map(|(why, count)| format!("{count} {why}")).collect();
+        match (self.databases.is_empty(), left_out.is_empty()) {
+            (false, _) => {
+                let names: Vec<&str> = self.databases.keys().map(String::as_str).collect();
+                format!(
+                    "holds nothing of the database that replay.database names; it has {}",
+                    names.join(", ")
+                )
+            }
+            (true, false) => {
+                format!("holds no statement that reads or writes data; left out: {}", left_out.join(", "))
+            }
+            (true, true) => "holds no statement; is replay.format what the file is?".into(),
+        }
+    }
+
+    /// The texts with their kinds, the most frequent ones first.
+    fn kinds(&self) -> (Vec<Text>, Vec<StatementKind>) {
+        let mut counts: HashMap<String, u64> = HashMap::new();
+        let normal: Vec<String> = self.texts.iter().map(|sql| normalised(sql, self.quoting)).collect();
+        for (text, count) in normal.iter().zip(&self.counts) {
+            *counts.entry(text.clone()).or_default() += count;
+        }
+        let mut ranked: Vec<(String, u64)> = counts.into_iter().collect();
+        ranked.sort_by(|(one, many), (other, more)| more.cmp(many).then_with(|| one.cmp(other)));
+        let described = |name: String, sql: String| StatementKind {
+            kind: name,
+            sql,
+            per_event: 0,
+            per_connection: 0,
+            prepared: false,
+        };
+        let mut kinds: Vec<StatementKind> = ranked
+            .iter()
+            .take(KINDS)
+            .enumerate()
+            .map(|(rank, (text, _))| {
+                let word = first_word(text, self.quoting).to_ascii_lowercase();
+                described(format!("{}-{word}", rank + 1), text.chars().take(KIND_CHARS).collect())
+            })
+            .collect();
+        if ranked.len() > KINDS {
+            kinds.push(described("others".into(), "all other statements".into()));
+        }
+        let ranks: HashMap<&str, usize> =
+            ranked.iter().enumerate().map(|(rank, (text, _))| (text.as_str(), rank.min(KINDS))).collect();
+        let texts = self.texts.iter().zip(&normal).map(|(sql, normal)| Text {
+            sql: Arc::clone(sql),
+            kind: ranks[normal.as_str()] as u32,
+            class: class(sql, self.quoting),
+        });
+        (texts.collect(), kinds)
+    }
+}
+
+/// What a statement is, by its first word.
+fn part(word: &str, sql: &str) -> Part {
+    let in_capitals = |most: usize| sql.chars().take(most).collect::<String>().to_ascii_uppercase();
+    match word {
+        "SELECT" | "WITH" | "TABLE" | "VALUES" => {
+            let capitals = sql.to_ascii_uppercase();
+            let writes_files = ["INTO OUTFILE", "INTO DUMPFILE"].iter().any(|words| capitals.contains(words));
+            if writes_files { Part::Other } else { Part::Data }
+        }
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "CALL" | "DO" => Part::Data,
+        "BEGIN" => Part::Begin,
+        "START"
+            if in_capitals(200)
+                .split_whitespace()
+                .nth(1)
+                .is_some_and(|next| next.starts_with("TRANSACTION")) =>
+        {
+            Part::Begin
+        }
+        "COMMIT" | "ROLLBACK" | "END" | "ABORT" => {
+            let to_savepoint =
+                word == "ROLLBACK" && in_capitals(200).split_whitespace().any(|word| word == "TO");
+            if to_savepoint { Part::Within } else { Part::End }
+        }
+        "SAVEPOINT" | "RELEASE" => Part::Within,
+        "USE" => Part::Use,
+        "SET" => autocommit(&in_capitals(200)).map_or(Part::Other, Part::Autocommit),
+        _ => Part::Other,
+    }
+}
+
+/// What a SET in capitals makes of autocommit.
+fn autocommit(sql: &str) -> Option<bool> {
+    let (_, rest) = sql.split_once("AUTOCOMMIT")?;
+    let value = rest.trim_start().trim_start_matches([':', '=']).trim_start();
+    let value: String = value.chars().take_while(char::is_ascii_alphanumeric).collect();
+    match value.as_str() {
+        "0" | "OFF" | "FALSE" => Some(false),
+        "1" | "ON" | "TRUE" => Some(true),
+        _ => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! The general query log of MySQL and MariaDB.
+//!
+//! An entry is a line `time, tab, connection number, space, command, tab, argument`, and further lines of its argument. MySQL
+//! writes the time of every entry; MariaDB that of the first of each second, and two tabs for the others.
+
+use std::io::BufRead;
+
+use super::{Entry, Told, each_line};
+
+/// The commands of the protocol, as both servers call them in the log. Other lines go on with an argument.
+const COMMANDS: [&str; 38] = [
+    "Sleep",
+    "Quit",
+    "Init DB",
+    "Query",
+    "Field List",
+    "Create DB",
+    "Drop DB",
+    "Refresh",
+    "Shutdown",
+    "Statistics",
+    "Processlist",
+    "Connect",
+    "Kill",
+    "Debug",
+    "Ping",
+    "Time",
+    "Delayed insert",
+    "Change user",
+    "Binlog Dump",
+    "Table Dump",
+    "Connect Out",
+    "Register Slave",
+    "Register Replica",
+    "Prepare",
+    "Execute",
+    "Long Data",
+    "Close stmt",
+    "Reset stmt",
+    "Set option",
+    "Fetch",
+    "Daemon",
+    "Binlog Dump GTID",
+    "Reset Connection",
+    "Reset connection",
+    "Bulk_execute",
+    "Slave_worker",
+    "Slave_SQL",
+    "Error",
+];
+
+/// Hands what the log tells to `take`.
+pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+    let mut pending: Option<(u64, String)> = None;
+    let flush = |pending: &mut Option<(u64, String)>, take: &mut dyn FnMut(Entry<'_>)| {
+        if let Some((connection, sql)) = pending.take() {
+            take(Entry { connection, told: Told::Statement(&sql) });
+        }
+    };
+    each_line(input, |line| {
+        let Some((connection, command, argument)) = header(line) else {
+            if is_preamble(line) {
+                flush(&mut pending, take);
+            } else if let Some((_, sql)) = &mut pending {
+                sql.push('\n');
+                sql.push_str(line);
+            }
+            return;
+        };
+        flush(&mut pending, take);
+        let told = match command {
+            // What is prepared stands there again, with its values, when it is executed.
+            "Query" | "Execute" => {
+                pending = Some((connection, argument.to_owned()));
+                return;
+            }
+            "Init DB" => Told::Database(argument),
+            "Connect" | "Change user" => match database(argument) {
+                Some(name) => Told::Database(name),
+                None => Told::Closed,
+            },
+            "Quit" | "Reset Connection" | "Reset connection" => Told::Closed,
+            _ => return,
+        };
+        take(Entry { connection, told });
+    })?;
+    flush(&mut pending, take);
+    Ok(())
+}
+
+/// What a server writes when it opens the file.
+fn is_preamble(line: &str) -> bool {
+    line.ends_with("started with:") && line.contains(", Version: ")
+}
+
+/// Connection, command and argument, where an entry begins.
+fn header(line: &str) -> Option<(u64, &str, &str)> {
+    let rest = after_time(line)?.trim_start_matches(' ');
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let connection = rest[..digits].parse().ok()?;
+    let rest = rest[digits..].strip_prefix(' ')?;
+    let (command, argument) = rest.split_once('\t').unwrap_or((rest, ""));
+    COMMANDS.contains(&command).then_some((connection, command, argument))
+}
+
+fn after_time(line: &str) -> Option<&str> {
+    let (time, rest) = line.split_once('\t')?;
+    let shape = |digits: &[usize], others: &[(usize, u8)]| {
+        let bytes = time.as_bytes();
+        digits.iter().all(|&at| bytes.get(at).is_some_and(u8::is_ascii_digit))
+            && others.iter().all(|&(at, byte)| bytes.get(at) == Some(&byte))
+    };
+    match time {
+        "" => rest.strip_prefix('\t'),
+        _ if shape(&[0, 3, 5, 8, 11], &[(4, b'-'), (7, b'-'), (10, b'T'), (13, b':')]) => Some(rest),
+        _ if shape(&[0, 1, 2, 3, 4, 5, 8], &[(6, b' '), (9, b':'), (12, b':')]) => Some(rest),
+        _ => None,
+    }
+}
+
+/// The database in `user@host on database using …`.
+fn database(argument: &str) -> Option<&str> {
+    let (_, rest) = argument.split_once(" on ")?;
+    let name = rest.split(" using ").next().unwrap_or(rest).trim();
+    (!name.is_empty() && name != "using").then_some(name)
+}

@@ -1,0 +1,286 @@
+//! Replaying what a server or a file has recorded.
+//!
+//! A log of a million lines is read once, before the run, and kept as its distinct texts and the order of transactions.
+//! Nothing is prepared and every statement is sent as it was recorded, so one call whose text changes does for all.
+//!
+//! # Layout
+//! - this file: what is kept, and one user's way through it.
+//! - `general`, `slow`, `postgresql`, `queries`: one kind of file each; who said what in it.
+//! - `gather`: which statements are replayed, and which of them belong together.
+//! - `normal`: texts without their values, under which statements are counted.
+
+mod gather;
+mod general;
+mod normal;
+mod postgresql;
+mod queries;
+mod slow;
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dbdyno_door::Plan;
+use dbdyno_door::placeholders::Quoting;
+use dbdyno_door::plan::{LogFormat, Replay, SqlWorkload, TransactionOrder};
+use dbdyno_door::record::{StatementClass, StatementKind};
+use dbdyno_draw::Rng;
+use dbdyno_wire::Value;
+use dbdyno_wire::scripted::Type;
+
+use self::gather::Gatherer;
+use crate::program::{Call, Seat, Statement};
+use crate::sql::source::weighted;
+
+/// Something that a log tells of a recorded connection.
+#[derive(Debug)]
+struct Entry<'a> {
+    /// Its number.
+    connection: u64,
+    told: Told<'a>,
+}
+
+#[derive(Debug)]
+enum Told<'a> {
+    /// It is in this database from now on.
+    Database(&'a str),
+    /// It sent this.
+    Statement(&'a str),
+    /// It is closed, or as new.
+    Closed,
+}
+
+/// What is replayed.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    texts: Vec<Text>,
+    /// Each as numbers of its texts.
+    transactions: Vec<Box<[u32]>>,
+    /// Sums of how often each was recorded, where they are played by chance.
+    weights: Vec<f64>,
+    kinds: Vec<StatementKind>,
+    /// What was left out, and why, by number of statements.
+    skipped: BTreeMap<String, u64>,
+    /// Statements that are replayed, as often as they were recorded.
+    statements: u64,
+}
+
+#[derive(Debug)]
+struct Text {
+    sql: Arc<str>,
+    kind: u32,
+    class: StatementClass,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// One sentence: what cannot be read, or that there is nothing to replay in it.
+pub fn read(
+    replay: &Replay,
+    order: TransactionOrder,
+    quoting: Quoting,
+    input: impl BufRead,
+) -> Result<Recorded, String> {
+    let mut gatherer = Gatherer::new(replay.database.as_deref(), order, quoting);
+    let mut take = |entry: Entry<'_>| gatherer.take(&entry);
+    match replay.format {
+        LogFormat::Queries => queries::read(input, quoting, &mut take),
+        LogFormat::GeneralLog => general::read(input, &mut take),
+        LogFormat::SlowLog => slow::read(input, &mut take),
+        LogFormat::PostgresqlLog => postgresql::read_text(input, &mut take),
+        LogFormat::PostgresqlCsv => postgresql::read_csv(input, &mut take),
+    }
+    .map_err(|error| error.to_string())?;
+    gatherer.finish()
+}
+
+/// Hands every line, without its end, to `take`. Bytes that are no UTF-8 become the replacement character.
+fn each_line(mut input: impl BufRead, mut take: impl FnMut(&str)) -> std::io::Result<()> {
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        take(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    Ok(())
+}
+
+impl Recorded {
+    /// Statements that are replayed, as often as they were recorded, and what was left out, by the reason.
+    pub fn told(&self) -> (u64, &BTreeMap<String, u64>) {
+        (self.statements, &self.skipped)
+    }
+}
+
+/// What was recorded, as a workload.
+#[derive(Clone, Debug)]
+pub struct Replayed(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    recorded: Arc<Recorded>,
+    order: TransactionOrder,
+    session: Vec<String>,
+    farewell: Vec<String>,
+    each: Option<u64>,
+    seed: u64,
+    /// The next of all transactions, where all users of this engine take from one list.
+    taken: AtomicU64,
+    /// This engine's number in the fleet, and how many there are.
+    engine: (u64, u64),
+    /// How often the list is played.
+    times: Option<u64>,
+}
+
+/// Times that a transaction is begun anew after an error before the next one has its turn: what failed when it was recorded
+/// fails again.
+const ATTEMPTS: u32 = 3;
+
+impl Replayed {
+    /// The workload `own` of a plan, which replays this.
+    pub(crate) fn new(own: &SqlWorkload, recorded: Arc<Recorded>, plan: &Plan) -> Self {
+        Self(Arc::new(Shared {
+            recorded,
+            order: own.order,
+            session: own.session.clone(),
+            farewell: own.farewell.clone(),
+            each: own.each,
+            seed: plan.seed,
+            taken: AtomicU64::new(0),
+            engine: (plan.segment.index.into(), plan.segment.count.into()),
+            times: own.replay.as_ref().and_then(|replay| replay.times).map(u64::from),
+        }))
+    }
+
+    /// The one statement that there is: its only parameter is the whole text.
+    pub(crate) fn statements(&self) -> Vec<Statement> {
+        vec![Statement { sql: "?".into(), types: vec![Type::Text], prepared: false }]
+    }
+
+    /// The kinds as the records describe them.
+    pub(crate) fn describe(&self) -> Vec<StatementKind> {
+        self.0.recorded.kinds.clone()
+    }
+
+    /// Statements for every new connection, and for its end.
+    pub(crate) fn around(&self) -> (&[String], &[String]) {
+        (&self.0.session, &self.0.farewell)
+    }
+
+    /// The transactions of one user.
+    pub(crate) fn events(&self, seat: Seat) -> Event {
+        let mut event = Event {
+            chosen: None,
+            step: 0,
+            attempts: 0,
+            played: 0,
+            most: self.0.each.unwrap_or(u64::MAX),
+            exhausted: false,
+            rng: Rng::new(self.0.seed, &[u64::from_be_bytes(*b"replayed"), seat.index]),
+            call: Call { values: vec![Value::Verbatim(Vec::new())], ..Call::default() },
+        };
+        event.reserve(&self.0);
+        event
+    }
+}
+
+/// The transaction under way on one connection.
+#[derive(Debug)]
+pub struct Event {
+    chosen: Option<usize>,
+    step: usize,
+    /// Times that it was begun anew.
+    attempts: u32,
+    /// Transactions that have ended.
+    played: u64,
+    /// As many as it plays.
+    most: u64,
+    /// Whether the list has no more.
+    exhausted: bool,
+    rng: Rng,
+    call: Call,
+}
+
+impl Event {
+    /// Begins the transaction again that has not ended.
+    pub(crate) fn restart(&mut self) {
+        if self.step > 0 {
+            self.attempts += 1;
+        }
+        self.step = 0;
+    }
+
+    /// Whether the user has played all its transactions.
+    pub(crate) fn is_done(&self) -> bool {
+        self.exhausted || self.played >= self.most
+    }
+
+    /// The statement that [`Event::next`] returned last.
+    pub(crate) fn last(&self) -> &Call {
+        &self.call
+    }
+
+    /// The next statement, or `None` at the end of the transaction; after that a new one begins.
+    pub(crate) fn next(&mut self, replayed: &Replayed) -> Option<&Call> {
+        let shared = &*replayed.0;
+        let recorded = &*shared.recorded;
+        if self.attempts >= ATTEMPTS {
+            self.end(shared);
+        }
+        if self.exhausted {
+            return None;
+        }
+        let chosen = match self.chosen {
+            Some(chosen) => chosen,
+            None => self.choose(shared)?,
+        };
+        let Some(&number) = recorded.transactions[chosen].get(self.step) else {
+            self.end(shared);
+            return None;
+        };
+        self.step += 1;
+        let text = &recorded.texts[number as usize];
+        (self.call.kind, self.call.class) = (text.kind as usize, Some(text.class));
+        if let [Value::Verbatim(sql)] = self.call.values.as_mut_slice() {
+            sql.clear();
+            sql.extend_from_slice(text.sql.as_bytes());
+        }
+        Some(&self.call)
+    }
+
+    fn end(&mut self, shared: &Shared) {
+        (self.chosen, self.step, self.attempts) = (None, 0, 0);
+        self.played += 1;
+        self.reserve(shared);
+    }
+
+    /// Takes the next one ahead where there is a last one, so that a user knows when there is none for it. Without a last
+    /// one nothing is taken that may not be played.
+    fn reserve(&mut self, shared: &Shared) {
+        if shared.times.is_some() {
+            self.exhausted = self.choose(shared).is_none();
+        }
+    }
+
+    fn choose(&mut self, shared: &Shared) -> Option<usize> {
+        let count = shared.recorded.transactions.len() as u64;
+        let most = shared.times.map_or(u64::MAX, |times| times.saturating_mul(count));
+        let number = match shared.order {
+            TransactionOrder::Weighted => weighted(&shared.recorded.weights, &mut self.rng) as u64,
+            TransactionOrder::InOrder => {
+                let (index, engines) = shared.engine;
+                shared.taken.fetch_add(1, Ordering::Relaxed) * engines + index
+            }
+            TransactionOrder::EachInOrder => self.played,
+        };
+        self.chosen = (number < most).then_some((number % count) as usize);
+        self.chosen
+    }
+}
+
+#[cfg(test)]
+mod tests;

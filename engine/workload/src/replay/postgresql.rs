@@ -1,0 +1,184 @@
+//! PostgreSQL's log, as text or as CSV.
+//!
+//! A statement stands there as `statement: …`, or as `execute NAME: …` with its parameters in the DETAIL that follows;
+//! before either there may be its duration. The parse and bind of the extended protocol, which only
+//! `log_min_duration_statement` tells, do not count.
+
+use std::io::BufRead;
+
+use dbdyno_door::placeholders::{Quoting, opaque};
+
+use super::{Entry, Told, each_line};
+
+/// Columns of a line of CSV.
+const DATABASE: usize = 2;
+const PROCESS: usize = 3;
+const SEVERITY: usize = 11;
+const MESSAGE: usize = 13;
+const DETAIL: usize = 14;
+
+/// What begins a message of the log as text, after the line's prefix.
+const SEVERITIES: [&str; 14] = [
+    "LOG",
+    "DETAIL",
+    "ERROR",
+    "STATEMENT",
+    "HINT",
+    "FATAL",
+    "PANIC",
+    "WARNING",
+    "NOTICE",
+    "INFO",
+    "CONTEXT",
+    "QUERY",
+    "LOCATION",
+    "DEBUG",
+];
+
+/// Hands what a log as CSV tells to `take`.
+pub(super) fn read_csv(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
+    let mut record = csv::ByteRecord::new();
+    while reader.read_byte_record(&mut record)? {
+        let text = |index: usize| String::from_utf8_lossy(record.get(index).unwrap_or_default());
+        let Ok(connection) = text(PROCESS).parse() else { continue };
+        if text(SEVERITY) != "LOG" {
+            continue;
+        }
+        if !text(DATABASE).is_empty() {
+            take(Entry { connection, told: Told::Database(&text(DATABASE)) });
+        }
+        tell(connection, &text(MESSAGE), &text(DETAIL), take);
+    }
+    Ok(())
+}
+
+/// Hands what a log as text tells to `take`.
+pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+    let mut pending: Option<(u64, String, String)> = None;
+    // Whether a line goes on with the detail.
+    let mut in_detail = false;
+    each_line(input, |line| {
+        let Some((connection, severity, message)) = header(line) else {
+            if let Some((_, text, detail)) = &mut pending {
+                let target = if in_detail { detail } else { text };
+                target.push('\n');
+                target.push_str(line.strip_prefix('\t').unwrap_or(line));
+            }
+            return;
+        };
+        in_detail = severity == "DETAIL";
+        if let (true, Some((of, _, detail))) = (in_detail, &mut pending) {
+            if *of == connection {
+                detail.push_str(message);
+            }
+            return;
+        }
+        if let Some((connection, text, detail)) = pending.take() {
+            tell(connection, &text, &detail, take);
+        }
+        if severity == "LOG" {
+            if let Some(name) = database(line) {
+                take(Entry { connection, told: Told::Database(name) });
+            }
+            pending = Some((connection, message.to_owned(), String::new()));
+        }
+    })?;
+    if let Some((connection, text, detail)) = pending {
+        tell(connection, &text, &detail, take);
+    }
+    Ok(())
+}
+
+/// Process number, severity and message, where a message begins.
+fn header(line: &str) -> Option<(u64, &str, &str)> {
+    if !line.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let (prefix, message) = line.split_once(":  ")?;
+    let severity = prefix.rsplit([' ', '\t']).next()?;
+    if !SEVERITIES.contains(&severity.trim_end_matches(|char: char| char.is_ascii_digit())) {
+        return None;
+    }
+    let (_, rest) = prefix.split_once('[')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    Some((rest[..digits].parse().ok()?, severity, message))
+}
+
+/// The database in a prefix with `%u@%d`, as Debian's.
+fn database(line: &str) -> Option<&str> {
+    let (prefix, _) = line.split_once(" LOG:  ")?;
+    let (_, name) = prefix.rsplit(' ').next()?.split_once('@')?;
+    (!name.is_empty() && name != "[unknown]").then_some(name)
+}
+
+fn tell(connection: u64, message: &str, detail: &str, take: &mut impl FnMut(Entry<'_>)) {
+    if message.starts_with("disconnection:") {
+        return take(Entry { connection, told: Told::Closed });
+    }
+    let message = match message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms  ")) {
+        Some((_, rest)) => rest,
+        None => message,
+    };
+    if let Some(sql) = message.strip_prefix("statement: ") {
+        return take(Entry { connection, told: Told::Statement(sql) });
+    }
+    let executed = message.strip_prefix("execute ").filter(|rest| !rest.starts_with("fetch from "));
+    if let Some((_, sql)) = executed.and_then(|rest| rest.split_once(": ")) {
+        let values = parameters(detail);
+        take(Entry { connection, told: Told::Statement(&put_in(sql, &values)) });
+    }
+}
+
+/// The values of `parameters: $1 = '5', $2 = NULL`, as literals.
+fn parameters(detail: &str) -> Vec<&str> {
+    let detail = detail.trim_start();
+    let Some(mut rest) = ["parameters: ", "Parameters: "].iter().find_map(|word| detail.strip_prefix(word))
+    else {
+        return Vec::new();
+    };
+    let mut values = Vec::new();
+    while let Some((_, value)) = rest.split_once(" = ") {
+        let length = match opaque(value, 0, Quoting::Postgresql) {
+            0 => value.find(", $").unwrap_or(value.len()),
+            // A doubled quote is two texts behind each other.
+            mut length => {
+                while value[length..].starts_with('\'') {
+                    length += opaque(value, length, Quoting::Postgresql);
+                }
+                length
+            }
+        };
+        values.push(&value[..length]);
+        rest = &value[length..];
+    }
+    values
+}
+
+/// The statement with its values for `$1`, `$2`, …
+fn put_in(sql: &str, values: &[&str]) -> String {
+    let (mut out, mut begin, mut at) = (String::with_capacity(sql.len()), 0, 0);
+    while at < sql.len() {
+        let skipped = opaque(sql, at, Quoting::Postgresql);
+        if skipped > 0 {
+            at += skipped;
+            continue;
+        }
+        let digits = match sql.as_bytes()[at] {
+            b'$' => sql[at + 1..].bytes().take_while(u8::is_ascii_digit).count(),
+            _ => 0,
+        };
+        let number = sql.get(at + 1..at + 1 + digits).and_then(|text| text.parse::<usize>().ok());
+        match number.and_then(|number| values.get(number.checked_sub(1)?)) {
+            Some(value) => {
+                out.push_str(&sql[begin..at]);
+                out.push_str(value);
+                at += 1 + digits;
+                begin = at;
+            }
+            None => at += 1,
+        }
+    }
+    out.push_str(&sql[begin..]);
+    out
+}

@@ -1,0 +1,33 @@
+//! A list of statements, each up to a semicolon outside quotes and comments.
+
+use std::io::BufRead;
+
+use dbdyno_door::placeholders::{Quoting, opaque};
+
+use super::{Entry, Told};
+
+/// Hands every statement to `take`, all of one connection.
+pub(super) fn read(
+    mut input: impl BufRead,
+    quoting: Quoting,
+    take: &mut impl FnMut(Entry<'_>),
+) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let (mut begin, mut at) = (0, 0);
+    let mut tell = |sql: &str| take(Entry { connection: 0, told: Told::Statement(sql) });
+    while at < text.len() {
+        match opaque(&text, at, quoting) {
+            0 if text.as_bytes()[at] == b';' => {
+                tell(&text[begin..at]);
+                at += 1;
+                begin = at;
+            }
+            0 => at += 1,
+            length => at += length,
+        }
+    }
+    tell(&text[begin..]);
+    Ok(())
+}

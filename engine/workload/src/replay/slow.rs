@@ -1,0 +1,94 @@
+//! The slow query log of MySQL and MariaDB.
+//!
+//! An entry is some lines that begin with `#`, perhaps `use` and `SET timestamp`, and the statement up to a semicolon.
+
+use std::io::BufRead;
+
+use super::{Entry, Told, each_line};
+
+#[derive(Default)]
+struct Pending {
+    connection: u64,
+    database: Option<String>,
+    sql: String,
+    /// Whether the lines that begin with `#` are over.
+    in_body: bool,
+    closed: bool,
+}
+
+/// Hands what the log tells to `take`.
+pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
+    let mut pending: Option<Pending> = None;
+    each_line(input, |line| {
+        let begins = line.starts_with("# Time: ") || line.starts_with("# User@Host: ");
+        if begins && pending.as_ref().is_none_or(|pending| pending.in_body) {
+            flush(pending.replace(Pending::default()), take);
+        }
+        // A file that was opened anew begins with three lines of its own.
+        if line.ends_with("started with:") && line.contains(", Version: ") {
+            flush(pending.take(), take);
+        }
+        let Some(pending) = &mut pending else { return };
+        if !pending.in_body && line.starts_with('#') {
+            pending.header(line);
+        } else {
+            pending.body(line);
+        }
+    })?;
+    flush(pending, take);
+    Ok(())
+}
+
+impl Pending {
+    fn header(&mut self, line: &str) {
+        let after = |word: &str| {
+            let rest = line.split_once(word)?.1.trim_start();
+            Some(rest.split([' ', '\t']).next().unwrap_or(rest))
+        };
+        let id = if line.starts_with("# User@Host: ") { after("  Id:") } else { after("# Thread_id: ") };
+        if let Some(connection) = id.and_then(|id| id.parse().ok()) {
+            self.connection = connection;
+        }
+        if let Some(name) = after(" Schema: ").filter(|name| !name.is_empty()) {
+            self.database = Some(name.into());
+        }
+        if line.starts_with("# administrator command: ") {
+            self.in_body = true;
+            self.closed = line.contains(": Quit");
+        }
+    }
+
+    fn body(&mut self, line: &str) {
+        if line.starts_with("# administrator command: ") {
+            self.closed = line.contains(": Quit");
+            return;
+        }
+        if !std::mem::replace(&mut self.in_body, true) || self.sql.is_empty() {
+            if let Some(name) = line.strip_prefix("use ").and_then(|rest| rest.strip_suffix(';')) {
+                self.database = Some(name.trim_matches('`').into());
+                return;
+            }
+            if line.starts_with("SET timestamp=") && line.ends_with(';') {
+                return;
+            }
+        } else {
+            self.sql.push('\n');
+        }
+        self.sql.push_str(line);
+    }
+}
+
+fn flush(pending: Option<Pending>, take: &mut impl FnMut(Entry<'_>)) {
+    let Some(Pending { connection, database, sql, closed, .. }) = pending else { return };
+    if let Some(name) = &database {
+        take(Entry { connection, told: Told::Database(name) });
+    }
+    let sql = sql.trim_end();
+    let sql = sql.strip_suffix(';').unwrap_or(sql);
+    if !sql.is_empty() {
+        take(Entry { connection, told: Told::Statement(sql) });
+    }
+    if closed {
+        take(Entry { connection, told: Told::Closed });
+    }
+}

@@ -1,0 +1,317 @@
+//! Tests of replays: who said what in each kind of file, and in which order it is played.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::{Contents, Program};
+
+fn replay(format: &str) -> Replay {
+    serde_json::from_value(json!({"file": "log", "format": format})).unwrap()
+}
+
+fn recorded(format: &str, order: TransactionOrder, text: &str) -> Recorded {
+    let quoting = if format.starts_with("postgresql") { Quoting::Postgresql } else { Quoting::Mysql };
+    read(&replay(format), order, quoting, text.as_bytes()).unwrap()
+}
+
+/// The transactions of a file, in its order.
+fn transactions(format: &str, text: &str) -> Vec<Vec<String>> {
+    let recorded = recorded(format, TransactionOrder::InOrder, text);
+    let sql = |number: &u32| recorded.texts[*number as usize].sql.to_string();
+    recorded.transactions.iter().map(|statements| statements.iter().map(sql).collect()).collect()
+}
+
+const MARIADB: &str = "/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian). started with:
+Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock
+Time\t\t    Id Command\tArgument
+261121  9:05:01\t     4 Connect\tsbtest@localhost on sbtest using Socket
+\t\t     5 Connect\tsbtest@localhost on  using TCP/IP
+\t\t     4 Prepare\tSELECT c FROM sbtest1 WHERE id=?
+\t\t     4 Execute\tBEGIN
+\t\t     5 Init DB\tother
+\t\t     5 Query\tSELECT 'a
+\t5 Query\tstill the same' FROM t
+\t\t     4 Execute\tSELECT c FROM sbtest1 WHERE id=7
+261121  9:05:02\t     4 Execute\tCOMMIT
+\t\t     5 Query\tPREPARE s FROM 'SELECT 1'
+\t\t     5 Prepare\tSELECT 1
+\t\t     5 Query\tEXECUTE s
+\t\t     5 Execute\tSELECT 1
+\t\t     5 Query\tSET NAMES utf8mb4
+\t\t     4 Close stmt\t
+\t\t     4 Quit\t
+";
+
+#[test]
+fn a_general_log_of_mariadb() {
+    assert_eq!(
+        transactions("general-log", MARIADB),
+        [
+            vec!["BEGIN", "SELECT c FROM sbtest1 WHERE id=7", "COMMIT"],
+            vec!["SELECT 'a\n\t5 Query\tstill the same' FROM t"],
+            vec!["SELECT 1"],
+        ]
+    );
+    let recorded = recorded("general-log", TransactionOrder::InOrder, MARIADB);
+    let skipped: BTreeMap<String, u64> =
+        [("PREPARE", 1), ("EXECUTE", 1), ("SET", 1)].map(|(word, count)| (word.into(), count)).into();
+    assert_eq!(recorded.told(), (5, &skipped));
+}
+
+#[test]
+fn a_database_can_be_chosen() {
+    let mut only = replay("general-log");
+    only.database = Some("sbtest".into());
+    let read = |only: &Replay| read(only, TransactionOrder::InOrder, Quoting::Mysql, MARIADB.as_bytes());
+    let recorded = read(&only).unwrap();
+    assert_eq!((recorded.transactions.len(), recorded.skipped["in other databases"]), (1, 5));
+    only.database = Some("shop".into());
+    assert_eq!(
+        read(&only).unwrap_err(),
+        "holds nothing of the database that replay.database names; it has other, sbtest"
+    );
+}
+
+#[test]
+fn a_general_log_of_mysql() {
+    let text = "/usr/sbin/mysqld, Version: 9.7.0 (MySQL Community Server - GPL). started with:
+Tcp port: 3306  Unix socket: /tmp/mysql.sock
+Time                 Id Command    Argument
+2026-11-21T09:05:01.123456Z\t    8 Connect\troot@localhost on shop using Socket
+2026-11-21T09:05:01.123456Z\t    8 Query\tSET autocommit=0
+2026-11-21T09:05:01.123457+02:00\t    8 Query\tinsert into t values (1)
+2026-11-21T09:05:01.123456Z\t    8 Query\tSAVEPOINT a
+2026-11-21T09:05:01.123456Z\t    8 Query\tROLLBACK TO SAVEPOINT a
+2026-11-21T09:05:01.123456Z\t    8 Query\tcommit
+2026-11-21T09:05:01.123456Z\t    8 Query\tSELECT 1
+2026-11-21T09:05:01.123456Z\t    9 Query\tSTART TRANSACTION READ ONLY
+2026-11-21T09:05:01.123456Z\t    9 Query\tSELECT 2
+2026-11-21T09:05:01.123456Z\t    8 Query\tSET @@autocommit = ON
+2026-11-21T09:05:01.123456Z\t   10 Query\tSELECT 3 INTO OUTFILE '/tmp/x'
+2026-11-21T09:05:01.123456Z\t   10 Query\tSTART REPLICA
+";
+    assert_eq!(
+        transactions("general-log", text),
+        [
+            vec!["BEGIN", "insert into t values (1)", "SAVEPOINT a", "ROLLBACK TO SAVEPOINT a", "commit"],
+            vec!["BEGIN", "SELECT 1", "COMMIT"],
+            // The log ends before the transaction does.
+            vec!["START TRANSACTION READ ONLY", "SELECT 2", "ROLLBACK"],
+        ]
+    );
+}
+
+#[test]
+fn slow_logs() {
+    let mysql = "/usr/sbin/mysqld, Version: 9.7.0 (MySQL Community Server - GPL). started with:
+Tcp port: 3306  Unix socket: /tmp/mysql.sock
+Time                 Id Command    Argument
+# Time: 2026-11-21T09:05:01.123456Z
+# User@Host: root[root] @ localhost []  Id:     8
+# Query_time: 0.000123  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1
+use shop;
+SET timestamp=1719206820;
+BEGIN;
+# Time: 2026-11-21T09:05:01.123457Z
+# User@Host: root[root] @ localhost []  Id:     9
+# Query_time: 0.000123  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1
+SET timestamp=1719206820;
+SELECT '
+# a line of the statement;
+' ;
+# Time: 2026-11-21T09:05:01.123458Z
+# User@Host: root[root] @ localhost []  Id:     8
+# Query_time: 0.000123  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1
+SET timestamp=1719206820;
+UPDATE t SET a=1;
+# User@Host: root[root] @ localhost []  Id:     8
+# Query_time: 0.000123  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1
+SET timestamp=1719206820;
+# administrator command: Quit;
+";
+    let expected =
+        [vec!["BEGIN", "UPDATE t SET a=1", "ROLLBACK"], vec!["SELECT '\n# a line of the statement;\n' "]];
+    assert_eq!(transactions("slow-log", mysql), expected.map(|statements| trimmed(&statements)));
+    let mariadb = "# Time: 261121  9:05:01
+# User@Host: root[root] @ localhost []
+# Thread_id: 5  Schema: shop  QC_hit: No
+# Query_time: 0.000200  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0
+# Rows_affected: 1  Bytes_sent: 11
+SET timestamp=1719206820;
+START TRANSACTION;
+# User@Host: root[root] @ localhost []
+# Thread_id: 6  Schema: other  QC_hit: No
+# Query_time: 0.000200  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0
+SET timestamp=1719206820;
+SELECT 2;
+# User@Host: root[root] @ localhost []
+# Thread_id: 5  Schema: shop  QC_hit: No
+# Query_time: 0.000200  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0
+SET timestamp=1719206820;
+COMMIT;
+";
+    assert_eq!(transactions("slow-log", mariadb), [vec!["START TRANSACTION", "COMMIT"], vec!["SELECT 2"]]);
+}
+
+fn trimmed(statements: &[&str]) -> Vec<String> {
+    statements.iter().map(|sql| sql.trim().to_owned()).collect()
+}
+
+#[test]
+fn a_log_of_postgresql_as_text() {
+    let text = "2026-11-21 09:05:01.123 UTC [77] LOG:  statement: BEGIN
+2026-11-21 09:05:01.123 UTC [78] app@shop LOG:  duration: 0.012 ms  statement: SELECT 1
+\t  FROM t
+2026-11-21 09:05:01.124 UTC [77] LOG:  execute s1: SELECT '$1', $1 FROM t WHERE a=$2 AND b=$3
+2026-11-21 09:05:01.124 UTC [77] DETAIL:  Parameters: $1 = 'it''s, $2 = ', $2 = '5', $3 = NULL
+2026-11-21 09:05:01.124 UTC [78] app@shop LOG:  duration: 0.100 ms  parse <unnamed>: SELECT 9
+2026-11-21 09:05:01.124 UTC [78] app@shop LOG:  duration: 0.100 ms  execute <unnamed>: SELECT 9
+2026-11-21 09:05:01.124 UTC [78] app@shop ERROR:  relation \"x\" does not exist at character 1
+2026-11-21 09:05:01.124 UTC [78] app@shop STATEMENT:  SELECT x
+2026-11-21 09:05:01.125 UTC [77] LOG:  statement: COMMIT
+2026-11-21 09:05:01.125 UTC [70] LOG:  checkpoint starting: time
+";
+    assert_eq!(
+        transactions("postgresql-log", text),
+        [
+            vec!["BEGIN", "SELECT '$1', 'it''s, $2 = ' FROM t WHERE a='5' AND b=NULL", "COMMIT"],
+            vec!["SELECT 1\n  FROM t"],
+            vec!["SELECT 9"],
+        ]
+    );
+}
+
+#[test]
+fn a_log_of_postgresql_as_csv() {
+    let line = |message: &str, detail: &str| {
+        format!(
+            "2026-11-21 09:05:01.123 UTC,\"app\",\"shop\",77,\"[local]\",1.4d,1,\"SELECT\",2026-11-21 09:05:01 UTC,3/1,0,LOG,00000,\
+             {message},{detail},,,,,,,,\"psql\",\"client backend\",,0\n"
+        )
+    };
+    let text = line("\"statement: SELECT \"\"a\"\",\n 1\"", "")
+        + &line("\"execute <unnamed>: SELECT $1\"", "\"parameters: $1 = '5'\"")
+        + &line("\"disconnection: session time: 0:00:00.001\"", "");
+    assert_eq!(transactions("postgresql-csv", &text), [vec!["SELECT \"a\",\n 1"], vec!["SELECT '5'"]]);
+}
+
+#[test]
+fn a_list_of_queries() {
+    let text = "SELECT ';' -- a; b\n, 1;\n\nBEGIN; DELETE FROM t WHERE id=1; COMMIT;\n-- the end\n";
+    let transactions = transactions("queries", text);
+    assert_eq!(
+        transactions,
+        [vec!["SELECT ';' -- a; b\n, 1"], vec!["BEGIN", "DELETE FROM t WHERE id=1", "COMMIT"]]
+    );
+}
+
+#[test]
+fn what_holds_nothing_says_so() {
+    let read = |text: &str| {
+        let error = read(&replay("general-log"), TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes());
+        error.unwrap_err()
+    };
+    assert!(read("SELECT 1;\n").contains("is replay.format what the file is?"));
+    let shows = "\t\t     4 Query\tSHOW TABLES\n";
+    assert_eq!(read(shows), "holds no statement that reads or writes data; left out: 1 SHOW");
+}
+
+/// A program that replays these queries.
+fn program(text: &str, sql: Json) -> Program {
+    let mut plan = json!({
+        "schema": 1, "target": {"protocol": "null"}, "load": {"connections": 2}, "phases": {"measure_us": 0}, "seed": 1,
+        "workload": {"name": "sql", "sql": sql}
+    });
+    plan["workload"]["sql"]["replay"]["file"] = "f".into();
+    plan["workload"]["sql"]["replay"]["format"] = "queries".into();
+    let plan: Plan = serde_json::from_value(plan).unwrap();
+    let own = plan.workload.own_sql().unwrap();
+    let recorded = read(own.replay.as_ref().unwrap(), own.order, Quoting::Mysql, text.as_bytes()).unwrap();
+    Program::of(&plan, &Contents { columns: Default::default(), recorded: Some(Arc::new(recorded)) })
+}
+
+fn sent(call: &Call) -> String {
+    let [Value::Verbatim(sql)] = &call.values[..] else { panic!("{call:?}") };
+    String::from_utf8(sql.clone()).unwrap()
+}
+
+fn play(program: &Program, event: &mut crate::Event) -> Vec<String> {
+    std::iter::from_fn(|| event.next(program).map(sent)).collect()
+}
+
+fn user(program: &Program, index: u64) -> crate::Event {
+    let mut event = program.events(Seat { index, count: 2 });
+    event.restart();
+    event
+}
+
+#[test]
+fn the_same_text_is_one_transaction_with_a_weight() {
+    let text = "SELECT 1;".repeat(3) + "SELECT 2;" + &"BEGIN; DO 1; COMMIT;".repeat(4);
+    let program = program(&text, json!({"replay": {}}));
+    let (mut event, mut seen) = (user(&program, 0), BTreeMap::new());
+    for _ in 0..8000 {
+        *seen.entry(play(&program, &mut event).concat()).or_insert(0.0) += 1.0;
+    }
+    // Chi-square with two degrees of freedom: 18.4 is its 99.99 % point.
+    let shares = [("SELECT 1", 3000.0), ("SELECT 2", 1000.0), ("BEGINDO 1COMMIT", 4000.0)];
+    let chi_square: f64 =
+        shares.iter().map(|(text, expected): &(_, f64)| (seen[*text] - expected).powi(2) / expected).sum();
+    assert!(seen.len() == 3 && chi_square < 18.4, "{seen:?}");
+}
+
+#[test]
+fn in_order_every_transaction_is_played_so_often() {
+    let text: String = (0..7).map(|number| format!("SELECT {number};")).collect();
+    let program = program(&text, json!({"order": "in-order", "replay": {"times": 2}}));
+    let (mut users, mut played) = ([user(&program, 0), user(&program, 1)], Vec::new());
+    for turn in 0.. {
+        let event = &mut users[turn % 2];
+        if event.is_done() {
+            break;
+        }
+        played.extend(play(&program, event));
+    }
+    played.sort();
+    let expected: Vec<String> = (0..14).map(|number| format!("SELECT {}", number / 2)).collect();
+    assert_eq!(played, expected);
+    assert!(users.iter().all(|event| event.is_done()));
+    // A third one has nothing to play from the first.
+    assert!(user(&program, 2).is_done());
+}
+
+#[test]
+fn each_user_plays_the_whole_list() {
+    let program = program("DO 1; DO 2", json!({"order": "each-in-order", "replay": {"times": 1}}));
+    for index in 0..2 {
+        let mut event = user(&program, index);
+        assert_eq!([play(&program, &mut event), play(&program, &mut event)].concat(), ["DO 1", "DO 2"]);
+        assert!(event.is_done());
+    }
+}
+
+#[test]
+fn what_fails_again_and_again_is_left_behind() {
+    let program =
+        program("INSERT INTO t VALUES (1); DO 2", json!({"order": "in-order", "replay": {"times": 1}}));
+    let (mut event, mut sent_all) = (user(&program, 0), Vec::new());
+    for _ in 0..4 {
+        sent_all.push(sent(event.next(&program).unwrap()));
+        event.restart();
+    }
+    assert_eq!(sent_all, [["INSERT INTO t VALUES (1)"; 3].as_slice(), &["DO 2"]].concat());
+}
+
+#[test]
+fn statements_are_counted_by_their_texts_without_values() {
+    let text = "SELECT a FROM t WHERE id=1; SELECT a FROM t WHERE id=22; UPDATE t SET a='x'";
+    let program = program(text, json!({"replay": {}}));
+    let kinds: Vec<_> = program.describe().into_iter().map(|kind| (kind.kind, kind.sql)).collect();
+    let expected = [("1-select", "SELECT a FROM t WHERE id=?"), ("2-update", "UPDATE t SET a=?")];
+    assert_eq!(kinds, expected.map(|(kind, sql)| (kind.to_owned(), sql.to_owned())));
+    let many: String = (0..300).map(|number| format!("SELECT c{number} FROM t;")).collect();
+    let kinds = self::program(&many, json!({"replay": {}})).describe();
+    assert_eq!((kinds.len(), kinds[200].kind.as_str()), (201, "others"));
+}
