@@ -118,10 +118,7 @@ impl<'a> Gatherer<'a> {
         match part {
             Part::Other | Part::Use => self.skip(word),
             Part::Autocommit(on) => {
-                if on && session.manual {
-                    self.close(session, "COMMIT");
-                }
-                session.manual = !on;
+                self.switch(session, on);
                 self.skip(word);
             }
             Part::Begin => {
@@ -151,6 +148,14 @@ impl<'a> Gatherer<'a> {
                 }
             }
         }
+    }
+
+    /// Switches autocommit, which commits where it is on again.
+    fn switch(&mut self, session: &mut Session, on: bool) {
+        if on && session.manual {
+            self.close(session, "COMMIT");
+        }
+        session.manual = !on;
     }
 
     fn alone(&mut self, number: u32) {
