@@ -446,3 +446,40 @@ def test_a_signal_ends_the_wait_for_a_silent_server(command: str) -> None:
 def test_a_signal_ends_the_wait_for_the_end_of_a_copy() -> None:
     with hostile(loads(is_silent)) as server:
         attacks.interrupt(server, "prepare", target={"protocol": "postgresql"})
+
+
+# More rows than sockets take by themselves.
+MANY_ROWS = {"name": "oltp_point_select", "options": {"tables": 1, "table_size": 100_000}}
+
+
+def asks_for_rows_and(then: Misdeed) -> Misdeed:
+    """A COPY is begun rightly; what comes after its first bytes is not read."""
+
+    def misdeed(peer: Peer, sql: bytes) -> bool | None:
+        if not sql.startswith(b"COPY"):
+            peer.raw(answer(sql))
+            return True
+        peer.raw(COPY_IN)
+        assert isinstance(peer, PostgreSQLPeer)
+        peer.message()
+        return then(peer, sql)
+
+    return misdeed
+
+
+def test_a_signal_ends_the_wait_for_a_server_that_reads_no_rows() -> None:
+    with hostile({"query": asks_for_rows_and(is_silent)}) as server:
+        attacks.interrupt(server, "prepare", target={"protocol": "postgresql"}, workload=MANY_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [(b"", ""), (error(b"53100", b"no room", b"FATAL"), "53100"), (b"\xff" * 100, "")],
+    ids=["nothing", "an error", "noise"],
+)
+def test_a_server_that_leaves_in_the_middle_of_rows_is_told(last: bytes, words: str) -> None:
+    with hostile({"query": asks_for_rows_and(sends_and_closes(last))}) as server:
+        told = attacks.attack(server, "prepare", target={"protocol": "postgresql"}, workload=MANY_ROWS)
+        told.refused(4, "")
+        # A connection that is reset may lose what was said before.
+        assert words in told.words or "closed" in told.words or "reset" in told.words
