@@ -29,14 +29,10 @@ from dbdyno.judge.measured import Measured, Place, figures, seconds
 from dbdyno.judge.recording import Recording, failure, read
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.window import Window, windows
-from dbdyno.store import Run, StoredTrial
+from dbdyno.store import EXPLAINED, MEASURED, Run, StoredTrial
 from dbdyno.store.files import write_json
 
 SCHEMA = 1
-# Beside verdict.json: the figures of every trial and the effect of every block, for the report.
-MEASURED = "measured.json"
-# What moved between the variants of all that is counted per transaction.
-EXPLAINED = "explained.json"
 # What `figures` raises where records lack something.
 _LACKING = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 

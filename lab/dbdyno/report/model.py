@@ -12,11 +12,9 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.report.differences import Difference, differences
-from dbdyno.store import Run, StoreProblem
+from dbdyno.store import EXPLAINED, MEASURED, Run, StoreProblem
 from dbdyno.store.files import read_json
 
-MEASURED = "measured.json"
-EXPLAINED = "explained.json"
 LEVELS = ("stop", "warn", "note")
 # Rows of what moved that are shown.
 REASONS = 15

@@ -5,21 +5,13 @@ The patterns are those of their error logs; whatever they do not know is quoted 
 
 from __future__ import annotations
 
-import difflib
 import re
-import subprocess
-from collections.abc import Callable
 
-from dbdyno.servers import ports
+from dbdyno.servers import explaining
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.configuration import normal
 from dbdyno.servers.product import Failure
 from dbdyno.servers.server import ServerProblem
-
-Explanation = Callable[[re.Match[str], Failure, ServerUser], ServerProblem]
-
-LINES_QUOTED = 6
-WORDS_QUOTED = 400
 
 # Consequences, which would hide the cause.
 _NOISE = re.compile(
@@ -48,51 +40,21 @@ def complaint(log: str) -> str:
 
 def explain(failure: Failure, user: ServerUser) -> ServerProblem:
     """Why the server did not start or died."""
-    for pattern, explanation in _PATTERNS:
-        if match := pattern.search(failure.log):
-            return explanation(match, failure, user)
-    quoted = "; ".join(error_lines(failure.log)[-LINES_QUOTED:])
-    if not quoted:
-        words = " / ".join(line for line in failure.log.splitlines() if line.strip())[:WORDS_QUOTED]
-        quoted = f"it said no [ERROR] but: {words}" if words else "it said nothing"
-    ended = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
-    return ServerProblem(
-        f"the {failure.title} server ended{ended}: {quoted}", "mend what it says", exit_code=4
-    )
+    return explaining.explain(failure, user, _PATTERNS, error_lines)
 
 
 def _unknown(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
-    """Every declared name this server does not know, not just the first; with a near name if there is one."""
+    """Every declared name this server does not know, not just the first."""
     known = known_options(failure)
     first = normal(match["name"].partition("=")[0])
-    names = [first, *(name for name in failure.declared if known and name != first and name not in known)]
-    parts = []
-    for name in names:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-        parts.append(f"{name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
-    word = "variable" if len(parts) == 1 else "variables"
-    return ServerProblem(
-        f"this {failure.title} server does not know the {word} {', '.join(parts)}",
-        "correct or remove it in the variant's variables, config or arguments",
-    )
+    others = (name for name in failure.declared if known and name != first and name not in known)
+    return explaining.unknown([first, *others], known, failure)
 
 
 def known_options(failure: Failure) -> frozenset[str]:
     """The normal names of all options of this server's program; empty when it does not say."""
-    if not failure.binaries.here:
-        return frozenset()
-    try:
-        answer = subprocess.run(
-            [*failure.binaries.command(), "--no-defaults", "--verbose", "--help"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return frozenset()
     # The program ends with a table "name   value" under a line of dashes.
-    _, _, table = answer.stdout.partition("\n---")
+    _, _, table = explaining.listed(failure, "--no-defaults", "--verbose", "--help").partition("\n---")
     return frozenset(normal(line.split()[0]) for line in table.splitlines()[1:] if re.match(r"[a-z]", line))
 
 
@@ -107,27 +69,6 @@ def _ambiguous(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerP
     return ServerProblem(
         f"{match['name']!r} begins several options of this {failure.title} server: {match['candidates']}",
         "write the name in full",
-    )
-
-
-def _port(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
-    return ports.taken(failure.place.port)
-
-
-def _full(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
-    return ServerProblem(
-        f"no space left for the {failure.title} server's files in {failure.place.directory}: "
-        + "; ".join(error_lines(failure.log)[:2]),
-        "free some space or choose another results directory",
-        exit_code=4,
-    )
-
-
-def _denied(_: re.Match[str], failure: Failure, user: ServerUser) -> ServerProblem:
-    return ServerProblem(
-        f"the {failure.title} server, which runs as {user.name}, may not read or write a file: "
-        + "; ".join(error_lines(failure.log)[:2]),
-        "let that user read what the experiment names, or choose another results directory",
     )
 
 
@@ -153,12 +94,15 @@ def _print_defaults(_: re.Match[str], __: Failure, ___: ServerUser) -> ServerPro
     )
 
 
-_PATTERNS: tuple[tuple[re.Pattern[str], Explanation], ...] = (
+_PATTERNS: explaining.Patterns = (
     (re.compile(r"unknown (?:variable|option) '(?P<name>[^']*)'"), _unknown),
     (re.compile(r"ambiguous option '(?P<name>[^'=]*)[^']*' \((?P<candidates>[^)]*)\)"), _ambiguous),
     (re.compile(r"Error while setting value '(?P<value>[^']*)' to '(?P<name>[^']*)'"), _value),
-    (re.compile(r"Address already in use"), _port),
-    (re.compile(r"No space left on device|Errcode: 28|OS error: 28|[Dd]isk is full|Error number 28"), _full),
+    (re.compile(r"Address already in use"), explaining.port_taken),
+    (
+        re.compile(r"No space left on device|Errcode: 28|OS error: 28|[Dd]isk is full|Error number 28"),
+        explaining.disk_full(error_lines),
+    ),
     (
         re.compile(
             r"uses page size (?P<made>\d+), but the innodb_page_size start-up parameter is (?P<asked>\d+)"
@@ -168,6 +112,6 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Explanation], ...] = (
     (re.compile(r"Cannot (?:map|allocate memory for) [^\n]*buffer.pool[^\n]*"), _memory),
     (re.compile(r"Cannot allocate memory for the buffer pool|MY-012681[^\n]*"), _memory),
     (re.compile(r"my_print_defaults"), _print_defaults),
-    (re.compile(r"Bind on TCP/IP port"), _port),
-    (re.compile(r"Permission denied|Errcode: 13"), _denied),
+    (re.compile(r"Bind on TCP/IP port"), explaining.port_taken),
+    (re.compile(r"Permission denied|Errcode: 13"), explaining.denied(error_lines)),
 )

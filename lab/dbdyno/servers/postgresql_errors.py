@@ -5,20 +5,12 @@ The patterns are those of its log in English; whatever they do not know is quote
 
 from __future__ import annotations
 
-import difflib
 import re
-import subprocess
-from collections.abc import Callable
 
-from dbdyno.servers import ports
+from dbdyno.servers import explaining
 from dbdyno.servers.account import ServerUser
 from dbdyno.servers.product import Failure
 from dbdyno.servers.server import ServerProblem
-
-Explanation = Callable[[re.Match[str], Failure, ServerUser], ServerProblem]
-
-LINES_QUOTED = 6
-WORDS_QUOTED = 400
 
 _TELLING = re.compile(r"(?:FATAL|PANIC|ERROR|initdb: error|could not)[^\n]*")
 
@@ -30,48 +22,21 @@ def error_lines(log: str) -> list[str]:
 
 def explain(failure: Failure, user: ServerUser) -> ServerProblem:
     """Why the server did not start or died."""
-    for pattern, explanation in _PATTERNS:
-        if match := pattern.search(failure.log):
-            return explanation(match, failure, user)
-    quoted = "; ".join(error_lines(failure.log)[-LINES_QUOTED:])
-    if not quoted:
-        words = " / ".join(line for line in failure.log.splitlines() if line.strip())[-WORDS_QUOTED:]
-        quoted = f"it said no error but: {words}" if words else "it said nothing"
-    ended = "" if failure.exit_status is None else f" (exit status {failure.exit_status})"
-    return ServerProblem(f"the PostgreSQL server ended{ended}: {quoted}", "mend what it says", exit_code=4)
+    return explaining.explain(failure, user, _PATTERNS, error_lines)
 
 
 def known_settings(failure: Failure) -> frozenset[str]:
     """The names of all settings of this server's program; empty when it does not say."""
-    if not failure.binaries.here:
-        return frozenset()
-    try:
-        answer = subprocess.run(
-            [*failure.binaries.command(), "--describe-config"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return frozenset()
-    return frozenset(line.partition("\t")[0].lower() for line in answer.stdout.splitlines() if "\t" in line)
+    told = explaining.listed(failure, "--describe-config").splitlines()
+    return frozenset(line.partition("\t")[0].lower() for line in told if "\t" in line)
 
 
 def _unknown(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
     """Every declared name this server does not know, not just the first."""
     known = known_settings(failure)
     first = match["name"].lower()
-    others = [n for n in failure.declared if known and n != first and n not in known and "." not in n]
-    parts = []
-    for name in [first, *others]:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-        parts.append(f"{name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
-    word = "variable" if len(parts) == 1 else "variables"
-    return ServerProblem(
-        f"this PostgreSQL server does not know the {word} {', '.join(parts)}",
-        "correct or remove it in the variant's variables, config or arguments",
-    )
+    others = (n for n in failure.declared if known and n != first and n not in known and "." not in n)
+    return explaining.unknown([first, *others], known, failure)
 
 
 def _value(match: re.Match[str], failure: Failure, _: ServerUser) -> ServerProblem:
@@ -95,19 +60,6 @@ def _fixed(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
     )
 
 
-def _port(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
-    return ports.taken(failure.place.port)
-
-
-def _full(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
-    return ServerProblem(
-        f"no space left for the PostgreSQL server's files in {failure.place.directory}: "
-        + "; ".join(error_lines(failure.log)[:2]),
-        "free some space or choose another results directory",
-        exit_code=4,
-    )
-
-
 def _memory(_: re.Match[str], failure: Failure, __: ServerUser) -> ServerProblem:
     size = failure.declared.get("shared_buffers", "its default size")
     return ServerProblem(
@@ -124,14 +76,6 @@ def _library(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
     )
 
 
-def _denied(_: re.Match[str], failure: Failure, user: ServerUser) -> ServerProblem:
-    return ServerProblem(
-        f"the PostgreSQL server, which runs as {user.name}, may not read or write a file: "
-        + "; ".join(error_lines(failure.log)[:2]),
-        "let that user read what the experiment names, or choose another results directory",
-    )
-
-
 def _other_version(match: re.Match[str], _: Failure, __: ServerUser) -> ServerProblem:
     return ServerProblem(
         f"the data were made by PostgreSQL {match['made']} and this server is {match['is']}",
@@ -139,7 +83,7 @@ def _other_version(match: re.Match[str], _: Failure, __: ServerUser) -> ServerPr
     )
 
 
-_PATTERNS: tuple[tuple[re.Pattern[str], Explanation], ...] = (
+_PATTERNS: explaining.Patterns = (
     (re.compile(r'unrecognized configuration parameter "(?P<name>[^"]*)"'), _unknown),
     (
         re.compile(
@@ -150,8 +94,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Explanation], ...] = (
     ),
     (re.compile(r'invalid value for parameter "(?P<name>[^"]*)": "(?P<value>[^"]*)"'), _value),
     (re.compile(r'parameter "(?P<name>[^"]*)" cannot be changed'), _fixed),
-    (re.compile(r"Address already in use|could not bind IPv4"), _port),
-    (re.compile(r"No space left on device"), _full),
+    (re.compile(r"Address already in use|could not bind IPv4"), explaining.port_taken),
+    (re.compile(r"No space left on device"), explaining.disk_full(error_lines)),
     (re.compile(r"Cannot allocate memory|could not map anonymous shared memory"), _memory),
     (re.compile(r'could not access file "(?P<name>[^"]*)": No such file'), _library),
     (
@@ -161,5 +105,5 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Explanation], ...] = (
         ),
         _other_version,
     ),
-    (re.compile(r"Permission denied"), _denied),
+    (re.compile(r"Permission denied"), explaining.denied(error_lines)),
 )

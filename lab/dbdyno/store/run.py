@@ -23,6 +23,11 @@ from dbdyno.store import files
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.trial import StoredTrial, TrialWriter
 
+# What the judge writes beside verdict.json for the report: the figures of every trial and the effect of every
+# block; and what a transaction cost and what moved between the variants.
+MEASURED = "measured.json"
+EXPLAINED = "explained.json"
+
 
 class Run:
     """One run's folder. Make one with `create`, `open` or `resume`."""
