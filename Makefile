@@ -42,7 +42,7 @@ check: build ## everything that needs no database server: formats, linters, type
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end --durations=15
 
-bench: build packages-servers packages-peers ## dbdyno against its peers, side by side
+bench: build packages-servers packages-peers mysql ## dbdyno against its peers, side by side
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop
 	$(BIN)/python benchmarks/engine/ceiling.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine --output benchmarks/results.md
@@ -50,6 +50,7 @@ bench: build packages-servers packages-peers ## dbdyno against its peers, side b
 	$(BIN)/python benchmarks/engine/lua.py --hot --output benchmarks/results.md
 	$(BIN)/python benchmarks/engine/at_rate.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/slap.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/generated.py --output benchmarks/results.md
 
