@@ -64,7 +64,7 @@ class Pgbench:
             f"--client={setting.connections}",
             f"--jobs={setting.workers}",
             # It counts the time to connect, one by one, and must still be there at the end of the window.
-            f"--time={setting.seconds + 1 + setting.connections // CONNECTED_PER_S}",
+            f"--time={setting.seconds + 4 + setting.connections // CONNECTED_PER_S}",
             "--progress=1",
             "--progress-timestamp",
         ]
