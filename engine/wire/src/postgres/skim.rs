@@ -377,7 +377,9 @@ impl Skim {
 
     fn failed(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let found = server_error(&payload[..payload.len().min(KEEP_MAX)]);
-        if found.is_fatal {
+        // An error that follows an answer is not the answer's own, wherever the network cut between them: it is told with
+        // the next one. Behind a request for the data of a COPY it is the end of that COPY.
+        if found.is_fatal || self.complete {
             self.farewell.get_or_insert_with(|| found.error.clone());
             return Err(found.error);
         }

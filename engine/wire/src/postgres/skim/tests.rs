@@ -98,6 +98,28 @@ fn what_comes_unasked_disturbs_no_answer() {
     assert!(matches!(skim_whole(&messages(&[READY])), Err(WireError::Protocol(_))));
 }
 
+#[test]
+fn an_error_behind_a_request_for_data_ends_the_copy_wherever_the_network_cuts() {
+    let refusal = (b'E', b"SERROR\0VERROR\0CP0001\0Mno rows today\0\0".as_slice());
+    let bytes = messages(&[(b'G', b"\x01\0\0"), refusal, READY]);
+    for size in 1..=bytes.len() {
+        let mut skim = Skim::default();
+        skim.begin(Expect::DataRequest, false);
+        let mut pieces = bytes.chunks(size);
+        let asked = pieces.by_ref().find_map(|piece| skim.feed(piece).unwrap()).unwrap();
+        assert!(asked.data_requested, "{size}");
+        // As the rows' sender does: what has come already is the answer.
+        let told = skim.farewell().cloned().or_else(|| {
+            skim.begin(Expect::Result, false);
+            pieces.find_map(|piece| skim.feed(piece).err())
+        });
+        assert!(
+            matches!(&told, Some(WireError::Server { state, .. }) if state == "P0001"),
+            "{size}: {told:?}"
+        );
+    }
+}
+
 fn skim_whole(bytes: &[u8]) -> Result<Answer, WireError> {
     in_pieces(Expect::Result, bytes, bytes.len())
 }
