@@ -16,7 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.model import (
+    Design,
+    Experiment,
+    Factor,
+    Load,
+    OltpWorkload,
+    ServerSpec,
+    Variant,
+    Workload,
+)
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import Run
@@ -54,7 +63,7 @@ class Making:
     names: tuple[str, ...] = ("a", "b")
     # With factors the names are made from their levels.
     factors: tuple[Factor, ...] = ()
-    workloads: tuple[OltpWorkload, ...] = (OltpWorkload(name="oltp_read_write"),)
+    workloads: tuple[Workload, ...] = (OltpWorkload(name="oltp_read_write"),)
     duration_s: float = 4.0
     warmup_s: float | None = 2.0
     delta_percent: float | None = None

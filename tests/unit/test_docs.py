@@ -19,6 +19,7 @@ from dbdyno.experiment.model import (
     OltpWorkload,
     Ramp,
     ServerSpec,
+    SqlReplay,
     SqlStatement,
     SqlTable,
     SqlTransaction,
@@ -35,8 +36,8 @@ NOT_IN_A_FILE = {"levels", "url", "line"}
 @pytest.mark.parametrize(
     "model",
     [
-        *(Client, Design, Keys, Load, Loading, OltpWorkload, Ramp, ServerSpec, SqlStatement, SqlTable),
-        *(SqlTransaction, SqlWorkload, Step, Variant),
+        *(Client, Design, Keys, Load, Loading, OltpWorkload, Ramp, ServerSpec, SqlReplay, SqlStatement),
+        *(SqlTable, SqlTransaction, SqlWorkload, Step, Variant),
     ],
 )
 def test_every_key_of_the_experiment_file_is_described(model: type[BaseModel]) -> None:

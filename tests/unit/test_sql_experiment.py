@@ -96,6 +96,9 @@ def test_a_file_becomes_a_plan_of_the_schema(tmp_path: Path) -> None:
     assert [one["sql"] for one in buy["statements"]][::3] == ["BEGIN", "COMMIT"]
     assert sql["setup"] == ["CREATE TABLE item (id INT PRIMARY KEY, owner VARCHAR(20))"]
     assert sql["cleanup"] == ["DROP TABLE IF EXISTS item"]
+    assert list(own(experiment).scans("mysql")) == [
+        "SELECT SUM(LENGTH(CAST(`id` AS CHAR))), SUM(LENGTH(CAST(`owner` AS CHAR))) FROM item"
+    ]
     assert sql["tables"] == [
         {
             "name": "item",
@@ -185,6 +188,41 @@ tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
         "it holds 2 statements.",
     ]:
         assert sum(part in fault for fault in found) == 1, (part, found)
+
+
+def test_a_replay_takes_the_place_of_transactions(tmp_path: Path) -> None:
+    (tmp_path / "general.log").write_text("")
+    replay = 'replay = { file = "general.log", format = "general-log", database = "shop" }\n'
+    experiment = read(write(tmp_path, f'[[workload]]\nname = "sql"\norder = "in-order"\n{replay}'))
+    asked = plan(experiment, own(experiment), TARGET)
+    schema = json.loads((ROOT / "schema" / "plan.schema.json").read_text())
+    Draft202012Validator(schema).validate(asked)
+    assert asked["workload"]["sql"]["replay"] == {
+        "file": str(tmp_path / "general.log"),
+        "format": "general-log",
+        "database": "shop",
+    }
+    for wrong, told in [
+        ("", "workload[sql]: it has no transactions."),
+        (replay + 'transactions = ["SELECT 1"]', "workload[sql]: it has both transactions and a replay."),
+        (
+            replay.replace("general.log", "no.log"),
+            'workload[sql].replay.file = "no.log": there is no such file.',
+        ),
+        (replay.replace('"general-log"', '"generallog"'), "Did you mean general-log?"),
+    ]:
+        (found,) = faults(write(tmp_path, f'[[workload]]\nname = "sql"\n{wrong}'))
+        assert told in found
+
+
+def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
+    workload = '[[workload]]\nname = "sql"\ntransactions = ["SELECT 1"]\n'
+    path = write(tmp_path, workload)
+    path.write_text(path.read_text().replace("[load]", '[load]\nprewarm = "scan"'))
+    assert faults(path) == [
+        'load.prewarm = "scan": nobody knows what to read for sql. Give workload[sql].prewarm, a list of '
+        "statements that read it."
+    ]
 
 
 @pytest.mark.parametrize(

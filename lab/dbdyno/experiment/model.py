@@ -14,7 +14,7 @@ from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
 from dbdyno.experiment.server import Connect, ServerSpec, State
-from dbdyno.experiment.sql_workload import SqlStatement, SqlTable, SqlTransaction, SqlWorkload
+from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
 from dbdyno.experiment.workload import NAME
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "OltpName",
     "OltpWorkload",
     "ServerSpec",
+    "SqlReplay",
     "SqlStatement",
     "SqlTable",
     "SqlTransaction",

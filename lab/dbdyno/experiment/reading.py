@@ -257,6 +257,10 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
     for workload in experiment.workloads:
         if isinstance(workload, SqlWorkload):
             faults += sql_reading.faults_of(workload, dialects)
+            if experiment.load.prewarm == "scan" and not (workload.prewarm or workload.tables):
+                problem = f"nobody knows what to read for {workload.title}"
+                way_out = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
+                faults.append(Fault("load.prewarm", "scan", problem, way_out))
     for code, reason in experiment.override.items():
         if not reason.strip():
             faults.append(

@@ -28,7 +28,7 @@ from dbdyno.experiment.sql_text import Dialect, Piece, UnreadableSql, first_word
 FILE_BYTES_MAX = 16_000_000
 
 # Statements that follow such a note belong to that list of the workload.
-SECTIONS = ("setup", "after", "cleanup", "session")
+SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
 _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 
 

@@ -47,6 +47,12 @@ def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: l
         folder = absolute.parent
     if isinstance(given := merged.get("transactions"), list):
         merged["transactions"] = [_whole(transaction) for transaction in given]
+    if isinstance(given := merged.get("replay"), dict) and isinstance(given.get("file"), str):
+        recorded = (folder / Path(given["file"]).expanduser()).resolve()
+        if not recorded.is_file():
+            told = f"It was looked for at {recorded}"
+            faults.append(Fault(f"{place}.replay.file", given["file"], "there is no such file", told))
+        merged["replay"] = {**given, "file": str(recorded)}
     if isinstance(given := merged.get("parameters"), dict):
         merged["parameters"] = {
             name: _with_path(f"{place}.parameters.{name}", text, folder, faults)
@@ -163,7 +169,7 @@ class _Statements:
         """All of them."""
         yield from self._generator_faults()
         yield from self._names()
-        for key in ("setup", "after", "cleanup", "session"):
+        for key in ("setup", "after", "prewarm", "cleanup", "session"):
             for number, sql in enumerate(getattr(self._workload, key), start=1):
                 yield from self._text(f"{self._place}.{key}[{number}]", sql)
         before: list[str] = []
@@ -189,6 +195,11 @@ class _Statements:
                     yield Fault(f"{self._place}.tables.{title}.columns.{name}", text, str(error))
 
     def _names(self) -> Iterator[Fault]:
+        if bool(self._workload.transactions) == (self._workload.replay is not None):
+            problem = (
+                "it has both transactions and a replay" if self._workload.replay else "it has no transactions"
+            )
+            yield Fault(self._place, None, problem, "Give it transactions, a file with some, or a replay")
         names = [t.name or f"transaction{n}" for n, t in enumerate(self._workload.transactions, start=1)]
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
@@ -198,7 +209,8 @@ class _Statements:
                     f"{names.count(name)} of them have this name",
                     "Give each its own",
                 )
-        if not any(transaction.weight for transaction in self._workload.transactions):
+        weights = [transaction.weight for transaction in self._workload.transactions]
+        if weights and not any(weights):
             yield Fault(f"{self._place}.transactions", None, "their weights are all 0", "Give one more")
         for name in self._generators:
             if not (name.isidentifier() and name.isascii()):

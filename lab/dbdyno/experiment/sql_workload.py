@@ -67,6 +67,16 @@ class SqlTable(Model):
     columns: dict[str, str] = Field(min_length=1)
 
 
+class SqlReplay(Model):
+    """Recorded statements in place of transactions."""
+
+    file: str = Field(min_length=1)
+    # Statements with semicolons, a general or slow query log of MySQL or MariaDB, or a log of PostgreSQL.
+    format: Literal["queries", "general-log", "slow-log", "postgresql-log", "postgresql-csv"] = "queries"
+    # Only what was recorded in this database. None: everything.
+    database: str | None = None
+
+
 class SqlWorkload(BaseWorkload):
     """Transactions of the user's own."""
 
@@ -75,7 +85,8 @@ class SqlWorkload(BaseWorkload):
     file: str | None = Field(default=None, exclude=True)
     # Name -> generator, as in "uniform(1, 1_000_000)".
     parameters: dict[str, str] = Field(default_factory=dict)
-    transactions: tuple[SqlTransaction, ...] = Field(min_length=1)
+    transactions: tuple[SqlTransaction, ...] = ()
+    replay: SqlReplay | None = None
     # Which transaction is next: by chance, the next of one list for all users, or of a list for each.
     order: Literal["weighted", "in-order", "each-in-order"] = "weighted"
     # Generated tables, filled in this order after `setup`.
@@ -83,6 +94,8 @@ class SqlWorkload(BaseWorkload):
     # Statements that make what the transactions need, and those that follow when the rows are there.
     setup: tuple[Sql, ...] = ()
     after: tuple[Sql, ...] = ()
+    # Statements of `load.prewarm = "scan"`; without any, the generated tables are read from end to end.
+    prewarm: tuple[Sql, ...] = ()
     # Statements that take it away; without any, the tables of `setup` are dropped.
     cleanup: tuple[Sql, ...] = ()
     # Statements for every new connection; not counted.
@@ -130,6 +143,21 @@ class SqlWorkload(BaseWorkload):
     def loads(self) -> bool:
         """Whether there is anything to load; otherwise the load runs over what is there."""
         return bool(self.setup or self.tables)
+
+    def scans(self, protocol: str) -> Iterator[str]:
+        """The statements of `load.prewarm = "scan"`: its own, else one for each generated table.
+
+        No index can answer that one, as none has all columns.
+        """
+        if self.prewarm:
+            yield from self.prewarm
+            return
+        for title, table in self.tables.items():
+            quoted = [
+                f'"{name.lower()}"' if protocol == "postgresql" else f"`{name}`" for name in table.columns
+            ]
+            sums = ", ".join(f"SUM(LENGTH(CAST({name} AS CHAR)))" for name in quoted)
+            yield f"SELECT {sums} FROM {self.made(protocol)[title]}"
 
     @property
     def prepared_statements(self) -> int:
@@ -179,6 +207,8 @@ class SqlWorkload(BaseWorkload):
             "transactions": [transaction.plan() for transaction in self.transactions],
             "order": self.order,
         }
+        if self.replay is not None:
+            sql["replay"] = self.replay.model_dump(exclude_none=True)
         for name in ("setup", "after", "session"):
             if given := getattr(self, name):
                 sql[name] = list(given)

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, costs
-from dbdyno.judge import arithmetic, factorial, findings, scaling, sessions, why
+from dbdyno.judge import arithmetic, factorial, findings, scaling, sessions, statements, why
 from dbdyno.judge.comparison import (
     Comparison,
     Scale,
@@ -54,6 +54,8 @@ def judge(run: Run) -> dict[str, Any]:
             *sessions.differences(run.trials(), experiment),
             *scaling.knee_findings(scaled),
             *why.unmoved(why_so, experiment),
+            *statements.examined(evidence.trials, evidence.costs, experiment),
+            *statements.plans(run.findings(), experiment),
         ],
         experiment,
     )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.binary import EngineProblem
-from dbdyno.experiment.model import Experiment
+from dbdyno.checks.samples import asking
+from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.hooks import TrialHooks
@@ -63,6 +64,7 @@ def run_trial(
         try:
             if reason := hooks.before():
                 raise ServerProblem(reason)
+            _prewarm(experiment, trial, server)
             try:
                 result = engine.run(
                     "run",
@@ -96,6 +98,17 @@ def run_trial(
     return Outcome(
         stored, result.hello if result else None, result.end if result else None, tuple(hooks.complaints)
     )
+
+
+def _prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
+    """Read the data of SQL of the user's own; those of the OLTP family are read by the engine. Raises
+    ServerProblem.
+    """
+    workload = experiment.workload(trial.workload)
+    if experiment.load.prewarm == "scan" and isinstance(workload, SqlWorkload):
+        with asking(server, workload) as admin:
+            for sql in workload.scans(server.address().protocol):
+                admin.query(sql)
 
 
 def _each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
