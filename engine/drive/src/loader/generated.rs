@@ -25,6 +25,8 @@ struct Wanted {
     comment: String,
     /// Whether rows of an earlier `prepare` have to go first.
     unfinished: bool,
+    /// Whether more than one stream would be slower.
+    alone: bool,
 }
 
 impl<C: Loads> Job<'_, C> {
@@ -34,17 +36,19 @@ impl<C: Loads> Job<'_, C> {
         let wanted = self.look(connection).await?;
         self.rows_planned.set(wanted.iter().map(|wanted| tables.rows(wanted.table)).sum());
         // What refers to others goes before them.
-        for Wanted { table, comment, unfinished } in wanted.iter().rev() {
+        for Wanted { table, comment, unfinished, .. } in wanted.iter().rev() {
             if *unfinished {
                 self.empty(connection, *table).await?;
             } else {
                 query(connection, &tables.set_mark(*table, comment, false)).await?;
             }
         }
-        let mut way = LoadingWay::None;
+        let (mut way, mut most) = (LoadingWay::None, 0);
         for wanted in &wanted {
             let rows = tables.rows(wanted.table);
-            let streams = rows.div_ceil(STREAM_ROWS).min(self.streams.into()) as u32;
+            let streams =
+                if wanted.alone { 1 } else { rows.div_ceil(STREAM_ROWS).min(self.streams.into()) as u32 };
+            most = most.max(streams);
             way = self.fill_pieces(tables, pieces(&[wanted.table], rows, streams)).await?;
         }
         let (mut after, mut analyze) = (Duration::ZERO, Duration::ZERO);
@@ -56,7 +60,7 @@ impl<C: Loads> Job<'_, C> {
             (after, analyze) = (began.elapsed(), self.complete(connection, &wanted).await?);
         }
         connection.close().await;
-        let mut loaded = self.tally.borrow().record(&**tables, way, self.streams, analyze);
+        let mut loaded = self.tally.borrow().record(&**tables, way, most, analyze);
         loaded.after_us = after.as_micros() as u64;
         if way != LoadingWay::None {
             let settings = tables.session_settings();
@@ -77,11 +81,12 @@ impl<C: Loads> Job<'_, C> {
                 conflicts.push(format!("{name} is no table there; make it in workload.sql.setup"));
                 continue;
             };
-            let comment = row.into_iter().next().flatten().unwrap_or_default();
+            let [comment, alone] = [0, 1].map(|at| row.get(at).cloned().flatten().unwrap_or_default());
+            let alone = alone == "1";
             let is_empty = self.ask(connection, &tables.any_row(table)).await?.is_empty();
             match tables.state(table, &comment) {
-                State::Unfinished => wanted.push(Wanted { table, comment, unfinished: true }),
-                _ if is_empty => wanted.push(Wanted { table, comment, unfinished: false }),
+                State::Unfinished => wanted.push(Wanted { table, comment, unfinished: true, alone }),
+                _ if is_empty => wanted.push(Wanted { table, comment, unfinished: false, alone }),
                 State::Complete => self.tell(LoadingStep::Kept, name),
                 State::Unmarked => conflicts.push(format!("{name} holds rows that dbdyno did not load")),
                 State::Other(mark) => {

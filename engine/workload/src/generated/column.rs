@@ -118,6 +118,18 @@ impl Column {
     }
 }
 
+/// Whether every value of such a column is ASCII.
+pub(super) fn is_ascii(source: &ColumnSource) -> bool {
+    let plain = |value: &Literal| !matches!(value, Literal::Text(text) if !text.is_ascii());
+    match source {
+        ColumnSource::Text { alphabet, .. } => alphabet.is_ascii(),
+        ColumnSource::OneOf { values, .. } => values.iter().flatten().all(plain),
+        ColumnSource::Constant { value } => plain(value),
+        ColumnSource::ForeignKey { .. } => false, // Whatever its parent has.
+        _ => true,
+    }
+}
+
 /// The seed of a column, by the names of it and of its table.
 fn named(seed: u64, table: &str, column: &str) -> u64 {
     let names = [table.as_bytes(), b"\0", column.as_bytes()].concat();

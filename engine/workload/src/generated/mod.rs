@@ -162,12 +162,14 @@ impl Tables for Generated {
         self.folded(&self.table(table).spec.name)
     }
 
-    /// Separators in hexadecimal mean the same in every SQL mode.
+    /// Separators in hexadecimal mean the same in every SQL mode. A server reads characters of one byte faster.
     fn load(&self, table: u32) -> String {
         let (name, columns) = (self.quoted(&self.name(table)), self.columns(table));
+        let is_ascii = self.table(table).spec.columns.iter().all(|column| column::is_ascii(&column.values));
+        let characters = if is_ascii { "ascii" } else { "utf8mb4" };
         match self.dialect {
             Dialect::Mysql => format!(
-                "LOAD DATA LOCAL INFILE 'dbdyno' INTO TABLE {name} CHARACTER SET utf8mb4 \
+                "LOAD DATA LOCAL INFILE 'dbdyno' INTO TABLE {name} CHARACTER SET {characters} \
                  FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5c LINES TERMINATED BY 0x0a ({columns})"
             ),
             Dialect::Postgresql => format!("COPY {name} ({columns}) FROM STDIN"),

@@ -191,7 +191,10 @@ fn statements_name_tables_and_columns_in_quotes() {
     let tables = json!([{"name": "Order", "rows": 2, "columns": [
         {"name": "Key", "values": {"sequence": {}}}, {"name": "w", "values": {"constant": {"value": "it's \\"}}}]}]);
     let [mysql, postgresql] = ["mysql", "postgresql"].map(|protocol| generated(protocol, &tables, 1));
-    assert!(mysql.load(1).contains("INTO TABLE `Order` CHARACTER SET utf8mb4"), "{}", mysql.load(1));
+    assert!(mysql.load(1).contains("INTO TABLE `Order` CHARACTER SET ascii FIELDS"), "{}", mysql.load(1));
+    let wide =
+        json!([{"name": "t", "rows": 2, "columns": [{"name": "a", "values": {"constant": {"value": "é"}}}]}]);
+    assert!(generated("mysql", &wide, 1).load(1).contains("INTO TABLE `t` CHARACTER SET utf8mb4 FIELDS"));
     assert!(mysql.load(1).ends_with("(`Key`, `w`)"));
     assert_eq!(postgresql.load(1), "COPY \"order\" (\"key\", \"w\") FROM STDIN");
     let insert = |generated: &Generated| {
