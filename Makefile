@@ -37,7 +37,7 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
 	$(BIN)/pytest tests/end_to_end --durations=15

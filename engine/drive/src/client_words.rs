@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_long_statement_is_cut_between_characters() {
-        let error = WireError::Server { code: 1064, state: "42000".into(), message: "m".into() };
+        let error =
+            WireError::Server { code: 1064, state: "42000".into(), message: "m".into(), is_fatal: false };
         let failure = working(FailedAction::Query, &error, &"é".repeat(3000));
         assert_eq!(failure.statement, "é".repeat(2048));
         let failure = working(FailedAction::Execute, &error, &format!("x{}", "é".repeat(3000)));

@@ -34,7 +34,7 @@ const STATES_END_CONNECTION: [&str; 6] = ["57P01", "57P02", "57P03", "57P04", "5
 /// Whether the connection is gone with this error.
 pub(crate) fn is_lost(error: &WireError) -> bool {
     match error {
-        WireError::Lost(_) => true,
+        WireError::Lost(_) | WireError::Server { is_fatal: true, .. } => true,
         WireError::Server { code: 0, state, .. } => {
             STATES_END_CONNECTION.contains(&state.as_str()) || state.starts_with("08")
         }
@@ -96,6 +96,13 @@ pub(crate) fn working(error: &WireError, statement: &str) -> (EndReason, Failure
     }
     failure.server = Some(Box::new(client_words::working(FailedAction::Query, error, statement)));
     (reason, failure)
+}
+
+/// A user or a worker panicked.
+pub(crate) fn own_fault() -> (EndReason, Failure) {
+    let text = "a fault of dbdyno-engine itself ended a part of the load".to_owned();
+    let hint = "please report it, with the words above and the plan".to_owned();
+    (EndReason::Abandoned, Failure { text, hint: Some(hint), ..Failure::default() })
 }
 
 /// An event was due and found `waiting` others in line, which is as many as may wait.

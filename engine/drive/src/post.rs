@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::control::Message;
 use crate::desk::{Desk, Schedule};
+use crate::failure;
 use crate::finish::Finish;
 use crate::machine;
 use crate::timer::Timer;
@@ -55,6 +56,26 @@ impl Drop for LastWord {
     fn drop(&mut self) {
         let _ = self.0.send(Message::Finished);
     }
+}
+
+/// A user's: tells the conductor where the user panics, since nobody does its work any more and it never leaves.
+struct Alarm(Rc<Desk>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(failure::own_fault());
+        }
+    }
+}
+
+/// Starts a user of this worker.
+pub(crate) fn spawn_user(users: &mut JoinSet<()>, desk: &Rc<Desk>, play: impl Future<Output = ()> + 'static) {
+    let alarm = Alarm(Rc::clone(desk));
+    users.spawn_local(async move {
+        let _alarm = alarm;
+        play.await;
+    });
 }
 
 /// A worker's place in the run.

@@ -61,13 +61,16 @@ async fn scan<C: Connector>(plan: &Plan, connector: &C, mut write: impl FnMut(Re
     Ok(())
 }
 
-/// Waits for an order to stop; nothing else is sent before the run is ready.
+/// Waits for an order to stop. An order to start that came early is left for the run.
 async fn stopped(inbox: &Inbox) -> Ended {
     loop {
-        while let Ok(message) = inbox.messages.try_recv() {
+        let early: Vec<Message> = inbox.messages.try_iter().collect();
+        for message in early {
             if let Message::Stop(reason) = message {
                 return Ended { reason, failure: None };
             }
+            // Both ends are the inbox's own.
+            let _ = inbox.sender.send(message);
         }
         tokio::time::sleep(STOP_POLL).await;
     }

@@ -281,8 +281,12 @@ mod tests {
 
     #[test]
     fn limits_are_known_by_their_errors() {
-        let server =
-            |code, message: &str| WireError::Server { code, state: "HY000".into(), message: message.into() };
+        let server = |code, message: &str| WireError::Server {
+            code,
+            state: "HY000".into(),
+            message: message.into(),
+            is_fatal: false,
+        };
         assert!(is_limit(&server(1461, "")));
         assert!(is_limit(&server(1226, "has exceeded the 'max_user_connections' resource")));
         assert!(!is_limit(&server(1226, "has exceeded the 'max_queries_per_hour' resource")));

@@ -235,7 +235,8 @@ impl<C: ScriptedConnector> User<C> {
     #[cold]
     async fn renew(&mut self) -> Result<Nanos, Halt> {
         self.session.connection.close().await;
-        match self.desk.unless_over(self.opener.open(self.session.number)).await {
+        // In turn: room was made for so many predecessors and no more (`Post::make_room`).
+        match self.desk.unless_over(self.opener.open_in_turn(self.session.number)).await {
             None => Err(Halt::Over),
             Some(Ok(session)) => Ok(self.go_on_with(session)),
             Some(Err(refusal)) => self.recover_opening(refusal.error).await,

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::control::{Message, WorkerReady};
 use crate::desk::{Desk, Seat};
 use crate::failure;
-use crate::post::{self, Post, Signal};
+use crate::post::{self, Post, Signal, spawn_user};
 use crate::refusal::{self, Held, Wanted};
 use crate::session::{Opener, Refusal, Session, Way};
 use crate::user::{Script, User};
@@ -145,7 +145,8 @@ impl<C: ScriptedConnector> Worker<C> {
                 let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), index]);
                 let seat = Seat { here, overall: index };
                 let (opener, desk, script) = (Rc::clone(&openers), Rc::clone(desk), Rc::clone(&script));
-                users.spawn_local(User { session, opener, desk, seat, script, event, rng }.play());
+                let user = User { session, opener, desk: Rc::clone(&desk), seat, script, event, rng };
+                spawn_user(users, &desk, user.play());
             }
         };
         let over = |desk: &Desk, users: usize| {

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,24 +18,28 @@ use crate::socket::Socket;
 
 /// A TCP or unix socket that holds the thread.
 #[derive(Debug)]
-pub(crate) struct Holding(Box<Socket>);
+pub(crate) struct Holding {
+    socket: Box<Socket>,
+    /// When waiting ends in an error.
+    until: Option<Instant>,
+}
 
 impl Holding {
     /// Of a socket at the bottom: TCP or unix.
-    pub(crate) fn new(socket: Socket) -> Self {
-        Self(Box::new(socket))
+    pub(crate) fn new(socket: Socket, until: Option<Instant>) -> Self {
+        Self { socket: Box::new(socket), until }
     }
 
     pub(crate) fn release(self) -> Socket {
-        *self.0
+        *self.socket
     }
 
     pub(crate) fn socket(&self) -> &Socket {
-        &self.0
+        &self.socket
     }
 
     fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
-        match &*self.0 {
+        match &*self.socket {
             Socket::Tcp(stream) => Ok(stream.as_fd()),
             Socket::Sampled(stream) => Ok(stream.as_fd()),
             Socket::Unix(stream) => Ok(stream.as_fd()),
@@ -56,6 +61,17 @@ impl Holding {
         Poll::Ready(self.retry(PollFlags::POLLOUT, |descriptor| send(descriptor, bytes, flags)))
     }
 
+    /// How long to wait from now on.
+    fn patience(&self) -> io::Result<PollTimeout> {
+        let Some(until) = self.until else { return Ok(PollTimeout::NONE) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        // A part of a millisecond is rounded up: zero would not wait at all.
+        Ok(PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX))
+    }
+
     fn retry(
         &self,
         ready: PollFlags,
@@ -65,7 +81,7 @@ impl Holding {
         loop {
             match attempt(descriptor.as_raw_fd()) {
                 Ok(count) => return Ok(count),
-                Err(Errno::EAGAIN) => match poll(&mut [PollFd::new(descriptor, ready)], PollTimeout::NONE) {
+                Err(Errno::EAGAIN) => match poll(&mut [PollFd::new(descriptor, ready)], self.patience()?) {
                     Ok(_) | Err(Errno::EINTR) => {}
                     Err(error) => return Err(error.into()),
                 },

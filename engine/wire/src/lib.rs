@@ -68,6 +68,8 @@ pub enum WireError {
         state: String,
         /// The server's words.
         message: String,
+        /// Whether it ends the connection, where the server says so: PostgreSQL's FATAL and PANIC.
+        is_fatal: bool,
     },
     /// The address does not answer, or the connection broke.
     #[error("{0}")]

@@ -7,9 +7,11 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -40,6 +42,20 @@ pub(crate) enum Socket {
     Compressed(Box<compressed::Stream>),
     /// One of the first three for which the thread waits; nothing while it is being exchanged.
     Holding(Option<Holding>),
+}
+
+/// The first of the host's addresses that answers until then.
+fn connect_at_once(host: &str, port: u16, until: Instant) -> io::Result<std::net::TcpStream> {
+    let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in (host, port).to_socket_addrs()? {
+        // Zero is no limit that the system takes.
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match std::net::TcpStream::connect_timeout(&address, left) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 impl Socket {
@@ -74,10 +90,11 @@ impl Socket {
     }
 
     /// Opens a socket for which the thread waits, from the first packet on. Must be called inside a runtime.
-    pub(crate) fn holding(address: &Address) -> io::Result<Self> {
-        let mut socket = match address {
+    pub(crate) fn holding(address: &Address, limit: Duration) -> io::Result<Self> {
+        let until = Instant::now() + limit;
+        let socket = match address {
             Address::Tcp(host, port) => {
-                let stream = std::net::TcpStream::connect((host.as_str(), *port))?;
+                let stream = connect_at_once(host, *port, until)?;
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)?;
                 Socket::Tcp(TcpStream::from_std(stream)?)
@@ -88,8 +105,7 @@ impl Socket {
                 Socket::Unix(UnixStream::from_std(stream)?)
             }
         };
-        socket.hold_thread(true);
-        Ok(socket)
+        Ok(Socket::Holding(Some(Holding::new(socket, Some(until)))))
     }
 
     /// From here on the thread waits for its bytes, or the task again.
@@ -105,7 +121,7 @@ impl Socket {
             Socket::Holding(_) => {}
             Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) if hold => {
                 let socket = std::mem::replace(self, Socket::Holding(None));
-                *self = Socket::Holding(Some(Holding::new(socket)));
+                *self = Socket::Holding(Some(Holding::new(socket, None)));
             }
             Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) => {}
         }

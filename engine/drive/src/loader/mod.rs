@@ -19,6 +19,7 @@ mod fill;
 mod finish;
 mod generated;
 mod pieces;
+mod rehearse;
 mod sysbench_form;
 mod tally;
 
@@ -133,7 +134,13 @@ fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, comm
     let outcome = match connector(plan, secrets) {
         Way::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),
         Way::Postgres(connector) => on_runtime(plan, connector, inbox, sink, command),
-        Way::Nobody(_) => Ok(()), // Nobody's tables are always ready.
+        Way::Nobody(_) => {
+            // Nobody's tables are always ready; sysbench's users are told what they would have got.
+            if plan.loading.form == LoadingForm::Sysbench {
+                rehearse::rehearse(plan, command, sink);
+            }
+            Ok(())
+        }
     };
     let (reason, failure) = match outcome {
         Ok(()) => (EndReason::Done, None),

@@ -149,7 +149,10 @@ impl<C: ScriptedConnector> Broker<C> {
             }
             Request::Prepare(statement) => self.prepare(context, statement, hold).await,
             Request::Forget(statement) => self.forget(context, statement, hold).await,
-            Request::NextEvent => Answer::Flag(self.next_event(hold).await),
+            Request::NextEvent => {
+                self.close_abandoned(context).await;
+                Answer::Flag(self.next_event(hold).await)
+            }
         }
     }
 
@@ -262,10 +265,16 @@ impl<C: ScriptedConnector> Broker<C> {
     }
 
     /// Closes what the script has forgotten.
-    #[cold]
-    pub(super) async fn close_abandoned(&self, context: &Context, abandoned: Vec<ConnectionId>) {
-        for connection in abandoned {
-            self.close(context, connection, false).await;
+    pub(super) async fn close_abandoned(&self, context: &Context) {
+        let abandoned = context.sql.take_abandoned();
+        if !abandoned.is_empty() {
+            // Boxed, so that the many users that forget nothing are small.
+            Box::pin(async {
+                for connection in abandoned {
+                    self.close(context, connection, false).await;
+                }
+            })
+            .await;
         }
     }
 

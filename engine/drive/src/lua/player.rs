@@ -158,10 +158,7 @@ impl<C: ScriptedConnector> Player<C> {
             }
             desk.event(seat, Event { due, start, end });
             free_since = Some(end);
-            let abandoned = self.state.context().sql.take_abandoned();
-            if !abandoned.is_empty() {
-                Box::pin(self.broker.close_abandoned(self.state.context(), abandoned)).await;
-            }
+            self.broker.close_abandoned(self.state.context()).await;
             alone += 1;
             if alone.is_multiple_of(EVENTS_ALONE) {
                 // An event may wait for nobody, and the others of the thread want their turn.

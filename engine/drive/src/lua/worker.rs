@@ -17,7 +17,7 @@ use super::player::{Making, Player};
 use crate::control::{Message, WorkerReady};
 use crate::desk::{Desk, Seat};
 use crate::machine;
-use crate::post::{self, Post, Signal};
+use crate::post::{self, Post, Signal, spawn_user};
 
 /// One thread of a run.
 pub(super) struct LuaWorker<C> {
@@ -75,7 +75,7 @@ async fn work<C: ScriptedConnector>(
     let spawn = |desk: &Rc<Desk>, users: &mut JoinSet<()>| {
         for (here, player) in players.into_iter().enumerate() {
             let seat = Seat { here, overall: player.number };
-            users.spawn_local(player.play(Rc::clone(desk), seat));
+            spawn_user(users, desk, player.play(Rc::clone(desk), seat));
         }
     };
     let look = |_: &Desk, _| watch.look(Instant::now());

@@ -39,7 +39,7 @@ const PACE: [Row; 2] = [
     row("thread-stack-size", Size, Some("64K"), "accepted, and without effect: users are no threads"),
 ];
 const INIT_TIMEOUT: [Row; 1] =
-    [row("thread-init-timeout", Int, Some("30"), "seconds that the users may take to get ready")];
+    [row("thread-init-timeout", Int, Some("30"), "seconds that a user may take to connect")];
 const REPORTS: [Row; 8] = [
     row(
         "rate",
@@ -100,7 +100,7 @@ pub const LATENCY: [Row; 2] = [
 pub const DATABASE: [Row; 3] = [
     row("db-driver", String, Some("mysql"), "database to speak to"),
     row("db-ps-mode", String, Some("auto"), "whether statements are prepared on the server {auto, disable}"),
-    row("db-debug", Bool, Some("off"), "tell more of the database"),
+    row("db-debug", Bool, Some("off"), "accepted, and without effect as in the original"),
 ];
 /// MySQL and MariaDB, without TLS.
 const MYSQL: [Row; 6] = [

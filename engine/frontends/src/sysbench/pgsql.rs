@@ -24,7 +24,7 @@ pub(super) fn target(registry: &Registry, compat: Compat) -> Result<Target, Refu
         user,
         password: None,
         database,
-        connect_timeout_us: 30_000_000,
+        connect_timeout_us: super::plan::connect_timeout_us(registry)?,
         tls: Tls { mode: mode(registry, compat)?, ..Tls::default() },
     })
 }

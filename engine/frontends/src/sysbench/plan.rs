@@ -156,7 +156,7 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
         user: registry.string("mysql-user").unwrap_or_default().into(),
         password: None,
         database: registry.string("mysql-db").unwrap_or_default().into(),
-        connect_timeout_us: 30_000_000,
+        connect_timeout_us: connect_timeout_us(registry)?,
         tls: tls(registry, compat)?,
         compression: match registry.bool("mysql-compression") {
             true => Compression::Zlib,
@@ -167,6 +167,16 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
         allow_public_key_retrieval: false,
         multi_statements: false,
     })
+}
+
+/// How long a user may take to get a connection: 1.1 lets one say it, 1.0 waits for 30 s.
+pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, Refused> {
+    let name = "thread-init-timeout";
+    match registry.int(name).map_err(|usage| Refused::Usage(usage.0))? {
+        0 if registry.string(name).is_none() => Ok(30_000_000),
+        seconds if seconds > 0 => Ok(seconds as u64 * 1_000_000),
+        seconds => Err(Refused::Fatal(format!("Invalid value for --{name}: {seconds}"))),
+    }
 }
 
 /// Sockets in turn, or hosts and ports in turn, the ports changing fastest. The name localhost is the machine's socket,

@@ -16,7 +16,7 @@ pub fn server_error(payload: &[u8]) -> WireError {
         [b'#', rest @ ..] if rest.len() >= 5 => rest.split_at(5),
         rest => (b"HY000".as_slice(), rest),
     };
-    WireError::Server { code, state: words(state), message: words(message) }
+    WireError::Server { code, state: words(state), message: words(message), is_fatal: false }
 }
 
 /// Splits a kept row of the text protocol into its columns.

@@ -96,7 +96,7 @@ impl MysqlConnection {
         let mut skim = Skim::new(Expect::Result, self.deprecate_eof).at_most(super::SHORT_ANSWER_BYTES);
         let answer = self.socket.receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire)).await;
         match answer.map_err(Trouble::into_wire) {
-            Err(WireError::Server { code, state, message }) => WireError::Server { code, state, message },
+            Err(error @ WireError::Server { .. }) => error,
             _ => error,
         }
     }

@@ -17,17 +17,16 @@ const TYPE_DOUBLE: u8 = 0x05;
 const TYPE_LONGLONG: u8 = 0x08;
 const TYPE_VAR_STRING: u8 = 0xfd;
 
-/// Largest payload of one packet. Longer messages are not sent by anything here.
-pub const PAYLOAD_MAX: usize = 0xff_ffff - 1;
+/// Payload of a packet that another one follows.
+const FULL: usize = 0xff_ffff;
 
-/// Appends a packet with sequence number `sequence` whose payload `body` writes. The length is patched in after.
+/// Appends a message whose payload `body` writes, in a packet with number `sequence`. The length is patched in after; what
+/// is too long for one packet is cut into several.
 pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let header = out.len();
     out.extend_from_slice(&[0, 0, 0, sequence]);
     body(out);
-    let length = out.len() - header - 4;
-    assert!(length <= PAYLOAD_MAX, "a packet of {length} bytes; the largest is {PAYLOAD_MAX}");
-    out[header..header + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+    frame(out, header);
 }
 
 /// Ends the session.
@@ -181,31 +180,38 @@ pub fn execute_with<'a>(
             }
         }
     }
-    frame(out);
+    frame(out, 0);
 }
 
 /// Appends a command with its argument, of any length.
 pub(super) fn command(out: &mut Vec<u8>, command: u8, argument: &[u8]) {
-    out.extend_from_slice(&[0, 0, 0, 0, command]);
-    out.extend_from_slice(argument);
-    frame(out);
+    packet(out, 0, |out| {
+        out.push(command);
+        out.extend_from_slice(argument);
+    });
 }
 
-/// Fills in the header of the one message in `out`; one that is too long for a packet is cut into several.
-fn frame(out: &mut Vec<u8>) {
-    const FULL: usize = 0xff_ffff;
-    let length = out.len() - 4;
+/// Fills in the header, at `header`, of the last message in `out`; one that is too long for a packet is cut into several.
+#[inline]
+fn frame(out: &mut Vec<u8>, header: usize) {
+    let length = out.len() - header - 4;
     if length < FULL {
-        out[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
-        return;
+        out[header..header + 3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+    } else {
+        cut(out, header);
     }
-    let payload = out.split_off(4);
-    out.clear();
+}
+
+#[cold]
+fn cut(out: &mut Vec<u8>, header: usize) {
+    let first = out[header + 3];
+    let payload = out.split_off(header + 4);
+    out.truncate(header);
     let pieces = payload.len() / FULL + 1; // A last one, empty where need be, ends the message.
-    for sequence in 0..pieces {
-        let piece = &payload[sequence * FULL..payload.len().min((sequence + 1) * FULL)];
+    for number in 0..pieces {
+        let piece = &payload[number * FULL..payload.len().min((number + 1) * FULL)];
         out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);
-        out.push(sequence as u8);
+        out.push(first.wrapping_add(number as u8));
         out.extend_from_slice(piece);
     }
 }

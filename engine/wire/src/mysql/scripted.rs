@@ -61,7 +61,7 @@ impl Scripted for MysqlConnection {
 impl ScriptedConnector for MysqlConnector {
     async fn connect_at_once(&self, number: u64) -> Result<MysqlConnection, WireError> {
         let address = &self.addresses[(number % self.addresses.len() as u64) as usize];
-        let socket = crate::socket::Socket::holding(address)
+        let socket = crate::socket::Socket::holding(address, self.timeout)
             .map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
         let mut connection = self.log_in(socket, address).await?;
         connection.hold_thread(false);

@@ -433,7 +433,12 @@ mod tests {
 
     #[test]
     fn errors_are_the_servers_words() {
-        let error = WireError::Server { code: 1213, state: "40001".into(), message: "Deadlock found".into() };
+        let error = WireError::Server {
+            code: 1213,
+            state: "40001".into(),
+            message: "Deadlock found".into(),
+            is_fatal: false,
+        };
         let payload = b"\xff\xbd\x04#40001Deadlock found";
         assert_eq!(skim(Expect::Result, true, &packets(&[payload])), Err(error.clone()));
         assert_eq!(skim(Expect::Result, true, &packets(&[b"\x01", b"def", b"\x01a", payload])), Err(error));

@@ -6,18 +6,9 @@ use crate::words::words;
 /// Most columns of a row: what a table can have, and room for more.
 const COLUMNS_MAX: usize = 4096;
 
-/// An error of the server, and whether it ends the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerError {
-    /// The error itself.
-    pub error: WireError,
-    /// FATAL or PANIC.
-    pub is_fatal: bool,
-}
-
 /// Reads the payload of an ErrorResponse: fields of a byte and a string each. One that is cut short is read as far as
 /// it goes.
-pub fn server_error(payload: &[u8]) -> ServerError {
+pub fn server_error(payload: &[u8]) -> WireError {
     let (mut state, mut message, mut severity) = (b"XX000".as_slice(), b"".as_slice(), b"".as_slice());
     let mut rest = payload;
     while let [kind, after @ ..] = rest {
@@ -36,10 +27,8 @@ pub fn server_error(payload: &[u8]) -> ServerError {
         rest = after.get(end + 1..).unwrap_or_default();
     }
     let state = if is_state(state) { words(state) } else { "XX000".to_owned() };
-    ServerError {
-        error: WireError::Server { code: 0, state, message: words(message) },
-        is_fatal: matches!(severity, b"FATAL" | b"PANIC"),
-    }
+    let is_fatal = matches!(severity, b"FATAL" | b"PANIC");
+    WireError::Server { code: 0, state, message: words(message), is_fatal }
 }
 
 fn is_state(state: &[u8]) -> bool {
@@ -103,16 +92,12 @@ mod tests {
         let payload = b"SFATAL\0VFATAL\0C57P01\0Mterminating \x1b[2Jconnection\0Fpostgres.c\0\0";
         let found = server_error(payload);
         let message = "terminating  [2Jconnection".to_owned();
-        assert_eq!(found.error, WireError::Server { code: 0, state: "57P01".into(), message });
-        assert!(found.is_fatal);
-        assert_eq!(
-            found.error.to_string(),
-            "the server answered with error 57P01: terminating  [2Jconnection"
-        );
+        assert_eq!(found, WireError::Server { code: 0, state: "57P01".into(), message, is_fatal: true });
+        assert_eq!(found.to_string(), "the server answered with error 57P01: terminating  [2Jconnection");
         for length in 0..payload.len() {
             server_error(&payload[..length]);
         }
-        assert_eq!(server_error(b"Cx\x1b\0\0").error.state(), Some("XX000"));
+        assert_eq!(server_error(b"Cx\x1b\0\0").state(), Some("XX000"));
     }
 
     #[test]

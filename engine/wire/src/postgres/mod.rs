@@ -149,7 +149,7 @@ impl PostgresConnection {
     #[cold]
     async fn last_words(&mut self, error: WireError) -> WireError {
         match self.answer().await {
-            Err(WireError::Server { code, state, message }) => WireError::Server { code, state, message },
+            Err(error @ WireError::Server { .. }) => error,
             _ => error,
         }
     }

@@ -149,7 +149,7 @@ impl Scripted for PostgresConnection {
 impl ScriptedConnector for PostgresConnector {
     async fn connect_at_once(&self, number: u64) -> Result<PostgresConnection, WireError> {
         let address = self.address(number);
-        let socket = crate::socket::Socket::holding(address)
+        let socket = crate::socket::Socket::holding(address, self.timeout)
             .map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
         let mut connection = self.log_in(socket, address).await?;
         connection.hold_thread(false);

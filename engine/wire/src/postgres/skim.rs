@@ -379,11 +379,11 @@ impl Skim {
         let found = server_error(&payload[..payload.len().min(KEEP_MAX)]);
         // An error that follows an answer is not the answer's own, wherever the network cut between them: it is told with
         // the next one. Behind a request for the data of a COPY it is the end of that COPY.
-        if found.is_fatal || self.complete {
-            self.farewell.get_or_insert_with(|| found.error.clone());
-            return Err(found.error);
+        if self.complete || matches!(found, WireError::Server { is_fatal: true, .. }) {
+            self.farewell.get_or_insert_with(|| found.clone());
+            return Err(found);
         }
-        self.error.get_or_insert(found.error);
+        self.error.get_or_insert(found);
         Ok(())
     }
 }

@@ -191,7 +191,7 @@ impl Line {
         };
         if header.tag() == b'E' {
             let end = header.len() as usize + 1;
-            return Err(server_error(&self.bytes[HEADER..end]).error);
+            return Err(server_error(&self.bytes[HEADER..end]));
         }
         let message = Message::parse(&mut self.bytes);
         let message = message.map_err(|error| {
