@@ -397,7 +397,8 @@ def test_terminated_sessions_are_opened_again(postgresql: LocalServer) -> None:
     assert ended
     # One that was ended before the clock started is not among them.
     assert totals["reconnects"] <= len(ended)
-    assert set(totals["errors"]) <= {"57P01", "08006", "08001"}
+    # Transactions of others that replace the same row are retried, and counted too.
+    assert set(totals["errors"]) <= {"57P01", "08006", "08001", "23505", "40001", "40P01"}
     assert totals["events"] > 0
 
 

@@ -118,7 +118,7 @@ RUNS = [
     f"bulk_insert run --events=20 {DRY}",
 ]
 
-# What is done with tables. Natively nothing is told of tables that are nobody's.
+# What is done with tables, which are nobody's here.
 ON_TABLES = [
     f"oltp_read_write prepare --tables=3 {DRY} --table-size=7",
     f"oltp_read_write prepare --tables=3 --threads=1 --table-size=0 --create_secondary=off {DRY}",
@@ -181,9 +181,11 @@ def test_dry_runs(folder: Path, arguments: str, way: str) -> None:
     same(folder, Case(way, f"sysbench {arguments} {{only}}", timed="bulk_insert run" in arguments), *options)
 
 
+@pytest.mark.parametrize("only", ["", "--lua"], ids=["native", "lua"])
 @pytest.mark.parametrize("arguments", ON_TABLES)
-def test_dry_runs_on_tables(folder: Path, arguments: str) -> None:
-    same(folder, Case("tables", f"sysbench {arguments} {{only}}"), "--lua")
+def test_dry_runs_on_tables(folder: Path, arguments: str, only: str) -> None:
+    options = [only] if only else []
+    same(folder, Case("tables", f"sysbench {arguments} {{only}}"), *options)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

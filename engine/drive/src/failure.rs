@@ -214,3 +214,21 @@ fn state_hint(state: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fatal_error_ends_the_connection_whatever_its_state() {
+        // A standby that must go on ends a query's whole session with the state of a serialization failure.
+        let error = |is_fatal| WireError::Server {
+            code: 0,
+            state: "40001".into(),
+            message: "terminating connection due to conflict with recovery".into(),
+            is_fatal,
+        };
+        assert!(is_lost(&error(true)));
+        assert!(!is_lost(&error(false)));
+    }
+}

@@ -75,3 +75,24 @@ async fn stopped(inbox: &Inbox) -> Ended {
         tokio::time::sleep(STOP_POLL).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_door::record::EndReason;
+
+    use super::*;
+    use crate::control::channel;
+
+    #[test]
+    fn an_early_order_to_start_is_left_for_the_run_and_a_stop_is_obeyed() {
+        let (control, inbox) = channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        control.start(0);
+        runtime.block_on(async {
+            assert!(tokio::time::timeout(3 * STOP_POLL, stopped(&inbox)).await.is_err());
+            assert!(matches!(inbox.messages.try_recv(), Ok(Message::Start(_))));
+            control.stop(EndReason::Interrupted);
+            assert_eq!(stopped(&inbox).await.reason, EndReason::Interrupted);
+        });
+    }
+}

@@ -91,3 +91,24 @@ impl Holding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::Address;
+    use crate::socket::Socket;
+
+    #[test]
+    fn a_thread_is_let_go_when_nobody_answers_its_login() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            // It accepts, by its kernel, and says nothing.
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
+            let mut socket = Socket::holding(&address, Duration::from_millis(50)).unwrap();
+            let answer = socket.receive(|_| Ok::<_, std::io::Error>(Some(()))).await;
+            assert_eq!(answer.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        });
+    }
+}

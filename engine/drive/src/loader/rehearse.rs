@@ -6,6 +6,7 @@ use dbdyno_door::Record;
 use dbdyno_door::plan::Plan;
 use dbdyno_door::record::{Loading, LoadingStep};
 use dbdyno_workload::schema::Schema;
+use dbdyno_workload::tables::Tables;
 
 use super::Command;
 use crate::Sink;

@@ -247,6 +247,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_for_a_packet_is_cut_and_a_last_one_ends_it() {
+        for (length, pieces) in [(FULL - 2, 1), (FULL - 1, 2), (FULL, 2), (2 * FULL - 1, 3)] {
+            let mut out = b"before".to_vec();
+            let sql = vec![b'x'; length]; // And the command's byte.
+            packet(&mut out, 7, |out| {
+                out.push(COM_QUERY);
+                out.extend_from_slice(&sql);
+            });
+            let (mut rest, mut whole) = (&out[6..], Vec::new());
+            for number in 0..pieces {
+                let size = usize::from(rest[0]) | usize::from(rest[1]) << 8 | usize::from(rest[2]) << 16;
+                assert_eq!((rest[3], size == FULL), (7 + number as u8, number + 1 < pieces), "{length}");
+                whole.extend_from_slice(&rest[4..4 + size]);
+                rest = &rest[4 + size..];
+            }
+            assert!(rest.is_empty(), "{length}");
+            assert_eq!((whole[0], &whole[1..]), (COM_QUERY, &sql[..]));
+        }
+    }
+
+    #[test]
     fn values_are_put_in_as_literals() {
         let mut out = Vec::new();
         let values = [Value::Text(b"it's \\ \0".to_vec()), Value::Int(-7)];
