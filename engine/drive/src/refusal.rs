@@ -292,7 +292,12 @@ mod tests {
         assert!(!is_limit(&server(1226, "has exceeded the 'max_queries_per_hour' resource")));
         assert!(!is_limit(&server(1045, "Access denied")));
         let state = |state: &str, message: &str| {
-            Limit::of(&WireError::Server { code: 0, state: state.into(), message: message.into() })
+            Limit::of(&WireError::Server {
+                code: 0,
+                state: state.into(),
+                message: message.into(),
+                is_fatal: false,
+            })
         };
         assert_eq!(state("53300", "sorry, too many clients already"), Some(Limit::Slots));
         assert_eq!(state("53300", "too many connections for role \"x\""), Some(Limit::RoleConnections));
