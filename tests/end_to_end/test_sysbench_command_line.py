@@ -125,10 +125,12 @@ ON_TABLES = [
     f"oltp_read_write prewarm --tables=2 {DRY}",
     f"oltp_read_write cleanup --tables=3 {DRY}",
     f"oltp_insert prepare --auto_inc=off {DRY}",
-    f"select_random_ranges cleanup --tables=2 {DRY}",
+    f"select_random_ranges cleanup {DRY}",
     f"bulk_insert prepare --threads=2 {DRY}",
     f"bulk_insert cleanup --threads=2 {DRY}",
 ]
+# The script refuses to drop the second table that it has made; natively both are dropped (docs/sysbench.md).
+BY_SCRIPT = [f"select_random_ranges cleanup --tables=2 {DRY}"]
 
 CONFIGS = {
     "values": ("threads=2\nevents=4\n", f"{POINT} run --config-file=f"),
@@ -181,8 +183,10 @@ def test_dry_runs(folder: Path, arguments: str, way: str) -> None:
     same(folder, Case(way, f"sysbench {arguments} {{only}}", timed="bulk_insert run" in arguments), *options)
 
 
-@pytest.mark.parametrize("only", ["", "--lua"], ids=["native", "lua"])
-@pytest.mark.parametrize("arguments", ON_TABLES)
+@pytest.mark.parametrize(
+    ("arguments", "only"),
+    [*((given, "") for given in ON_TABLES), *((given, "--lua") for given in [*ON_TABLES, *BY_SCRIPT])],
+)
 def test_dry_runs_on_tables(folder: Path, arguments: str, only: str) -> None:
     options = [only] if only else []
     same(folder, Case("tables", f"sysbench {arguments} {{only}}"), *options)
