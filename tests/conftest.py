@@ -19,8 +19,10 @@ from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
-# A shell starts what runs in the background with SIGINT ignored, and the commands here are to hear it.
+# A shell starts what runs in the background with SIGINT ignored, nohup with SIGHUP ignored; the commands
+# here are to hear both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # What a test's server needs no more of, so that many tests fit on a small machine.
 SMALL = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}

@@ -284,8 +284,8 @@ def _first_intervals(lines: Sequence[str]) -> list[str]:
     return kept
 
 
-# What the original said to a case, for the ways of the drop-in that are held against it.
-_original_said: dict[str, Said] = {}
+# What the original said to a case on a server, for the ways of the drop-in that are held against it.
+_original_said: dict[tuple[str, str], Said] = {}
 
 
 def difference(
@@ -295,9 +295,10 @@ def difference(
 
     Without `places` a line of a Lua script named in an error is hidden: natively none runs.
     """
-    expected = _original_said.get(repr(case))
+    asked = repr(case), database.options() if database else ""
+    expected = _original_said.get(asked)
     if expected is None:
-        expected = _original_said[repr(case)] = _patiently(theirs, case, database)
+        expected = _original_said[asked] = _patiently(theirs, case, database)
     if case.failing_with is not None and ours != theirs:
         assert expected.exit_code == 0, f"{case.name}: the original says {expected.exit_code} by itself"
         expected = replace(expected, exit_code=case.failing_with)
