@@ -16,6 +16,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
 FUZZ_SECONDS ?= 600
+# Tests of what is said and sent, not of how fast: they may share the cores. All others measure, and have them alone.
+SAYING := $(wildcard tests/end_to_end/test_sysbench_*.py tests/end_to_end/test_slap.py tests/end_to_end/test_hostile_*.py \
+	tests/end_to_end/test_login*.py tests/end_to_end/test_same_statements.py)
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
 .PHONY: help build demo check test bench bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
@@ -40,7 +43,8 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
-	$(BIN)/pytest tests/end_to_end --durations=15
+	$(BIN)/pytest $(SAYING) --numprocesses=2 --dist=loadfile --quiet
+	$(BIN)/pytest tests/end_to_end $(SAYING:%=--ignore=%) --durations=15
 
 bench: build packages-servers packages-peers mysql ## dbdyno against its peers, side by side
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop

@@ -27,10 +27,13 @@ def test_a_shop(sbtest: Database, options: str) -> None:
         "! ./shop.lua {db} --level=RC --shops=3 check 2>&1 | grep -c errno; ./shop.lua help"
     )
     case = Case("shop", run, files={"shop.lua": SHOP}, sql=("SELECT 1",), timed=True, asked=WHOLE)
-    theirs, ours = (
-        said(side, case, sbtest) for side in (original(sbtest.folder), drop_in(sbtest.folder, *ours_alone))
-    )
+    # The original's own run may end in a deadlock that it does not repeat.
+    for _ in range(3):
+        theirs = said(original(sbtest.folder), case, sbtest)
+        if theirs.exit_code == 0:
+            break
     assert theirs.exit_code == 0, theirs.raw
+    ours = said(drop_in(sbtest.folder, *ours_alone), case, sbtest)
     assert "Shop 2 is right" in theirs.output
     assert ours.lines() == theirs.lines(), ours.raw
 
