@@ -8,7 +8,6 @@ window, so that connecting is not in it. `make bench` runs this with its default
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 from dataclasses import replace
@@ -16,6 +15,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import sweep
 from layouts import LAYOUTS, Laid
 from results import machine, write_table
 from sides import BARE_LOOP, BareLoop, Dbdyno, Setting, Sysbench, in_turn
@@ -38,8 +38,7 @@ MEMORY_BAR_MIB = 90
 def main() -> int:
     """Exit code 0 when every bar holds, 1 otherwise."""
     options = _options()
-    if shutil.which("sysbench") is None:
-        raise SystemExit("sysbench is not installed: apt-get install sysbench")
+    sweep.require("sysbench", "sysbench")
     if not BARE_LOOP.exists():
         raise SystemExit("the bare loop is not built: cargo build --release --package dbdyno-bare-loop")
     missed: list[str] = []
@@ -60,9 +59,7 @@ def main() -> int:
                     if options.output:
                         about = f"{machine()}, MariaDB {laid.version}; {options.seconds} s a run."
                         write_table(options.output, f"{workload} {layout} {scheduling}", text, about)
-    for line in missed:
-        print(f"MISSED {line}", file=sys.stderr)
-    return 1 if missed else 0
+    return sweep.end(missed)
 
 
 def _levels(options: argparse.Namespace, laid: Laid, workload: str, scheduling: str) -> list[Level]:
@@ -85,17 +82,10 @@ def _levels(options: argparse.Namespace, laid: Laid, workload: str, scheduling: 
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="engine", description=__doc__)
+    parser = sweep.parser("engine", __doc__, LEVELS)
     parser.add_argument("--layout", nargs="+", choices=LAYOUTS, default=list(LAYOUTS))
-    parser.add_argument("--workload", nargs="+", default=["oltp_point_select", "oltp_read_write"])
     parser.add_argument("--scheduling", nargs="+", choices=("batch", "normal"))
-    parser.add_argument("--connections", nargs="+", type=int, default=LEVELS)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=10, help="length of one run")
-    parser.add_argument("--count-from", type=int, default=5, help="seconds of a run before the window")
     parser.add_argument("--workers", type=int, default=1, help="event loops of the engine")
-    parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
-    parser.add_argument("--output", type=Path, default=None, help="Markdown file to write sections of")
     return parser.parse_args()
 
 

@@ -8,13 +8,13 @@ the peak memory of 3000 users is compared after a minute of load.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import sweep
 from layouts import LAYOUTS
 from results import machine, write_table
 from sides import Dbdyno, Setting, Sysbench, in_turn
@@ -30,8 +30,7 @@ HOT_S = 65
 def main() -> int:
     """Exit code 0 when every bar holds, 1 otherwise."""
     options = _options()
-    if shutil.which("sysbench") is None:
-        raise SystemExit("sysbench is not installed: apt-get install sysbench")
+    sweep.require("sysbench", "sysbench")
     missed: list[str] = []
     with (
         tempfile.TemporaryDirectory(dir=options.scratch) as scratch,
@@ -57,21 +56,12 @@ def main() -> int:
             if options.output:
                 about = f"{machine()}, MariaDB {laid.version}; {seconds} s a run."
                 write_table(options.output, title, text, about)
-    for line in missed:
-        print(f"MISSED {line}", file=sys.stderr)
-    return 1 if missed else 0
+    return sweep.end(missed)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="lua", description=__doc__)
-    parser.add_argument("--workload", nargs="+", default=["oltp_point_select", "oltp_read_write"])
-    parser.add_argument("--connections", nargs="+", type=int, default=LEVELS)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=10, help="length of one run")
-    parser.add_argument("--count-from", type=int, default=5, help="seconds of a run before the window")
+    parser = sweep.parser("lua", __doc__, LEVELS)
     parser.add_argument("--hot", action="store_true", help="also compare the memory of 3000 users")
-    parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
-    parser.add_argument("--output", type=Path, default=None, help="Markdown file to write sections of")
     return parser.parse_args()
 
 

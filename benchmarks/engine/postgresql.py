@@ -11,7 +11,6 @@ import argparse
 import itertools
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import sweep
 from layouts import shared
 from results import machine, write_table
 from sides import US, Dbdyno, Measured, Setting, Sysbench, in_turn
@@ -96,9 +96,8 @@ class Pgbench:
 def main() -> int:
     """Exit code 0 when every bar holds, 1 otherwise."""
     options = _options()
-    for program, package in (("sysbench", "sysbench"), ("pgbench", "postgresql")):
-        if shutil.which(program) is None:
-            raise SystemExit(f"{program} is not installed: apt-get install {package}")
+    sweep.require("sysbench", "sysbench")
+    sweep.require("pgbench", "postgresql")
     missed: list[str] = []
     with (
         tempfile.TemporaryDirectory(dir=options.scratch) as scratch,
@@ -124,20 +123,11 @@ def main() -> int:
             if options.output:
                 about = f"{machine()}, PostgreSQL {laid.version}; {options.seconds} s a run."
                 write_table(options.output, f"{workload} postgresql", text, about)
-    for line in missed:
-        print(f"MISSED {line}", file=sys.stderr)
-    return 1 if missed else 0
+    return sweep.end(missed)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="postgresql", description=__doc__)
-    parser.add_argument("--workload", nargs="+", default=["oltp_point_select", "oltp_read_write"])
-    parser.add_argument("--connections", nargs="+", type=int, default=LEVELS)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=10, help="length of one run")
-    parser.add_argument("--count-from", type=int, default=5, help="seconds of a run before the window")
-    parser.add_argument("--scratch", type=Path, default=None, help="folder for the server's data")
-    parser.add_argument("--output", type=Path, default=None, help="Markdown file to write sections of")
+    parser = sweep.parser("postgresql", __doc__, LEVELS)
     return parser.parse_args()
 
 

@@ -62,3 +62,9 @@ def pgsbtest(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> 
 def mysbtest(mysql: MySQLServer, tmp_path_factory: pytest.TempPathFactory) -> MySQLDatabase:
     """The same of MySQL 9.7."""
     return mysql_database(mysql, tmp_path_factory.mktemp("shims"))
+
+
+@pytest.fixture(params=["native", "lua"])
+def way(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Options by which dbdyno takes one of its two ways."""
+    return ("--lua",) if request.param == "lua" else ()

@@ -284,6 +284,16 @@ def _first_intervals(lines: Sequence[str]) -> list[str]:
     return kept
 
 
+_OURS = f"WHERE table_schema = '{DATABASE}' ORDER BY table_name"
+# What MySQL and MariaDB know of the tables.
+MYSQL_SCHEMA = (
+    "SELECT table_name, column_name, column_default, is_nullable, column_type, column_key, extra "
+    f"FROM information_schema.columns {_OURS}, ordinal_position",
+    "SELECT table_name, index_name, non_unique, column_name, seq_in_index "
+    f"FROM information_schema.statistics {_OURS}, index_name, seq_in_index",
+    f"SELECT table_name, engine, table_collation FROM information_schema.tables {_OURS}",
+)
+
 # What the original said to a case on a server, for the ways of the drop-in that are held against it.
 _original_said: dict[tuple[str, str], Said] = {}
 
@@ -311,6 +321,24 @@ def difference(
     wanted, found = texts
     shown = "\n".join(difflib.unified_diff(wanted, found, theirs.name, ours.name, lineterm="", n=3))
     return f"{case.name}: {case.run}\n{shown}\n--- all that {ours.name} said\n{got.raw[-3000:]}"
+
+
+def same(at: Path | Database, case: Case, *options: str, places: bool = True) -> None:
+    """Hold that dbdyno with these options does what the original does, in a folder or on a server."""
+    folder, database = (at.folder, at) if isinstance(at, Database) else (at, None)
+    found = difference(case, original(folder), drop_in(folder, *options), database, places=places)
+    assert not found, found
+
+
+def same_either_way(database: Database, case: Case, way: tuple[str, ...]) -> None:
+    """The same by one of dbdyno's two ways. Natively there is no line of a script to name."""
+    same(database, case, *way, places=bool(way))
+
+
+def tables_for(arguments: str) -> str:
+    """What the original prepares for a run."""
+    kept = [word for word in arguments.split() if "--table" in word or "auto_inc" in word]
+    return " ".join([arguments.split(maxsplit=1)[0], *kept])
 
 
 def _patiently(theirs: Side, case: Case, database: Database | None) -> Said:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.differential import Case, difference, drop_in, original, scripts
+from tests.end_to_end.differential import Case, same, scripts
 
 DRY = "--mysql-dry-run --table-size=100"
 # A run of nearly nothing, for whatever is to be tried on one.
@@ -154,11 +154,6 @@ CONFIGS = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("shims")
-
-
-def same(folder: Path, case: Case, *options: str) -> None:
-    found = difference(case, original(folder), drop_in(folder, *options))
-    assert not found, found
 
 
 @pytest.mark.parametrize("arguments", TEXTS)

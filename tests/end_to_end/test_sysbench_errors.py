@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.end_to_end.differential import DATABASE, Case, Database, difference, drop_in, original
+from tests.end_to_end.differential import DATABASE, Case, Database, same_either_way
 
 NOWHERE = "--mysql-host=127.0.0.1 --mysql-port=1"
 TABLES = "oltp_read_write --tables=1 --table-size=200"
@@ -118,38 +118,28 @@ FORCED = {
 }
 
 
-@pytest.fixture(params=["native", "lua"])
-def way(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Options by which dbdyno takes one of its two ways."""
-    return ("--lua",) if request.param == "lua" else ()
-
-
-def same(database: Database, case: Case, way: tuple[str, ...]) -> None:
-    sides = original(database.folder), drop_in(database.folder, *way)
-    found = difference(case, *sides, database, places=bool(way))
-    assert not found, found
-
-
 @pytest.mark.parametrize("name", REFUSALS)
 def test_it_cannot_begin(sbtest: Database, name: str, way: tuple[str, ...]) -> None:
-    same(sbtest, replace(REFUSALS[name], name=name), way)
+    same_either_way(sbtest, replace(REFUSALS[name], name=name), way)
 
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_errors_in_a_run(sbtest: Database, name: str, way: tuple[str, ...]) -> None:
-    same(sbtest, replace(COUNTED[name], name=name), way)
+    same_either_way(sbtest, replace(COUNTED[name], name=name), way)
 
 
 def test_a_script_tells_of_each_error_that_is_ignored(sbtest: Database) -> None:
     """Natively they are counted by their number, and not told one by one."""
     refused = (refusing("UPDATE", 1213, "40001", 3),)
-    same(sbtest, Case("debug", f"{RUN} --events=4 --debug run", tables=TABLES, sql=refused), ("--lua",))
+    same_either_way(
+        sbtest, Case("debug", f"{RUN} --events=4 --debug run", tables=TABLES, sql=refused), ("--lua",)
+    )
 
 
 def test_what_fails_at_the_end_of_a_thread(sbtest: Database) -> None:
     """The report stands, and ours says by its exit code that something failed."""
     run = "sysbench bulk_insert --events=3 {db} {only} run"
-    same(sbtest, Case("bulk_insert", run, sql=("SELECT 1",), failing_with=1), ("--lua",))
+    same_either_way(sbtest, Case("bulk_insert", run, sql=("SELECT 1",), failing_with=1), ("--lua",))
 
 
 @pytest.mark.parametrize("name", FORCED)
@@ -162,7 +152,7 @@ def test_forced_shutdown(sbtest: Database, name: str, way: tuple[str, ...]) -> N
         sql=(trigger("UPDATE", "SET @n = IFNULL(@n, 0) + 1; IF @n = 3 THEN DO SLEEP(9); END IF"),),
         timed=True,
     )
-    same(sbtest, case, way)
+    same_either_way(sbtest, case, way)
 
 
 @pytest.fixture
@@ -182,4 +172,4 @@ def test_the_server_has_no_room(sbtest: Database, limited: str, way: tuple[str, 
     threads = 1 if limited == "max_prepared_stmt_count" else 30
     # Which of the threads is told first is a matter of luck.
     case = Case(limited, f"{RUN} --threads={threads} --events=9 run", tables=TABLES, unordered=threads > 1)
-    same(sbtest, case, way)
+    same_either_way(sbtest, case, way)

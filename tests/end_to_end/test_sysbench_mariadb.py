@@ -6,18 +6,17 @@ Each case runs twice: natively, and with `--lua` through the very scripts of the
 from __future__ import annotations
 
 import pytest
-from tests.end_to_end.differential import DATABASE, Case, Database, difference, drop_in, original, scripts
+from tests.end_to_end.differential import (
+    DATABASE,
+    MYSQL_SCHEMA,
+    Case,
+    Database,
+    same_either_way,
+    scripts,
+)
 
 OLTP = [name for name in scripts() if name.startswith("oltp")]
 SMALL = "--tables=2 --table-size=300"
-OURS = f"WHERE table_schema = '{DATABASE}' ORDER BY table_name"
-SCHEMA = (
-    "SELECT table_name, column_name, column_default, is_nullable, column_type, column_key, extra "
-    f"FROM information_schema.columns {OURS}, ordinal_position",
-    "SELECT table_name, index_name, non_unique, column_name, seq_in_index "
-    f"FROM information_schema.statistics {OURS}, index_name, seq_in_index",
-    f"SELECT table_name, engine, table_collation FROM information_schema.tables {OURS}",
-)
 # What every row of sbtest1 must look like, whoever wrote it.
 ROWS = (
     "SELECT COUNT(*), MIN(id), MAX(id), MIN(k) >= 1, MAX(k) <= 300, "
@@ -73,24 +72,12 @@ TIMED = [
 ]
 
 
-@pytest.fixture(params=["native", "lua"])
-def way(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Options by which dbdyno takes one of its two ways."""
-    return ("--lua",) if request.param == "lua" else ()
-
-
-def same(database: Database, case: Case, way: tuple[str, ...]) -> None:
-    sides = original(database.folder), drop_in(database.folder, *way)
-    found = difference(case, *sides, database, places=bool(way))
-    assert not found, found
-
-
 @pytest.mark.parametrize("name", PREPARED)
 def test_prepare(sbtest: Database, name: str, way: tuple[str, ...]) -> None:
     run = f"sysbench {PREPARED[name]} {{db}} {{only}} prepare"
-    asked = SCHEMA if "insert" in name or "INSERTs" in name else (*SCHEMA, *ROWS)
+    asked = MYSQL_SCHEMA if "insert" in name or "INSERTs" in name else (*MYSQL_SCHEMA, *ROWS)
     # Several threads create tables at once: the lines come as they come.
-    same(sbtest, Case(name, run, sql=("SELECT 1",), unordered="threads" in run, asked=asked), way)
+    same_either_way(sbtest, Case(name, run, sql=("SELECT 1",), unordered="threads" in run, asked=asked), way)
 
 
 @pytest.mark.parametrize("name", OLTP)
@@ -102,9 +89,9 @@ def test_a_whole_life(sbtest: Database, name: str, way: tuple[str, ...]) -> None
     ]
     cleanup = f"sysbench {name} {{db}} {{only}} {SMALL} cleanup"
     case = Case(
-        name, "; ".join([*steps, cleanup]), sql=("SELECT 1",), timed=name == "oltp_delete", asked=SCHEMA
+        name, "; ".join([*steps, cleanup]), sql=("SELECT 1",), timed=name == "oltp_delete", asked=MYSQL_SCHEMA
     )
-    same(sbtest, case, way)
+    same_either_way(sbtest, case, way)
 
 
 @pytest.mark.parametrize("name", ["select_random_points", "select_random_ranges"])
@@ -113,7 +100,7 @@ def test_a_whole_life_of_select_random(sbtest: Database, name: str, way: tuple[s
         f"sysbench {name} {{db}} {{only}} --table-size=300 --events=10 {step}"
         for step in ("prepare", "prewarm", "run", "cleanup")
     ]
-    same(sbtest, Case(name, "; ".join(steps), sql=("SELECT 1",), asked=SCHEMA), way)
+    same_either_way(sbtest, Case(name, "; ".join(steps), sql=("SELECT 1",), asked=MYSQL_SCHEMA), way)
 
 
 def test_a_whole_life_of_bulk_insert(sbtest: Database, way: tuple[str, ...]) -> None:
@@ -123,14 +110,16 @@ def test_a_whole_life_of_bulk_insert(sbtest: Database, way: tuple[str, ...]) -> 
         f"sysbench bulk_insert {common} cleanup"
     )
     # How two threads share the events, and so the number of statements, is a matter of luck.
-    same(sbtest, Case("bulk_insert", run, sql=("SELECT 1",), timed=True, asked=SCHEMA), way)
+    same_either_way(sbtest, Case("bulk_insert", run, sql=("SELECT 1",), timed=True, asked=MYSQL_SCHEMA), way)
 
 
 @pytest.mark.parametrize("arguments", EXACT)
 def test_counts(sbtest: Database, arguments: str, way: tuple[str, ...]) -> None:
     tables = " ".join(word for word in arguments.split() if "--table" in word)
     name = arguments.split(maxsplit=1)[0]
-    same(sbtest, Case(name, f"sysbench {arguments} {{db}} {{only}} run", tables=f"{name} {tables}"), way)
+    same_either_way(
+        sbtest, Case(name, f"sysbench {arguments} {{db}} {{only}} run", tables=f"{name} {tables}"), way
+    )
 
 
 @pytest.mark.parametrize("arguments", TIMED)
@@ -138,4 +127,4 @@ def test_by_the_clock(sbtest: Database, arguments: str, way: tuple[str, ...]) ->
     tables = " ".join(word for word in arguments.split() if "--table" in word)
     name = arguments.split(maxsplit=1)[0]
     case = Case(name, f"sysbench {arguments} {{db}} {{only}} run", tables=f"{name} {tables}", timed=True)
-    same(sbtest, case, way)
+    same_either_way(sbtest, case, way)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.differential import Case, difference, drop_in, original
+from tests.end_to_end.differential import Case, same
 
 OPTIONS = """
 sysbench.cmdline.options = {
@@ -210,11 +210,6 @@ function event() return require("a").name end
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("shims")
-
-
-def same(folder: Path, case: Case) -> None:
-    found = difference(case, original(folder), drop_in(folder))
-    assert not found, found
 
 
 @pytest.mark.parametrize("name", ODD)

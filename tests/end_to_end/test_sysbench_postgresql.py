@@ -9,7 +9,15 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.end_to_end.differential import Case, difference, drop_in, original, said, scripts
+from tests.end_to_end.differential import (
+    Case,
+    drop_in,
+    original,
+    said,
+    same_either_way,
+    scripts,
+    tables_for,
+)
 from tests.end_to_end.differential_servers import PostgreSQLDatabase
 
 OLTP = [name for name in scripts() if name.startswith("oltp")]
@@ -62,30 +70,12 @@ TIMED = [
 ]
 
 
-@pytest.fixture(params=["native", "lua"])
-def way(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Options by which dbdyno takes one of its two ways."""
-    return ("--lua",) if request.param == "lua" else ()
-
-
-def same(database: PostgreSQLDatabase, case: Case, way: tuple[str, ...]) -> None:
-    sides = original(database.folder), drop_in(database.folder, *way)
-    found = difference(case, *sides, database, places=bool(way))
-    assert not found, found
-
-
-def tables_for(arguments: str) -> str:
-    """What the original prepares for a run."""
-    kept = [word for word in arguments.split() if "--table" in word or "auto_inc" in word]
-    return " ".join([arguments.split(maxsplit=1)[0], *kept])
-
-
 @pytest.mark.parametrize("name", PREPARED)
 def test_prepare(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) -> None:
     run = f"sysbench {PREPARED[name]} {{db}} {{only}} prepare"
     asked = SCHEMA if name in ("some INSERTs", "secondary") else (*SCHEMA, *ROWS)
     # Several threads create tables at once: the lines come as they come.
-    same(pgsbtest, Case(name, run, unordered="threads" in run, asked=asked), way)
+    same_either_way(pgsbtest, Case(name, run, unordered="threads" in run, asked=asked), way)
 
 
 @pytest.mark.parametrize("name", ["oltp_read_write", "oltp_insert"])
@@ -93,7 +83,7 @@ def test_a_whole_life(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, .
     """prepare, run and cleanup, as shell scripts do it; sysbench has no prewarm for PostgreSQL."""
     common = f"sysbench {name} {{db}} {{only}} {SMALL} --events=10"
     steps = [f"{common} {step}" for step in ("prepare", "run", "cleanup")]
-    same(pgsbtest, Case(name, "; ".join(steps), asked=SCHEMA), way)
+    same_either_way(pgsbtest, Case(name, "; ".join(steps), asked=SCHEMA), way)
 
 
 def test_a_whole_life_of_bulk_insert(pgsbtest: PostgreSQLDatabase, way: tuple[str, ...]) -> None:
@@ -103,7 +93,7 @@ def test_a_whole_life_of_bulk_insert(pgsbtest: PostgreSQLDatabase, way: tuple[st
         f"sysbench bulk_insert {common} cleanup"
     )
     # How two threads share the events, and so the number of statements, is a matter of luck.
-    same(pgsbtest, Case("bulk_insert", run, timed=True, asked=SCHEMA), way)
+    same_either_way(pgsbtest, Case("bulk_insert", run, timed=True, asked=SCHEMA), way)
 
 
 # Of these the scripts' own way is held against the original too; what they send is compared below.
@@ -119,13 +109,13 @@ BY_SCRIPT = [case for case in EXACT if case.startswith(("oltp_read_write", "oltp
 )
 def test_counts(pgsbtest: PostgreSQLDatabase, arguments: str, way: tuple[str, ...]) -> None:
     run = f"sysbench {arguments} {{db}} {{only}} run"
-    same(pgsbtest, Case(arguments, run, tables=tables_for(arguments)), way)
+    same_either_way(pgsbtest, Case(arguments, run, tables=tables_for(arguments)), way)
 
 
 @pytest.mark.parametrize("arguments", TIMED)
 def test_by_the_clock(pgsbtest: PostgreSQLDatabase, arguments: str, way: tuple[str, ...]) -> None:
     run = f"sysbench {arguments} {{db}} {{only}} run"
-    same(pgsbtest, Case(arguments, run, tables=tables_for(arguments), timed=True), way)
+    same_either_way(pgsbtest, Case(arguments, run, tables=tables_for(arguments), timed=True), way)
 
 
 # Statements -----------------------------------------------------------------------------------------------
@@ -240,12 +230,12 @@ COUNTED = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_it_cannot_begin(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) -> None:
-    same(pgsbtest, replace(REFUSALS[name], name=name), way)
+    same_either_way(pgsbtest, replace(REFUSALS[name], name=name), way)
 
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_errors_in_a_run(pgsbtest: PostgreSQLDatabase, name: str, way: tuple[str, ...]) -> None:
-    same(pgsbtest, replace(COUNTED[name], name=name, tables=TABLES), way)
+    same_either_way(pgsbtest, replace(COUNTED[name], name=name, tables=TABLES), way)
 
 
 @pytest.mark.parametrize("listed", ["57014", "all"])

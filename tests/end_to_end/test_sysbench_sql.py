@@ -6,7 +6,7 @@ Each is run by both sides; what it prints is compared. The scripts are ours, wri
 from __future__ import annotations
 
 import pytest
-from tests.end_to_end.differential import Case, Database, difference, drop_in, original
+from tests.end_to_end.differential import Case, Database, same
 
 CONNECT = "local c = sysbench.sql.driver():connect()\n"
 SQL: dict[str, str] = {
@@ -157,17 +157,12 @@ sysbench.hooks.report_intermediate = sysbench.report_default
 }
 
 
-def same(case: Case, database: Database) -> None:
-    found = difference(case, original(database.folder), drop_in(database.folder), database)
-    assert not found, found
-
-
 @pytest.mark.parametrize("name", SQL)
 def test_sql(sbtest: Database, name: str) -> None:
     case = Case(
         name, "sysbench script.lua {db}", files={"script.lua": CONNECT + SQL[name]}, sql=("SELECT 1",)
     )
-    same(case, sbtest)
+    same(sbtest, case)
 
 
 @pytest.mark.parametrize("name", WORK)
@@ -180,4 +175,4 @@ def test_events_on_a_server(sbtest: Database, name: str) -> None:
         sql=("SELECT 1",),
         timed="interval" in arguments,
     )
-    same(case, sbtest)
+    same(sbtest, case)

@@ -6,7 +6,7 @@ Each is run by both sides; what it prints is compared. The scripts are ours, wri
 from __future__ import annotations
 
 import pytest
-from tests.end_to_end.differential import Case, difference, drop_in, original
+from tests.end_to_end.differential import Case, same
 from tests.end_to_end.differential_servers import PostgreSQLDatabase
 
 CONNECT = "local d = sysbench.sql.driver()\nlocal c = d:connect()\n"
@@ -179,15 +179,10 @@ sysbench.hooks.report_intermediate = sysbench.report_csv
 }
 
 
-def same(case: Case, database: PostgreSQLDatabase) -> None:
-    found = difference(case, original(database.folder), drop_in(database.folder), database)
-    assert not found, found
-
-
 @pytest.mark.parametrize("name", SQL)
 def test_sql(pgsbtest: PostgreSQLDatabase, name: str) -> None:
     files = {"script.lua": CONNECT + SQL[name]}
-    same(Case(name, "sysbench script.lua {db}", files=files, sql=("SELECT 1",)), pgsbtest)
+    same(pgsbtest, Case(name, "sysbench script.lua {db}", files=files, sql=("SELECT 1",)))
 
 
 @pytest.mark.parametrize("name", WORK)
@@ -195,4 +190,4 @@ def test_events_on_a_server(pgsbtest: PostgreSQLDatabase, name: str) -> None:
     text, arguments = WORK[name]
     run = f"sysbench script.lua {{db}} {arguments} run"
     files = {"script.lua": text}
-    same(Case(name, run, files=files, sql=("SELECT 1",), timed="interval" in arguments), pgsbtest)
+    same(pgsbtest, Case(name, run, files=files, sql=("SELECT 1",), timed="interval" in arguments))
