@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use dbdyno_door::Record;
 use dbdyno_door::histogram::Buckets;
 use dbdyno_door::record::{
-    Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, StatementStats, Statements, Tick,
-    UserTotals, Warning,
+    Accounting, PhaseName, PhaseTotals, StatementStats, Statements, Tick, UserTotals, Warning,
 };
-use dbdyno_gauge::closed::{Closed, Drained, PhaseClosed, Span, Totals, Window};
-use dbdyno_gauge::histogram::merge;
+use dbdyno_gauge::closed::{Closed, Drained, Span, Window};
 use dbdyno_gauge::percentiles;
+use dbdyno_gauge::phases::{Phases, by_number};
 use dbdyno_pace::Nanos;
 
 use crate::health::Health;
@@ -23,9 +22,7 @@ pub(crate) struct Merge {
     kinds: Vec<String>,
     ticks: bool,
     open: BTreeMap<Nanos, Partial>,
-    seq: u64,
-    totals: BTreeMap<PhaseName, (Nanos, Nanos, Totals)>,
-    phases: BTreeMap<PhaseName, PhaseClosed>,
+    phases: Phases,
     /// What became of the events under way at the end; they belong to the last phase.
     drained: Drained,
     users: Vec<(u64, UserTotals)>,
@@ -58,9 +55,7 @@ impl Merge {
             kinds,
             ticks,
             open: BTreeMap::new(),
-            seq: 0,
-            totals: BTreeMap::new(),
-            phases: BTreeMap::new(),
+            phases: Phases::default(),
             drained: Drained::default(),
             users: Vec::new(),
             health: Health::new(),
@@ -125,50 +120,23 @@ impl Merge {
             if self.incomplete {
                 self.settle_accounts(phase, &mut closed.accounting);
             }
-            self.phases.insert(phase, closed);
+            self.phases.close(phase, closed);
         }
         Complete { records, phase_end }
     }
 
     /// What a worker did before it was heard no more is in the intervals alone.
     fn settle_accounts(&self, phase: PhaseName, accounting: &mut Accounting) {
-        let counted = self.totals.get(&phase).map(|(_, _, totals)| &totals.counts);
+        let counted = self.phases.of(phase).map(|totals| &totals.counts);
         accounting.done = counted.map_or(0, |counts| counts.events);
         accounting.dropped = counted.map_or(0, |counts| counts.dropped);
         accounting.due = accounting.done + accounting.failed + accounting.dropped + accounting.unfinished;
     }
 
     fn interval(&mut self, span: Span, fared: &Fared) -> Record {
-        let (_, end, totals) =
-            self.totals.entry(span.phase).or_insert((span.start, span.end, Totals::default()));
-        *end = span.end;
-        totals.add(&span);
         let measured = span.phase == PhaseName::Measure;
-        let generator: Generator = self.health.interval(span.end - span.start, fared, self.workers, measured);
-        self.seq += 1;
-        Record::Interval(Box::new(Interval {
-            seq: self.seq - 1,
-            phase: span.phase,
-            start_us: span.start / 1000,
-            end_us: span.end / 1000,
-            counts: span.counts,
-            latency_sum_us: span.latency.sum_us,
-            latency_min_us: span.latency.min_us,
-            latency_max_us: span.latency.max_us,
-            percentiles_us: percentiles(
-                &span.latency.buckets,
-                (span.latency.min_us, span.latency.max_us),
-                &Buckets::default(),
-            ),
-            backlog: span.backlog,
-            in_flight: span.in_flight,
-            users_active: span.users_active,
-            users: by_number(span.users),
-            sysbench_buckets: span.sysbench_buckets,
-            latency_us: span.latency.buckets,
-            service_us: span.service.buckets,
-            generator,
-        }))
+        let generator = self.health.interval(span.end - span.start, fared, self.workers, measured);
+        Record::Interval(Box::new(self.phases.interval(span, generator)))
     }
 
     fn statements(&self, window: Window) -> Option<Record> {
@@ -205,7 +173,7 @@ impl Merge {
     /// What makes the measurement worth less.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let mut warnings = self.health.warnings();
-        let median_us = self.totals.get(&PhaseName::Measure).and_then(|(_, _, totals)| {
+        let median_us = self.phases.of(PhaseName::Measure).and_then(|totals| {
             let latency = &totals.latency;
             percentiles(&latency.buckets, (latency.min_us, latency.max_us), &Buckets::default())
         });
@@ -215,55 +183,7 @@ impl Merge {
     }
 
     /// Totals of every phase that ended.
-    ///
-    /// # Panics
-    /// When the accounting identity does not hold: a number that nobody could trust must not be written.
     pub(crate) fn totals(&self) -> BTreeMap<PhaseName, PhaseTotals> {
-        let last = self.phases.last_key_value().map(|(&phase, _)| phase);
-        let complete =
-            self.totals.iter().filter_map(|(phase, totals)| Some((*phase, totals, self.phases.get(phase)?)));
-        complete
-            .map(|(phase, (start, end, totals), closed)| {
-                let Accounting { due, done, failed, dropped, unfinished, .. } = closed.accounting;
-                assert_eq!(due, done + failed + dropped + unfinished, "{phase:?}: {:?}", closed.accounting);
-                assert_eq!(done, totals.counts.events, "{phase:?}: the sum of the intervals");
-                assert_eq!(done, totals.latency.buckets.count(), "{phase:?}: the latency histogram");
-                assert_eq!(dropped, totals.counts.dropped, "{phase:?}: the dropped of the intervals");
-                let drained = if last == Some(phase) { self.drained.clone() } else { Drained::default() };
-                (phase, phase_totals((*start, *end), totals, closed, drained))
-            })
-            .collect()
-    }
-}
-
-fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
-    users.sort_unstable_by_key(|(number, _)| *number);
-    users.into_iter().map(|(_, totals)| totals).collect()
-}
-
-fn phase_totals(
-    (start, end): (Nanos, Nanos),
-    totals: &Totals,
-    closed: &PhaseClosed,
-    drained: Drained,
-) -> PhaseTotals {
-    let counts: Counts = totals.counts.clone();
-    let mut censored_us = closed.censored.clone();
-    merge(&mut censored_us, &drained.censored);
-    let mut known = totals.latency.clone();
-    known.merge(&drained.latency);
-    PhaseTotals {
-        start_us: start / 1000,
-        end_us: end / 1000,
-        counts,
-        accounting: closed.accounting.clone(),
-        latency_us: totals.latency.buckets.clone(),
-        latency_sum_us: totals.latency.sum_us,
-        latency_min_us: totals.latency.min_us,
-        latency_max_us: totals.latency.max_us,
-        percentiles_us: percentiles(&known.buckets, (known.min_us, known.max_us), &censored_us),
-        sysbench_buckets: totals.sysbench_buckets.clone(),
-        drained_us: drained.latency.buckets,
-        censored_us,
+        self.phases.totals(&self.drained)
     }
 }

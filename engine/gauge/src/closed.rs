@@ -197,23 +197,3 @@ fn add_accounting(accounting: &mut Accounting, other: &Accounting) {
     accounting.unfinished += unfinished;
     accounting.unfinished_us += unfinished_us;
 }
-
-/// Totals of a phase, built from its intervals.
-#[derive(Clone, Debug, Default)]
-pub struct Totals {
-    /// Counters.
-    pub counts: Counts,
-    /// From due to end.
-    pub latency: Taken,
-    /// The same in sysbench's buckets, where the plan asks for them.
-    pub sysbench_buckets: Vec<(u16, u64)>,
-}
-
-impl Totals {
-    /// Adds one interval.
-    pub fn add(&mut self, span: &Span) {
-        add_counts(&mut self.counts, &span.counts);
-        self.latency.merge(&span.latency);
-        log_buckets::merge(&mut self.sysbench_buckets, &span.sysbench_buckets);
-    }
-}

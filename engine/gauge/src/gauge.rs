@@ -292,7 +292,7 @@ mod tests {
     use dbdyno_door::record::PhaseName;
 
     use super::*;
-    use crate::closed::Totals;
+    use crate::phases::Totals;
 
     const MS: Nanos = 1_000_000;
 

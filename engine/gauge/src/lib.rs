@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //! - [`Gauge`]: what a worker counts into.
-//! - [`closed`]: the spans it hands over, and how those of several workers are added up.
+//! - [`closed`]: the spans it hands over, and how those of several workers are added up; [`phases`]: and told.
 //! - `extras`: what is counted only where the plan asks for it.
 //! - [`Outstanding`]: events that are due and have not ended.
 //! - [`histogram`]: recording, taking, merging; [`mod@percentiles`]: what can be said of values that are cut off.
@@ -14,6 +14,7 @@
 pub mod closed;
 pub mod histogram;
 pub mod percentiles;
+pub mod phases;
 
 mod ended;
 mod extras;

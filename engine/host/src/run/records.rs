@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_door::Record;
-use dbdyno_door::histogram::Buckets;
-use dbdyno_door::record::{End, EndReason, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
-use dbdyno_gauge::closed::{Closed, PhaseClosed, Span, Totals};
-use dbdyno_gauge::percentiles;
+use dbdyno_door::record::{End, EndReason, Generator, UserTotals};
+use dbdyno_gauge::closed::{Closed, Drained, Span};
+use dbdyno_gauge::phases::{Phases, by_number};
 use dbdyno_pace::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -19,9 +18,7 @@ use crate::test::Work;
 pub(super) struct Records {
     threads: usize,
     open: BTreeMap<Nanos, Partial>,
-    totals: BTreeMap<PhaseName, (Nanos, Nanos, Totals)>,
-    phases: BTreeMap<PhaseName, PhaseClosed>,
-    seq: u64,
+    phases: Phases,
     ledger: Ledger,
     cpu_at_start: Duration,
     cpu: Duration,
@@ -48,9 +45,7 @@ impl Records {
         Self {
             threads: threads as usize,
             open: BTreeMap::new(),
-            totals: BTreeMap::new(),
-            phases: BTreeMap::new(),
-            seq: 0,
+            phases: Phases::default(),
             ledger,
             cpu_at_start: cpu,
             cpu,
@@ -69,7 +64,7 @@ impl Records {
         let Partial { closed, work, .. } = self.open.remove(&part.bound)?;
         let phase_end = closed.phase.is_some().then_some(part.bound);
         if let (Some(span), Some(phase)) = (&closed.interval, closed.phase) {
-            self.phases.insert(span.phase, phase);
+            self.phases.close(span.phase, phase);
         }
         let record = closed.interval.map(|span| self.interval(span, work, late, backlog));
         Some(Complete { record, phase_end })
@@ -80,35 +75,10 @@ impl Records {
         span.counts.writes += work.writes;
         span.counts.other += work.syncs;
         span.counts.bytes += work.read_bytes + work.written_bytes;
-        let (_, end, totals) =
-            self.totals.entry(span.phase).or_insert((span.start, span.end, Totals::default()));
-        *end = span.end;
-        totals.add(&span);
+        span.backlog = backlog;
         self.ledger.enter(span.end / 1000, work);
-        self.seq += 1;
-        Record::Interval(Box::new(Interval {
-            seq: self.seq - 1,
-            phase: span.phase,
-            start_us: span.start / 1000,
-            end_us: span.end / 1000,
-            latency_sum_us: span.latency.sum_us,
-            latency_min_us: span.latency.min_us,
-            latency_max_us: span.latency.max_us,
-            percentiles_us: percentiles(
-                &span.latency.buckets,
-                (span.latency.min_us, span.latency.max_us),
-                &Buckets::default(),
-            ),
-            backlog,
-            in_flight: span.in_flight,
-            users_active: span.users_active,
-            users: by_number(span.users),
-            generator: self.generator(span.end - span.start, late),
-            counts: span.counts,
-            sysbench_buckets: span.sysbench_buckets,
-            latency_us: span.latency.buckets,
-            service_us: span.service.buckets,
-        }))
+        let generator = self.generator(span.end - span.start, late);
+        Record::Interval(Box::new(self.phases.interval(span, generator)))
     }
 
     /// Here the threads' CPU time is the load itself; how late the conductor was is the lag.
@@ -122,40 +92,15 @@ impl Records {
 
     /// The last record.
     pub(super) fn end(&self, reason: EndReason, users: Vec<(u64, UserTotals)>) -> Record {
-        let complete =
-            self.totals.iter().filter_map(|(phase, of)| Some((*phase, of, self.phases.get(phase)?)));
         Record::End(Box::new(End {
             reason,
             failure: None,
-            phases: complete.map(|(phase, of, closed)| (phase, phase_totals(of, closed))).collect(),
+            phases: self.phases.totals(&Drained::default()),
             users: by_number(users),
             memory_peak_bytes: memory_peak_bytes(),
             cpu_us: process_cpu().saturating_sub(self.cpu_at_start).as_micros() as u64,
         }))
     }
-}
-
-fn phase_totals((start, end, totals): &(Nanos, Nanos, Totals), closed: &PhaseClosed) -> PhaseTotals {
-    let Totals { counts, latency, sysbench_buckets } = totals.clone();
-    PhaseTotals {
-        start_us: start / 1000,
-        end_us: end / 1000,
-        counts,
-        accounting: closed.accounting.clone(),
-        latency_sum_us: latency.sum_us,
-        latency_min_us: latency.min_us,
-        latency_max_us: latency.max_us,
-        percentiles_us: percentiles(&latency.buckets, (latency.min_us, latency.max_us), &closed.censored),
-        latency_us: latency.buckets,
-        sysbench_buckets,
-        drained_us: Buckets::default(),
-        censored_us: closed.censored.clone(),
-    }
-}
-
-fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
-    users.sort_unstable_by_key(|(number, _)| *number);
-    users.into_iter().map(|(_, totals)| totals).collect()
 }
 
 fn process_cpu() -> Duration {
