@@ -20,7 +20,6 @@ use tokio::sync::watch;
 use crate::absent;
 use crate::clock::{Clock, unix_us};
 use crate::control::{Inbox, Message};
-use crate::failure;
 use crate::finish::Finish;
 use crate::machine;
 use crate::merge::{Complete, Merge};
@@ -202,11 +201,6 @@ impl Conductor<'_> {
                 }
                 Message::Start(at) => ordered = Some(at),
                 message => self.handle(message),
-            }
-            if self.working < self.plan.client.workers && self.ended.is_none() {
-                // A worker that ends before the start without a word has panicked.
-                let (reason, failure) = failure::own_fault();
-                self.end_early(Ended { reason, failure: Some(failure) });
             }
             if self.ended.is_some() {
                 return None;

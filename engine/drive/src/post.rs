@@ -49,11 +49,15 @@ pub(crate) struct Links {
     pub(crate) messages: Sender<Message>,
 }
 
-/// Tells the conductor that a worker has ended, even where it panics: nobody is to wait for it.
+/// Tells the conductor that a worker has ended, and whether by a panic: nobody is to wait for it.
 struct LastWord(Sender<Message>);
 
 impl Drop for LastWord {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (reason, failure) = failure::own_fault();
+            let _ = self.0.send(Message::Failed(reason, failure));
+        }
         let _ = self.0.send(Message::Finished);
     }
 }

@@ -19,9 +19,7 @@ use tokio::sync::Semaphore;
 use super::LuaFailure;
 use super::mishaps::Said;
 use crate::desk::{Desk, Seat};
-
-/// Connections a worker opens at the same time. More would overrun the server's listen queue.
-const OPENING_MAX: usize = 64;
+use crate::session::OPENING_MAX;
 
 /// Names of the statement kinds of a script, by their numbers.
 pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];
