@@ -6,7 +6,7 @@
 //! # Layout
 //! - [`program`]: any of them, as who sends the statements sees it.
 //! - [`sql`]: the user's own transactions and where their parameters come from.
-//! - [`replay`]: statements that a log has recorded.
+//! - [`replay`]: statements that a log has recorded. `turns`: which transaction of either a user plays next.
 //! - [`kind`]: the statement kinds and their SQL.
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
 //! - [`shares`]: how often each kind stands in a transaction.
@@ -28,6 +28,7 @@ pub mod shares;
 pub mod sql;
 mod sysbench_form;
 pub mod tables;
+mod turns;
 
 pub use kind::{Dialect, Kind};
 pub use oltp::Oltp;

@@ -219,10 +219,6 @@ impl<'a> Gatherer<'a> {
                 }
                 weights[number] += 1.0;
             }
-            weights.iter_mut().fold(0.0, |sum, weight| {
-                *weight += sum;
-                *weight
-            });
         } else {
             transactions = all.collect();
         }

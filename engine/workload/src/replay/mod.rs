@@ -19,7 +19,6 @@ mod slow;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use dbdyno_door::Plan;
 use dbdyno_door::placeholders::Quoting;
@@ -31,7 +30,7 @@ use dbdyno_wire::scripted::Type;
 
 use self::gather::Gatherer;
 use crate::program::{Call, Seat, Statement};
-use crate::sql::source::weighted;
+use crate::turns::Turns;
 
 /// Something that a log tells of a recorded connection.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ pub struct Recorded {
     texts: Vec<Text>,
     /// Each as numbers of its texts.
     transactions: Vec<Box<[u32]>>,
-    /// Sums of how often each was recorded, where they are played by chance.
+    /// How often each was recorded, where they are played by chance.
     weights: Vec<f64>,
     kinds: Vec<StatementKind>,
     /// What was left out, and why, by number of statements.
@@ -123,17 +122,11 @@ pub struct Replayed(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     recorded: Arc<Recorded>,
-    order: TransactionOrder,
+    turns: Turns,
     session: Vec<String>,
     farewell: Vec<String>,
     each: Option<u64>,
     seed: u64,
-    /// The next of all transactions, where all users of this engine take from one list.
-    taken: AtomicU64,
-    /// This engine's number in the fleet, and how many there are.
-    engine: (u64, u64),
-    /// How often the list is played.
-    times: Option<u64>,
 }
 
 /// Times that a transaction is begun anew after an error before the next one has its turn: what failed when it was recorded
@@ -144,15 +137,12 @@ impl Replayed {
     /// The workload `own` of a plan, which replays this.
     pub(crate) fn new(own: &SqlWorkload, recorded: Arc<Recorded>, plan: &Plan) -> Self {
         Self(Arc::new(Shared {
+            turns: Turns::new(own, recorded.transactions.len(), &recorded.weights, plan),
             recorded,
-            order: own.order,
             session: own.session.clone(),
             farewell: own.farewell.clone(),
             each: own.each,
             seed: plan.seed,
-            taken: AtomicU64::new(0),
-            engine: (plan.segment.index.into(), plan.segment.count.into()),
-            times: own.replay.as_ref().and_then(|replay| replay.times).map(u64::from),
         }))
     }
 
@@ -261,23 +251,13 @@ impl Event {
     /// Takes the next one ahead where there is a last one, so that a user knows when there is none for it. Without a last
     /// one nothing is taken that may not be played.
     fn reserve(&mut self, shared: &Shared) {
-        if shared.times.is_some() {
+        if shared.turns.end() {
             self.exhausted = self.choose(shared).is_none();
         }
     }
 
     fn choose(&mut self, shared: &Shared) -> Option<usize> {
-        let count = shared.recorded.transactions.len() as u64;
-        let most = shared.times.map_or(u64::MAX, |times| times.saturating_mul(count));
-        let number = match shared.order {
-            TransactionOrder::Weighted => weighted(&shared.recorded.weights, &mut self.rng) as u64,
-            TransactionOrder::InOrder => {
-                let (index, engines) = shared.engine;
-                shared.taken.fetch_add(1, Ordering::Relaxed) * engines + index
-            }
-            TransactionOrder::EachInOrder => self.played,
-        };
-        self.chosen = (number < most).then_some((number % count) as usize);
+        self.chosen = shared.turns.next(self.played, &mut self.rng);
         self.chosen
     }
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::plan::TransactionOrder;
 use dbdyno_draw::Rng;
 use dbdyno_wire::Value;
 
-use super::source::{Place, weighted};
+use super::source::Place;
 use super::{Compiled, Slot, Sql};
 use crate::program::{Call, Seat};
 
@@ -69,7 +68,7 @@ impl Event {
         let compiled = &*sql.0;
         let transaction = match self.chosen {
             Some(chosen) => chosen,
-            None => self.choose(compiled),
+            None => self.choose(compiled)?,
         };
         let Some(step) = compiled.transactions[transaction].get(self.step) else {
             (self.chosen, self.step) = (None, 0);
@@ -95,18 +94,10 @@ impl Event {
         Some(&self.call)
     }
 
-    #[inline]
-    fn choose(&mut self, compiled: &Compiled) -> usize {
-        let count = compiled.transactions.len();
-        let chosen = match compiled.order {
-            TransactionOrder::Weighted if count == 1 => 0,
-            TransactionOrder::Weighted => weighted(&compiled.weights, &mut self.rng),
-            TransactionOrder::InOrder => compiled.take(),
-            TransactionOrder::EachInOrder => (self.played % count as u64) as usize,
-        };
+    fn choose(&mut self, compiled: &Compiled) -> Option<usize> {
+        self.chosen = compiled.turns.next(self.played, &mut self.rng);
         self.rng_at_start = self.rng.clone();
-        self.chosen = Some(chosen);
-        chosen
+        self.chosen
     }
 
     /// Takes the first row of the statement that was sent last.

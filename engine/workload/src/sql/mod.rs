@@ -12,11 +12,10 @@ pub(crate) mod source;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use dbdyno_door::Plan;
 use dbdyno_door::placeholders::{Piece, Quoting, first_word, pieces};
-use dbdyno_door::plan::{ParameterSource, SqlStatement, SqlWorkload, StatementMode, TransactionOrder};
+use dbdyno_door::plan::{ParameterSource, SqlStatement, SqlWorkload, StatementMode};
 use dbdyno_door::record::{StatementClass, StatementKind};
 use dbdyno_wire::scripted::Type;
 
@@ -24,6 +23,7 @@ pub use self::columns::Columns;
 pub use self::event::Event;
 use self::source::Sources;
 use crate::program::{Seat, Statement};
+use crate::turns::Turns;
 
 /// A workload in SQL, compiled.
 #[derive(Clone, Debug)]
@@ -31,10 +31,8 @@ pub struct Sql(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
-    order: TransactionOrder,
     transactions: Vec<Vec<Step>>,
-    /// Sums of the weights up to each transaction.
-    weights: Vec<f64>,
+    turns: Turns,
     statements: Vec<Template>,
     kinds: Vec<StatementKind>,
     sources: Sources,
@@ -42,10 +40,6 @@ struct Compiled {
     farewell: Vec<String>,
     each: Option<u64>,
     seed: u64,
-    /// The next of all transactions, where all users of this engine take from one list.
-    taken: AtomicU64,
-    /// This engine's number in the fleet, and how many there are.
-    engine: (u64, u64),
 }
 
 /// One statement in a transaction.
@@ -85,15 +79,10 @@ impl Sql {
         let quoting = plan.target.quoting();
         let mut compiler = Compiler::new(own, (prepared, quoting), &sources);
         let transactions = (0..own.transactions.len()).map(|index| compiler.transaction(index)).collect();
-        let mut sum = 0.0;
-        let weights = own.transactions.iter().map(|transaction| {
-            sum += transaction.weight;
-            sum
-        });
+        let weights: Vec<f64> = own.transactions.iter().map(|transaction| transaction.weight).collect();
         Self(Arc::new(Compiled {
-            order: own.order,
             transactions,
-            weights: weights.collect(),
+            turns: Turns::new(own, weights.len(), &weights, plan),
             statements: compiler.statements,
             kinds: compiler.kinds,
             sources,
@@ -101,8 +90,6 @@ impl Sql {
             farewell: own.farewell.clone(),
             each: own.each,
             seed: plan.seed,
-            taken: AtomicU64::new(0),
-            engine: (plan.segment.index.into(), plan.segment.count.into()),
         }))
     }
 
@@ -133,15 +120,6 @@ impl Sql {
     /// The transactions of one user.
     pub fn events(&self, seat: Seat) -> Event {
         Event::new(&self.0, seat)
-    }
-}
-
-impl Compiled {
-    /// The next transaction of the list from which all users take.
-    fn take(&self) -> usize {
-        let (index, count) = self.engine;
-        let taken = self.taken.fetch_add(1, Ordering::Relaxed);
-        ((taken * count + index) % self.transactions.len() as u64) as usize
     }
 }
 

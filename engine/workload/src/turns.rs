@@ -1,0 +1,62 @@
+//! Which transaction of several a user plays next.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dbdyno_door::Plan;
+use dbdyno_door::plan::{SqlWorkload, TransactionOrder};
+use dbdyno_draw::Rng;
+
+use crate::sql::source::{sums, weighted};
+
+/// The order in which the users of this engine take the transactions of a list.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    order: TransactionOrder,
+    /// Transactions in the list.
+    count: u64,
+    /// Sums of the weights up to each transaction.
+    weights: Arc<[f64]>,
+    /// The next of all transactions, where all users of this engine take from one list.
+    taken: AtomicU64,
+    /// This engine's number in the fleet, and how many there are.
+    engine: (u64, u64),
+    /// How often the list is played; without an end where nothing is said.
+    times: Option<u64>,
+}
+
+impl Turns {
+    /// Those of the workload `own` of a plan, with `count` transactions. The `weights` are used where they are played by
+    /// chance, and may be empty elsewhere.
+    pub(crate) fn new(own: &SqlWorkload, count: usize, weights: &[f64], plan: &Plan) -> Self {
+        Self {
+            order: own.order,
+            count: count as u64,
+            weights: sums(weights),
+            taken: AtomicU64::new(0),
+            engine: (plan.segment.index.into(), plan.segment.count.into()),
+            times: own.replay.as_ref().and_then(|replay| replay.times).map(u64::from),
+        }
+    }
+
+    /// Whether the list comes to an end.
+    pub(crate) fn end(&self) -> bool {
+        self.times.is_some()
+    }
+
+    /// The next one of a user that has `played` so many; `None` when the list has no more for it.
+    #[inline]
+    pub(crate) fn next(&self, played: u64, rng: &mut Rng) -> Option<usize> {
+        let number = match self.order {
+            TransactionOrder::Weighted if self.count == 1 => return Some(0),
+            TransactionOrder::Weighted => return Some(weighted(&self.weights, rng)),
+            TransactionOrder::InOrder => {
+                let (index, engines) = self.engine;
+                self.taken.fetch_add(1, Ordering::Relaxed) * engines + index
+            }
+            TransactionOrder::EachInOrder => played,
+        };
+        let most = self.times.map_or(u64::MAX, |times| times.saturating_mul(self.count));
+        (number < most).then_some((number % self.count) as usize)
+    }
+}
