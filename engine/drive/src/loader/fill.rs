@@ -15,7 +15,7 @@ use dbdyno_workload::tables::{BulkRows, Tables};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::pieces::{Piece, Queue};
-use super::{Outcome, query};
+use super::{Outcome, queries};
 use crate::failure;
 
 /// Deadlock and lock wait timeout of MySQL, deadlock of PostgreSQL.
@@ -54,9 +54,7 @@ pub(super) async fn fill<T: Tables>(
     progress: UnboundedSender<Stored>,
 ) -> Outcome {
     let mut sql = Vec::new();
-    for setting in &settings {
-        query(&mut connection, setting).await?;
-    }
+    queries(&mut connection, &settings).await?;
     loop {
         let Some(piece) = filling.pieces.borrow_mut().pop_front() else { break };
         let tell = |stored| {

@@ -8,7 +8,7 @@ use dbdyno_workload::schema::Schema;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::pieces::Queue;
-use super::{Outcome, query};
+use super::{Outcome, queries, query};
 
 /// A table's index is made.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +47,7 @@ pub(super) async fn complete(
 ) -> Outcome {
     loop {
         let Some(table) = tables.borrow_mut().pop_front() else { break };
-        for sql in [schema.set_mark(table), schema.analyze(table)] {
-            query(&mut connection, &sql).await?;
-        }
+        queries(&mut connection, [schema.set_mark(table), schema.analyze(table)]).await?;
         let _ = progress.send(table);
     }
     connection.close().await;

@@ -3,7 +3,6 @@
 //! Tables are filled one after the other, each by all streams: rows that others refer to are there before these. A table
 //! is marked in its comment while it is filled and when all is done, so that a second `prepare` knows what it meets.
 
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
@@ -13,7 +12,7 @@ use dbdyno_workload::generated::State;
 use dbdyno_workload::tables::Tables;
 
 use super::pieces::pieces;
-use super::{Job, Loads, Outcome, query};
+use super::{Job, Loads, Outcome, queries, query};
 use crate::failure;
 
 /// Fewer rows than this are not worth another stream.
@@ -54,9 +53,7 @@ impl<C: Loads> Job<'_, C> {
         let (mut after, mut analyze) = (Duration::ZERO, Duration::ZERO);
         if !wanted.is_empty() {
             let began = Instant::now();
-            for sql in &self.after {
-                query(connection, sql).await?;
-            }
+            queries(connection, self.own.iter().flat_map(|own| &own.after)).await?;
             (after, analyze) = (began.elapsed(), self.complete(connection, &wanted).await?);
         }
         connection.close().await;
@@ -148,6 +145,6 @@ impl<C: Loads> Job<'_, C> {
             return Vec::new();
         }
         let set = |(name, value): (&str, &str)| format!("SET {name} = '{value}'");
-        Rc::clone(&self.generated).session_settings().into_iter().map(set).collect()
+        self.generated.session_settings().into_iter().map(set).collect()
     }
 }

@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
-use dbdyno_door::plan::{LoadingForm, LoadingMethod, Plan, Target};
+use dbdyno_door::plan::{LoadingForm, LoadingMethod, Plan, SqlWorkload, Target};
 use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, LoadingWay};
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
@@ -122,10 +122,8 @@ struct Job<'a, C> {
     began: Instant,
     rows_planned: Cell<u64>,
     tally: RefCell<Tally>,
-    /// The user's own statements.
-    setup: Vec<String>,
-    after: Vec<String>,
-    cleanup: Vec<String>,
+    /// The user's own SQL.
+    own: Option<&'a SqlWorkload>,
 }
 
 fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
@@ -177,9 +175,7 @@ fn on_runtime<C: Loads>(
         began: Instant::now(),
         rows_planned: Cell::new(0),
         tally: RefCell::default(),
-        setup: own.map(|own| own.setup.clone()).unwrap_or_default(),
-        after: own.map(|own| own.after.clone()).unwrap_or_default(),
-        cleanup: own.map(|own| own.cleanup.clone()).unwrap_or_default(),
+        own,
     };
     // Tables of the user's own have no form.
     let form = if own.is_some() { LoadingForm::Marked } else { plan.loading.form };
@@ -205,9 +201,7 @@ fn on_runtime<C: Loads>(
 impl<C: Loads> Job<'_, C> {
     async fn prepare(&self) -> Outcome {
         let mut connection = self.connect(&self.connector).await?;
-        for sql in &self.setup {
-            query(&mut connection, sql).await?;
-        }
+        queries(&mut connection, self.own.iter().flat_map(|own| &own.setup)).await?;
         if !self.generated.is_empty() {
             return self.generate(connection).await;
         }
@@ -228,9 +222,7 @@ impl<C: Loads> Job<'_, C> {
 
     async fn cleanup(&self) -> Outcome {
         let mut connection = self.connect(&self.connector).await?;
-        for sql in &self.cleanup {
-            query(&mut connection, sql).await?;
-        }
+        queries(&mut connection, self.own.iter().flat_map(|own| &own.cleanup)).await?;
         self.drop_ours(&mut connection).await?;
         connection.close().await;
         Ok(())
@@ -364,4 +356,15 @@ impl<C: Loads> Job<'_, C> {
 async fn query(connection: &mut impl Connection, sql: &str) -> Outcome {
     let result: Result<_, WireError> = connection.query(sql.as_bytes()).await;
     result.map(|_| ()).map_err(|error| failure::working(&error, sql))
+}
+
+/// One after the other, up to the first that fails.
+async fn queries<S: AsRef<str>>(
+    connection: &mut impl Connection,
+    statements: impl IntoIterator<Item = S>,
+) -> Outcome {
+    for sql in statements {
+        query(connection, sql.as_ref()).await?;
+    }
+    Ok(())
 }

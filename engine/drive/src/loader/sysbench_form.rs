@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::fill::{Filling, Stored};
 use super::finish::Indexed;
 use super::pieces::{Piece, Queue, queue};
-use super::{Job, Loads, Outcome, query};
+use super::{Job, Loads, Outcome, queries, query};
 
 /// What a stream tells.
 enum Told {
@@ -125,15 +125,11 @@ async fn prewarm(
     progress: UnboundedSender<Told>,
 ) -> Outcome {
     let tell = |step, table| drop(progress.send(Told::Step(step, table)));
-    for sql in schema.before_scans() {
-        query(&mut connection, sql).await?;
-    }
+    queries(&mut connection, schema.before_scans()).await?;
     let share = shares.borrow_mut().pop_front().unwrap_or_default();
     for table in share {
         tell(LoadingStep::Prewarming, table);
-        for sql in schema.scans(table) {
-            query(&mut connection, &sql).await?;
-        }
+        queries(&mut connection, schema.scans(table)).await?;
         tell(LoadingStep::Prewarmed, table);
     }
     connection.close().await;
