@@ -144,43 +144,44 @@ pub fn execute_with<'a>(
     parameters: impl Iterator<Item = Parameter<'a>> + Clone,
     send_types: bool,
 ) {
-    out.extend_from_slice(&[0, 0, 0, 0, COM_STMT_EXECUTE]);
-    out.extend_from_slice(&statement_id.to_le_bytes());
-    out.extend_from_slice(&[0, 1, 0, 0, 0]); // No cursor; iterations, always 1.
-    let nulls = out.len();
-    for (position, parameter) in parameters.clone().enumerate() {
-        if position % 8 == 0 {
-            out.push(0);
-        }
-        if let Parameter::Null(_) = parameter {
-            out[nulls + position / 8] |= 1 << (position % 8);
-        }
-    }
-    if out.len() > nulls {
-        out.push(send_types.into());
-        if send_types {
-            for parameter in parameters.clone() {
-                let code = match parameter.kind() {
-                    Type::Int => TYPE_LONGLONG,
-                    Type::Double => TYPE_DOUBLE,
-                    Type::Text => TYPE_VAR_STRING,
-                };
-                out.extend_from_slice(&[code, 0]);
+    packet(out, 0, |out| {
+        out.push(COM_STMT_EXECUTE);
+        out.extend_from_slice(&statement_id.to_le_bytes());
+        out.extend_from_slice(&[0, 1, 0, 0, 0]); // No cursor; iterations, always 1.
+        let nulls = out.len();
+        for (position, parameter) in parameters.clone().enumerate() {
+            if position % 8 == 0 {
+                out.push(0);
+            }
+            if let Parameter::Null(_) = parameter {
+                out[nulls + position / 8] |= 1 << (position % 8);
             }
         }
-        for parameter in parameters {
-            match parameter {
-                Parameter::Null(_) => {}
-                Parameter::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
-                Parameter::Double(number) => out.extend_from_slice(&number.to_le_bytes()),
-                Parameter::Text(text) => {
-                    length(out, text.len() as u64);
-                    out.extend_from_slice(text);
+        if out.len() > nulls {
+            out.push(send_types.into());
+            if send_types {
+                for parameter in parameters.clone() {
+                    let code = match parameter.kind() {
+                        Type::Int => TYPE_LONGLONG,
+                        Type::Double => TYPE_DOUBLE,
+                        Type::Text => TYPE_VAR_STRING,
+                    };
+                    out.extend_from_slice(&[code, 0]);
+                }
+            }
+            for parameter in parameters {
+                match parameter {
+                    Parameter::Null(_) => {}
+                    Parameter::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
+                    Parameter::Double(number) => out.extend_from_slice(&number.to_le_bytes()),
+                    Parameter::Text(text) => {
+                        length(out, text.len() as u64);
+                        out.extend_from_slice(text);
+                    }
                 }
             }
         }
-    }
-    frame(out, 0);
+    });
 }
 
 /// Appends a command with its argument, of any length.
