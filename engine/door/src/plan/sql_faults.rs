@@ -197,11 +197,7 @@ impl ParameterSource {
         let mut fault = |text: String| faults.push(format!("{key} {text}"));
         match self {
             ParameterSource::Integer { low, high, distribution } => {
-                if low > high {
-                    fault(format!("goes from {low} to {high}; low must not be above high"));
-                } else if high.abs_diff(*low) >= 1 << 62 {
-                    fault(format!("goes from {low} to {high}; that is more than 2^62 values"));
-                }
+                range_fault(*low, *high).into_iter().for_each(fault);
                 faults.extend(distribution.fault(&format!("{key}.integer.distribution")));
             }
             ParameterSource::Sequence { first, last: Some(last) } if last < first => {
@@ -222,6 +218,17 @@ impl ParameterSource {
                 }
             }
         }
+    }
+}
+
+/// What is wrong with a range of integers.
+pub(super) fn range_fault(low: i64, high: i64) -> Option<String> {
+    if low > high {
+        Some(format!("goes from {low} to {high}; low must not be above high"))
+    } else if high.abs_diff(low) >= 1 << 62 {
+        Some(format!("goes from {low} to {high}; that is more than 2^62 values"))
+    } else {
+        None
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::sql_faults::weights_fault;
+use super::sql_faults::{range_fault, weights_fault};
 use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TimeOrder, limits};
 use crate::calendar;
 
@@ -128,11 +128,7 @@ impl ColumnSource {
                 }
             }
             ColumnSource::Integer { low, high, .. } => {
-                if low > high {
-                    fault(format!("goes from {low} to {high}; low must not be above high"));
-                } else if high.abs_diff(*low) >= 1 << 62 {
-                    fault(format!("goes from {low} to {high}; that is more than 2^62 values"));
-                }
+                range_fault(*low, *high).into_iter().for_each(fault);
             }
             ColumnSource::Decimal { low, high, scale, .. } => {
                 let most = EXACT / 10f64.powi((*scale).min(30) as i32);

@@ -143,6 +143,12 @@ impl TlsMode {
         matches!(self, TlsMode::VerifyCa | TlsMode::VerifyIdentity)
     }
 
+    /// The one that MySQL's own programs call `word`, with underscores and in either case.
+    pub fn named(word: &str) -> Option<Self> {
+        let all = [Self::Disabled, Self::Preferred, Self::Required, Self::VerifyCa, Self::VerifyIdentity];
+        all.into_iter().find(|mode| mode.name().replace('-', "_").eq_ignore_ascii_case(word))
+    }
+
     /// Its name in a plan.
     pub fn name(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use dbdyno_door::histogram::{Buckets, bucket_width_us};
+use dbdyno_door::histogram::bucket_width_us;
 use dbdyno_door::record::{PhaseName, Record};
 
 /// Percentiles that `--latency` tells, in thousandths: whole numbers, so that a rank is exact.
@@ -28,7 +28,8 @@ impl Round {
             Record::Ready(ready) => self.connect_us = ready.connect_us,
             Record::Statements(statements) => {
                 for (name, stats) in &statements.kinds {
-                    add(self.latencies.entry(name.clone()).or_default(), &stats.latency_us);
+                    let into = self.latencies.entry(name.clone()).or_default();
+                    add(into, stats.latency_us.0.iter().copied());
                 }
             }
             Record::End(end) => {
@@ -45,8 +46,8 @@ impl Round {
     }
 }
 
-fn add(into: &mut BTreeMap<u64, u64>, buckets: &Buckets) {
-    for &(lower, count) in &buckets.0 {
+fn add(into: &mut BTreeMap<u64, u64>, buckets: impl IntoIterator<Item = (u64, u64)>) {
+    for (lower, count) in buckets {
         *into.entry(lower).or_default() += count;
     }
 }
@@ -78,8 +79,7 @@ impl Times {
     pub fn add(&mut self, round: Round) {
         self.seconds.push(round.seconds());
         for (name, buckets) in round.latencies {
-            let into = self.latencies.entry(name).or_default();
-            buckets.into_iter().for_each(|(lower, count)| *into.entry(lower).or_default() += count);
+            add(self.latencies.entry(name).or_default(), buckets);
         }
     }
 
@@ -117,9 +117,7 @@ impl Times {
             format!("{engine},{load},{mean:.3},{least:.3},{most:.3},{},{}", of.clients, of.per_client);
         if of.latency {
             let mut all = BTreeMap::new();
-            for (lower, count) in self.latencies.values().flatten() {
-                *all.entry(*lower).or_default() += count;
-            }
+            add(&mut all, self.latencies.values().flatten().map(|(&lower, &count)| (lower, count)));
             columns(&all).iter().for_each(|value_ms| {
                 let _ = write!(line, ",{value_ms:.3}");
             });

@@ -95,22 +95,16 @@ fn tls(given: &Given, faults: &mut Vec<String>) -> Tls {
 }
 
 fn mode(given: &Given, has_ca: bool, faults: &mut Vec<String>) -> TlsMode {
-    match given.text("ssl-mode").map(str::to_ascii_uppercase).as_deref() {
-        None if has_ca => TlsMode::VerifyCa,
-        None | Some("PREFERRED") => TlsMode::Preferred,
-        Some("DISABLED") => TlsMode::Disabled,
-        Some("REQUIRED") => TlsMode::Required,
-        Some("VERIFY_CA") => TlsMode::VerifyCa,
-        Some("VERIFY_IDENTITY") => TlsMode::VerifyIdentity,
-        Some(_) => {
-            faults.push(format!(
-                "Unknown option to ssl-mode: {}\nAlternatives are: \
-                 'DISABLED','PREFERRED','REQUIRED','VERIFY_CA','VERIFY_IDENTITY'",
-                given.text("ssl-mode").unwrap_or_default()
-            ));
-            TlsMode::Disabled
-        }
-    }
+    let Some(word) = given.text("ssl-mode") else {
+        return if has_ca { TlsMode::VerifyCa } else { TlsMode::Preferred };
+    };
+    TlsMode::named(word).unwrap_or_else(|| {
+        faults.push(format!(
+            "Unknown option to ssl-mode: {word}\nAlternatives are: \
+             'DISABLED','PREFERRED','REQUIRED','VERIFY_CA','VERIFY_IDENTITY'"
+        ));
+        TlsMode::Disabled
+    })
 }
 
 fn compression(given: &Given, faults: &mut Vec<String>) -> Compression {

@@ -208,14 +208,8 @@ fn tls(registry: &Registry, compat: Compat) -> Result<Tls, Refused> {
         return Ok(Tls { mode, ..Tls::default() });
     }
     let given = registry.string("mysql-ssl").unwrap_or_default();
-    let mode = match given.to_ascii_lowercase().as_str() {
-        "disabled" => TlsMode::Disabled,
-        "preferred" => TlsMode::Preferred,
-        "required" => TlsMode::Required,
-        "verify_ca" => TlsMode::VerifyCa,
-        "verify_identity" => TlsMode::VerifyIdentity,
-        _ => return Err(Refused::Fatal(format!("Invalid value for --mysql-ssl: '{given}'"))),
-    };
+    let invalid = || Refused::Fatal(format!("Invalid value for --mysql-ssl: '{given}'"));
+    let mode = TlsMode::named(given).ok_or_else(invalid)?;
     let file = |name: &str| registry.string(name).map(Into::into);
     Ok(Tls {
         mode,
