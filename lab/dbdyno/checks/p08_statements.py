@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.checks.moving import Moving, moving
 from dbdyno.checks.plans import Plan, explained
-from dbdyno.checks.samples import asking, filled, refused, values
+from dbdyno.checks.samples import ROWS_FOR_EACH, STATEMENTS_MAX, about, asking, filled, refused, values
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.experiment.sql_text import Dialect, first_word, parsed, sqlglot
@@ -17,10 +17,6 @@ from dbdyno.servers.server import ServerProblem
 
 # Reading a small table from end to end is no mistake, and often what a server chooses.
 SMALL_ROWS = 1_000
-# Rows looked at for each that the contract promises.
-RATIO = 100
-# Statements of one workload that are asked about; a replay may hold thousands.
-STATEMENTS_MAX = 200
 
 # What can be explained; INSERT of values has nothing to find.
 EXPLAINED = ("SELECT", "WITH", "UPDATE", "DELETE", "TABLE", "REPLACE", "INSERT")
@@ -111,7 +107,8 @@ def _by_plan(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
         if one.plan is not None:
             yield from _of_plan(context, workload, one, dialect)
         elif one.reason:
-            yield _finding(
+            yield about(
+                "P08",
                 context,
                 workload,
                 "warn",
@@ -121,7 +118,7 @@ def _by_plan(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     known = {one.name: str(one.plan) for one in plans if one.plan is not None}
     if known:
         told = "; ".join(f"{name}: {plan}" for name, plan in known.items())
-        yield _finding(context, workload, "note", f"plans of {workload.title}: {told}.", plans=known)
+        yield about("P08", context, workload, "note", f"plans of {workload.title}: {told}.", plans=known)
 
 
 def _plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterator[_Explained]:
@@ -154,10 +151,11 @@ def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: 
         if not access.whole or access.rows < SMALL_ROWS:
             continue
         promised = one.statement.rows
-        few = promised is not None and access.rows > RATIO * max(promised, 1)
+        few = promised is not None and access.rows > ROWS_FOR_EACH * max(promised, 1)
         stops = few and not _sums_up(one.statement.sql, dialect)
         contract = f", and its contract is {promised:,}" if promised is not None else ""
-        yield _finding(
+        yield about(
+            "P08",
             context,
             workload,
             "stop" if stops else "warn",
@@ -169,7 +167,8 @@ def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: 
         )
     if one.plan.conversions:
         conversion = "; ".join(one.plan.conversions)
-        yield _finding(
+        yield about(
+            "P08",
             context,
             workload,
             "warn",
@@ -184,12 +183,6 @@ def _sums_up(sql: str, dialect: Dialect) -> bool:
     tree = parsed(sql, dialect)
     exp = sqlglot().exp
     return tree is not None and tree.find(exp.AggFunc, exp.Group, exp.Distinct) is not None
-
-
-def _finding(context: Context, workload: SqlWorkload, level: str, text: str, **evidence: object) -> Finding:
-    assert level in ("stop", "warn", "note"), "there are no others"
-    of = {"workload": workload.title, **evidence}
-    return Finding("P08", level, text, of, context.subject)  # type: ignore[arg-type]
 
 
 CHECK = Check("P08", "What statements do", frozenset({Moment.DESIGN, Moment.READY}), find)

@@ -7,10 +7,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.p08_statements import STATEMENTS_MAX
+from dbdyno.checks.finding import Check, Context, Finding, Level, Moment
 from dbdyno.checks.plans import nodes
-from dbdyno.checks.samples import SAMPLES, Value, asking, filled, refused, values
+from dbdyno.checks.samples import (
+    ROWS_FOR_EACH,
+    SAMPLES,
+    STATEMENTS_MAX,
+    Value,
+    about,
+    asking,
+    filled,
+    refused,
+    values,
+)
 from dbdyno.experiment.generators import Result
 from dbdyno.experiment.model import SqlStatement, SqlTransaction, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, first_word
@@ -22,8 +31,6 @@ from dbdyno.servers.server import ServerProblem
 READING = ("SELECT", "WITH", "TABLE", "VALUES")
 # A statement that takes long is tried no more often than fits into this.
 SECONDS_MAX = 5.0
-# Rows looked at for each that is returned.
-RATIO = 100
 EXAMINED_MIN = 1_000
 
 # Longer than a minute no statement is waited for; the errors then.
@@ -97,13 +104,14 @@ def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     if told:
         listed = ", ".join(f"{name} {count:,}" for name, count in told.items())
         text = f"rows examined for one execution at the most, by the server's counters: {listed}."
-        yield _finding(context, workload, "note", text, examined=told)
+        yield about("P09", context, workload, "note", text, examined=told)
 
 
 def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> Iterator[Finding]:
     what = f"statement {name} of {workload.title}"
     if one.refused:
-        yield _finding(
+        yield about(
+            "P09",
             context,
             workload,
             "warn" if one.is_slow else "stop",
@@ -112,8 +120,9 @@ def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> 
         )
     if one.broken:
         rows, given = one.broken[0]
-        level = "stop" if len(one.broken) > 1 else "warn"
-        yield _finding(
+        level: Level = "stop" if len(one.broken) > 1 else "warn"
+        yield about(
+            "P09",
             context,
             workload,
             level,
@@ -128,12 +137,13 @@ def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> 
         (
             (examined, rows)
             for examined, rows in zip(one.examined, one.rows, strict=False)
-            if examined >= EXAMINED_MIN and examined > RATIO * max(rows, 1)
+            if examined >= EXAMINED_MIN and examined > ROWS_FOR_EACH * max(rows, 1)
         ),
         default=None,
     )
     if worst is not None:
-        yield _finding(
+        yield about(
+            "P09",
             context,
             workload,
             "warn",
@@ -220,12 +230,6 @@ class _Trial:
                 removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
                 examined += (node["Actual Rows"] + removed) * node["Actual Loops"]
         return int(root["Actual Rows"]), round(examined)
-
-
-def _finding(context: Context, workload: SqlWorkload, level: str, text: str, **evidence: object) -> Finding:
-    assert level in ("stop", "warn", "note"), "there are no others"
-    of = {"workload": workload.title, **evidence}
-    return Finding("P09", level, text, of, context.subject)  # type: ignore[arg-type]
 
 
 CHECK = Check("P09", "Rows against contract", frozenset({Moment.READY}), find)

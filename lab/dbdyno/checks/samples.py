@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
+from dbdyno.checks.finding import Context, Finding, Level
 from dbdyno.experiment import generators
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, is_kind, tokens
@@ -22,6 +23,10 @@ from dbdyno.servers.url import Target
 
 # How many values of a random number are tried.
 SAMPLES = 5
+# Statements of one workload that are asked about; a replay may hold thousands.
+STATEMENTS_MAX = 200
+# Rows looked at for each that is promised or returned, before it is a scan and no look-up.
+ROWS_FOR_EACH = 100
 
 Value = int | float | str | None
 
@@ -50,6 +55,13 @@ def _target(address: Address) -> Target:
         address.connect,
         address.protocol,
     )
+
+
+def about(
+    code: str, context: Context, workload: SqlWorkload, level: Level, text: str, **evidence: object
+) -> Finding:
+    """What the check `code` found at a server about the statements of `workload`."""
+    return Finding(code, level, text, {"workload": workload.title, **evidence}, context.subject)
 
 
 def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
