@@ -39,6 +39,7 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy
+	MYPYPATH=lab:benchmarks:benchmarks/engine $(BIN)/mypy benchmarks
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 

@@ -87,7 +87,7 @@ def dbdyno(address: Address, case: Case) -> Took:
             loaded.append(record["data"])
 
     for command in ("prepare", "cleanup"):
-        result = Engine().run(command, plan, address.environment(), keep)  # type: ignore[arg-type]
+        result = Engine().run(command, plan, address.environment(), keep)
         if not result.done:
             raise SystemExit(f"dbdyno-engine {command}: {result.failure()}")
     return Took(loaded[0]["rows_us"] / 1e6, loaded[0]["index_us"] / 1e6, loaded[0]["way"])

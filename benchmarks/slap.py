@@ -28,7 +28,7 @@ from dbdyno.stats.signed_rank import hodges_lehmann, interval, log_ratios, perce
 
 MYSQL = Path(__file__).resolve().parents[1] / ".servers" / "mysql-9.7"
 # Clients, and queries of all of them together: some seconds each.
-LEVELS = {1: 15_000, 16: 50_000, 256: 50_000}
+LEVELS = {1: 20_000, 16: 50_000, 256: 50_000}
 ROWS = 1000
 # Of the real client's CPU per query dbdyno may need at most this much.
 BAR = 1.0

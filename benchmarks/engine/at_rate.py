@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from layouts import apart
 from results import machine, write_section
-from sides import Dbdyno, Setting, Sysbench
+from sides import Dbdyno, Measured, Setting, Sysbench
 from table import Figure, Level
 
 FIGURES = {
@@ -47,7 +47,7 @@ def main() -> int:
             setting = Setting(workload, 16, options.seconds, 2, scheduling="normal", launcher=laid.launcher)
             closed = [side.run(replace(setting, seconds=7)).throughput for side in (ours, theirs)]
             at_rate = replace(setting, rate=round(min(closed) / 2))
-            runs: tuple[list, list] = ([], [])
+            runs: tuple[list[Measured], list[Measured]] = ([], [])
             for pair in range(options.pairs):
                 for position in (0, 1) if pair % 2 == 0 else (1, 0):
                     runs[position].append((ours, theirs)[position].run(at_rate))

@@ -58,7 +58,8 @@ def _cost(workload: str, connections: int) -> float:
         (1, 4),
     )
     totals = json.loads(watched.output.splitlines()[-1])["data"]["phases"]["measure"]
-    return watched.cpu_s * US / (totals["reads"] + totals["writes"] + totals["other"])
+    queries: int = totals["reads"] + totals["writes"] + totals["other"]
+    return watched.cpu_s * US / queries
 
 
 def _options() -> argparse.Namespace:

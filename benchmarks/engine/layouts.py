@@ -56,8 +56,8 @@ def namespaces(scratch: Path) -> Iterator[Laid]:
             stack.callback(_ip, "netns", "delete", name)
         ends = (f"dbs{os.getpid()}", f"dbc{os.getpid()}")
         _ip("link", "add", ends[0], "netns", server, "type", "veth", "peer", "name", ends[1], "netns", client)
-        for name, end, address in zip((server, client), ends, (SERVER_ADDRESS, CLIENT_ADDRESS), strict=True):
-            _ip("-netns", name, "address", "add", f"{address}/30", "dev", end)
+        for name, end, ip in zip((server, client), ends, (SERVER_ADDRESS, CLIENT_ADDRESS), strict=True):
+            _ip("-netns", name, "address", "add", f"{ip}/30", "dev", end)
             _ip("-netns", name, "link", "set", end, "up")
             _ip("-netns", name, "link", "set", "lo", "up")
         inside = ("ip", "netns", "exec", server)

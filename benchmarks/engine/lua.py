@@ -48,9 +48,10 @@ def main() -> int:
             levels = []
             for connections in counts:
                 setting = Setting(workload, connections, seconds, options.count_from)
-                levels.append(Level(connections, *in_turn(sides, setting, options.pairs), ()))
-            theirs = min(run.memory for level in levels for run in level.sysbench)
-            text, its_missed = table(f"{title}, shared, scheduling batch", levels, BARS, theirs)
+                ours, theirs = in_turn(sides, setting, options.pairs)
+                levels.append(Level(connections, ours, theirs, ()))
+            memory = min(run.memory for level in levels for run in level.sysbench)
+            text, its_missed = table(f"{title}, shared, scheduling batch", levels, BARS, memory)
             missed += its_missed
             print(text, flush=True)
             if options.output:

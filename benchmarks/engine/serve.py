@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -40,14 +40,14 @@ VARIABLES: dict[str, dict[str, str | int | float | bool]] = {
 class Reachable(MariaDB):
     """MariaDB that listens on every address of its network namespace."""
 
-    def placement(self, place: Place) -> Mapping[str, str]:
+    def placement(self, place: Place) -> dict[str, str]:
         """As on loopback, with a wider door."""
         return {**super().placement(place), "bind_address": "0.0.0.0"}
 
-    def start_statements(self, load: Address, admin_password: str) -> Sequence[str]:
+    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
         """The load's account from any address too."""
         return [
-            *super().start_statements(load, admin_password),
+            *super().start_statements(place, load, admin_password),
             f"CREATE OR REPLACE USER '{load.user}'@'%' IDENTIFIED BY '{load.password}'",
             f"GRANT ALL ON `{load.database}`.* TO '{load.user}'@'%'",
         ]
