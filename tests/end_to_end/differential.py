@@ -34,6 +34,8 @@ BOTH_SIDES_VARIABLE = "DBDYNO_BOTH_SIDES"
 # Nothing here runs for long; a side that hangs is a finding.
 TIMEOUT_S = 20.0
 HANGS_MAX, HANGS_S = 3, 8.0
+# What a shell says of a program that died of SIGSEGV.
+CRASHED = 128 + signal.SIGSEGV
 
 # Where in a script something happened, as Lua names it.
 PLACE = re.compile(r"[\w./-]+\.lua:\d+:")
@@ -342,12 +344,14 @@ def tables_for(arguments: str) -> str:
 
 
 def _patiently(theirs: Side, case: Case, database: Database | None) -> Said:
-    """The original again where it hangs, which it does now and then in a forced shutdown."""
+    """The original again where it hangs or crashes, which it does now and then in a forced shutdown."""
     for _ in range(HANGS_MAX):
         try:
-            return said(theirs, case, database, HANGS_S)
+            found = said(theirs, case, database, HANGS_S)
         except subprocess.TimeoutExpired:
             continue
+        if found.exit_code != CRASHED:
+            return found
     return said(theirs, case, database)
 
 
