@@ -43,8 +43,9 @@ PLACE = re.compile(r"[\w./-]+\.lua:\d+:")
 # An option in a list of them: its name in its column, what it is for, its default.
 OPTION = re.compile(r"(  --\S+ +)\S.*?(?: (\[[^][]*\]))?")
 
-# A line that is told while the test runs.
-INTERVAL = re.compile(r"\[ \d+s \]")
+# The beginning of a line that is told while the test runs, and that of one in CSV.
+INTERVAL = re.compile(r"\[ \d+s \]|%u,(?=%u,)")
+CSV = "%u,%u,"
 RUNNING = re.compile(r"thds: \d+")
 STARTED = "Threads started!"
 
@@ -279,6 +280,8 @@ def _first_intervals(lines: Sequence[str]) -> list[str]:
     kept = []
     for line in lines:
         form = RUNNING.sub("thds: N", INTERVAL.sub("[ Ns ]", line))
+        if line.startswith(CSV):
+            form = line.replace("0.00", "%.2f")
         if not INTERVAL.match(line) or form not in seen:
             kept.append(form)
         if INTERVAL.match(line):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,8 @@ def test_a_shop(sbtest: Database, options: str) -> None:
     assert theirs.exit_code == 0, theirs.raw
     ours = said(drop_in(sbtest.folder, *ours_alone), case, sbtest)
     assert "Shop 2 is right" in theirs.output
-    assert ours.lines() == theirs.lines(), ours.raw
+    differing = "\n".join(difflib.unified_diff(theirs.lines(), ours.lines(), lineterm=""))
+    assert not differing, f"{differing}\n{ours.raw}"
 
 
 def test_a_shop_is_closed(sbtest: Database) -> None:
