@@ -306,6 +306,36 @@ def test_parallel_commands(folder: Path) -> None:
     same(folder, case)
 
 
+def test_users_that_share_a_loop_have_what_they_set(folder: Path) -> None:
+    # From 17 on they share LuaJIT states.
+    module = "local M = {n = 0}\nfunction M.up() M.n = M.n + 1 return M.n end\nreturn M\n"
+    text = """
+local counting = require("counting")
+ffi.cdef("struct point { int x; };")
+math.randomseed(7)
+local here = 0
+there = (there or 0) + 1
+table.mine = (table.mine or 0) + 1
+package.path = package.path .. ";elsewhere"
+function string:twice() return self .. self end
+function thread_init()
+   here = here + 1
+   there = there + 1
+   local point = ffi.new("struct point", sysbench.tid)
+   io.write(table.concat({sysbench.tid, thread_id, here, there, counting.up(), table.mine, point.x,
+      select(2, package.path:gsub("elsewhere", "")), math.random(1000), ("ab"):twice()}, " ") .. "\\n")
+end
+function event() end
+function thread_done()
+   sysbench.done = (sysbench.done or 0) + 1
+   io.write("done " .. sysbench.tid .. " " .. sysbench.done .. "\\n")
+end
+"""
+    files = {"s.lua": text, "counting.lua": module}
+    run = "sysbench s.lua run --events=40 --threads=40 --verbosity=0"
+    same(folder, Case("shared", run, files=files, unordered=True))
+
+
 def test_modules(folder: Path) -> None:
     files = {
         "mine.lua": 'print("mine is loaded", ...)\nreturn {value = 5}',

@@ -1,14 +1,16 @@
 //! What the functions of one state share.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use dbdyno_draw::Rng;
+use mlua::Function;
 
 use crate::api::rand::Ranges;
 use crate::front::Front;
 use crate::program::Program;
+use crate::raw::Current;
 use crate::sql::{Answer, Request, Sql};
 
 /// What a state needs from its driver where a coroutine cannot be left, or need not be.
@@ -80,6 +82,10 @@ pub struct Context {
     has_counted: Cell<bool>,
     /// Whether the script declared a function that makes a thread wait.
     declares_waiting: Cell<bool>,
+    /// Whether the script gave types methods of its own.
+    gives_types_methods: Cell<bool>,
+    /// The loop of events that the script finds as `thread_run`.
+    thread_run: OnceCell<Function>,
 }
 
 impl Context {
@@ -99,6 +105,8 @@ impl Context {
             counted: Default::default(),
             has_counted: Cell::new(false),
             declares_waiting: Cell::new(false),
+            gives_types_methods: Cell::new(false),
+            thread_run: OnceCell::new(),
         }
     }
 
@@ -140,6 +148,24 @@ impl Context {
     pub fn declares_waiting(&self) -> bool {
         self.declares_waiting.get()
     }
+
+    /// The script gave types methods of its own, which all users of a state would share.
+    pub(crate) fn set_gives_types_methods(&self) {
+        self.gives_types_methods.set(true);
+    }
+
+    /// Whether it did.
+    pub fn gives_types_methods(&self) -> bool {
+        self.gives_types_methods.get()
+    }
+
+    pub(crate) fn keep_thread_run(&self, own: Function) {
+        let _ = self.thread_run.set(own);
+    }
+
+    pub(crate) fn thread_run(&self) -> Option<&Function> {
+        self.thread_run.get()
+    }
 }
 
 thread_local! {
@@ -152,12 +178,14 @@ pub fn current() -> Option<Rc<Context>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Makes `context` the current one while `work` runs.
+/// Makes `context` the current one, and that of its state, while `work` runs.
 #[inline]
-pub(crate) fn within<T>(context: &Rc<Context>, work: impl FnOnce() -> T) -> T {
+pub(crate) fn within<T>(turns: &Current, context: &Rc<Context>, work: impl FnOnce() -> T) -> T {
     // One state may run inside a call of another: a report hook, say.
     let before = CURRENT.replace(Some(Rc::clone(context)));
+    let turn = turns.set(Rc::as_ptr(context));
     let done = work();
+    turns.set(turn);
     CURRENT.set(before);
     done
 }

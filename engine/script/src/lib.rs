@@ -12,14 +12,16 @@
 //! # Layout
 //! - [`front`]: what a script needs from whoever runs it.
 //! - [`program`]: what is to run; plain data, shared by all states.
-//! - [`state`], [`task`]: one LuaJIT state, and its functions under way.
-//! - [`context`]: what the functions of one state share.
+//! - [`vm`]: a LuaJIT state, of one user or of many; `chunks`: code in it.
+//! - [`state`], [`task`]: one user's script in it, and its functions under way.
+//! - [`context`]: what the functions of one user share.
 //! - `raw`: functions that Lua calls without any wrapper in between; the only file that touches Lua's stack.
 //! - `life`: events, and what a loop of the script's own calls.
 //! - `api/`: the `sysbench` table and its neighbours, one file per group.
 //! - `sql/`: drivers, connections, statements, results.
 
 pub mod api;
+mod chunks;
 pub mod context;
 pub mod front;
 mod life;
@@ -30,9 +32,11 @@ pub mod state;
 pub mod task;
 #[cfg(test)]
 mod testing;
+pub mod vm;
 
 pub use context::{Context, Counter, World};
 pub use front::{Front, Level, Stat};
 pub use program::{Compat, Database, Jit, Program, RandomSettings, Source};
 pub use state::State;
 pub use task::{Returned, ScriptError, Step, Task};
+pub use vm::Vm;

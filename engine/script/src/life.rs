@@ -1,10 +1,8 @@
 //! The life of a user as the script sees it: events, and a loop of the script's own.
 
-use std::rc::Rc;
-
 use mlua::{Function, Lua, Table};
 
-use crate::Context;
+use crate::chunks;
 use crate::raw::{self, Call, NOTHING, Raw, Returns};
 use crate::sql::{Request, want};
 
@@ -48,16 +46,16 @@ impl Raw for EventStop {
 }
 
 /// The function that plays one event. `event` is looked up every time, as sysbench does.
-pub(crate) fn event(lua: &Lua, context: &Rc<Context>) -> mlua::Result<Function> {
-    let chunk = lua.load(include_str!("life.lua")).set_name("sysbench.lua");
-    chunk.call(raw::function::<Restarted>(lua, context)?)
+pub(crate) fn event(lua: &Lua) -> mlua::Result<Function> {
+    let chunk = chunks::load(lua, "sysbench.lua", include_bytes!("life.lua"))?;
+    chunk.call(raw::function::<Restarted>(lua)?)
 }
 
 /// What a script with a `thread_run` of its own calls through `ffi.C`.
-pub(crate) fn symbols(lua: &Lua, context: &Rc<Context>) -> mlua::Result<Table> {
+pub(crate) fn symbols(lua: &Lua) -> mlua::Result<Table> {
     let symbols = lua.create_table()?;
-    symbols.raw_set("sb_more_events", raw::function::<MoreEvents>(lua, context)?)?;
-    symbols.raw_set("sb_event_start", raw::function::<EventStart>(lua, context)?)?;
-    symbols.raw_set("sb_event_stop", raw::function::<EventStop>(lua, context)?)?;
+    symbols.raw_set("sb_more_events", raw::function::<MoreEvents>(lua)?)?;
+    symbols.raw_set("sb_event_start", raw::function::<EventStart>(lua)?)?;
+    symbols.raw_set("sb_event_stop", raw::function::<EventStop>(lua)?)?;
     Ok(symbols)
 }

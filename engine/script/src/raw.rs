@@ -4,7 +4,7 @@
 //! such as `sysbench.rand.uniform` does. A [`Raw`] function reads its arguments from Lua's stack and pushes its results.
 //!
 //! Rules that make this sound, held by [`Call`] being the only way in:
-//! - The context outlives the state: the state's functions hold its address, and `State` drops the state first.
+//! - Contexts outlive the state: its functions hold the address of the current one's, and `Vm` drops the state first.
 //! - An error is raised in [`enter`] alone, after everything that a function owned is gone: LuaJIT unwinds.
 //! - Bytes borrowed from Lua's stack live no longer than the call.
 
@@ -12,6 +12,9 @@
 #![allow(unsafe_code)]
 #![allow(dead_code)] // Until the files of api/ use it all.
 
+use std::any::TypeId;
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 
@@ -64,11 +67,29 @@ fn mark() -> *mut c_void {
 }
 
 impl Call {
-    /// The context of the state.
+    /// The context of the user that runs.
     #[inline]
     pub(crate) fn context(&self) -> &Context {
-        // SAFETY: `function` put the address there; the context outlives the state.
-        unsafe { &*ffi::lua_touserdata(self.lua, ffi::lua_upvalueindex(1)).cast::<Context>() }
+        // SAFETY: `function` put the address there, of a cell that the state's `Functions` keep; a user is current before
+        // any function can run, and its context outlives the state.
+        unsafe {
+            let current =
+                ffi::lua_touserdata(self.lua, ffi::lua_upvalueindex(1)).cast::<Cell<*const Context>>();
+            &*(*current).get()
+        }
+    }
+
+    /// Pushes the address of the context, for a function that the collector may call while another user runs.
+    pub(crate) fn push_owner(&self) {
+        let address = std::ptr::from_ref(self.context()).cast_mut().cast();
+        // SAFETY: one slot is free, since Lua grants 20 to a call.
+        unsafe { ffi::lua_pushlightuserdata(self.lua, address) }
+    }
+
+    /// The context whose address [`Call::push_owner`] made argument `index`.
+    pub(crate) fn owner(&self, index: c_int) -> &Context {
+        // SAFETY: interface.lua hands on what it was given, and to nobody else; contexts outlive the state.
+        unsafe { &*ffi::lua_touserdata(self.lua, index).cast::<Context>() }
     }
 
     /// How many arguments there are.
@@ -287,16 +308,57 @@ unsafe extern "C-unwind" fn enter<R: Raw>(lua: *mut ffi::lua_State) -> c_int {
     }
 }
 
-/// Makes a raw function of the state that `context` belongs to.
-pub(crate) fn function<R: Raw>(lua: &Lua, context: &Rc<Context>) -> mlua::Result<Function> {
-    let address = Rc::as_ptr(context).cast_mut().cast::<c_void>();
-    // SAFETY: the closure is pushed under mlua's protection; the context outlives the state, see above.
-    unsafe {
-        lua.exec_raw((), |state| {
-            ffi::lua_pushlightuserdata(state, address);
-            ffi::lua_pushcclosure(state, enter::<R>, 1);
-        })
+/// The raw functions of a state, which its users share, and whose turn it is.
+#[derive(Default)]
+pub(crate) struct Functions {
+    current: Rc<Current>,
+    made: HashMap<TypeId, Function>,
+}
+
+/// The context of the user that runs.
+#[repr(transparent)]
+pub(crate) struct Current(Cell<*const Context>);
+
+impl Default for Current {
+    fn default() -> Self {
+        Self(Cell::new(std::ptr::null()))
     }
+}
+
+impl Current {
+    /// Makes `context` the current one; the state must be gone before it. Returns the one before.
+    #[inline]
+    pub(crate) fn set(&self, context: *const Context) -> *const Context {
+        self.0.replace(context)
+    }
+}
+
+impl Functions {
+    /// For a state whose users take turns by `current`.
+    pub(crate) fn new(current: &Rc<Current>) -> Self {
+        Self { current: Rc::clone(current), made: HashMap::new() }
+    }
+}
+
+/// The raw function `R` of a state that was made with [`Functions`].
+pub(crate) fn function<R: Raw + 'static>(lua: &Lua) -> mlua::Result<Function> {
+    let (known, current) = {
+        let functions = lua.app_data_ref::<Functions>().expect("the state was made with them");
+        (functions.made.get(&TypeId::of::<R>()).cloned(), Rc::as_ptr(&functions.current))
+    };
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    // SAFETY: the closure is pushed under mlua's protection; the cell lives as long as the state, see above.
+    let function: Function = unsafe {
+        lua.exec_raw((), |state| {
+            ffi::lua_pushlightuserdata(state, current.cast_mut().cast::<c_void>());
+            ffi::lua_pushcclosure(state, enter::<R>, 1);
+        })?
+    };
+    let mut functions = lua.app_data_mut::<Functions>().expect("the state was made with them");
+    functions.made.insert(TypeId::of::<R>(), function.clone());
+    Ok(function)
 }
 
 /// What [`mark`] is in Lua, for wrappers of `coroutine.resume` to compare with.
@@ -377,6 +439,16 @@ impl Coroutine {
             },
         };
         self.resume(count)
+    }
+
+    /// Has the globals of `other`, a coroutine of the same state.
+    pub(crate) fn take_globals_of(&self, other: &Coroutine) {
+        // SAFETY: both have room for one more value, and neither is under way.
+        unsafe {
+            ffi::lua_pushvalue(other.lua, ffi::LUA_GLOBALSINDEX);
+            ffi::lua_xmove(other.lua, self.lua, 1);
+            ffi::lua_replace(self.lua, ffi::LUA_GLOBALSINDEX);
+        }
     }
 
     /// Takes the error that it has failed with.

@@ -1,57 +1,49 @@
-//! One LuaJIT state: made, given the interface, and the script's chunk in it.
+//! One user's script in a LuaJIT state: globals with the interface in them, and the script's chunk run there.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{Function, Lua, LuaOptions, StdLib, Table};
+use mlua::{Function, Lua, Table};
 
 use crate::api;
 use crate::api::cmdline::Refused;
+use crate::chunks;
 use crate::context::{Context, World};
 use crate::front::{Front, Stat};
 use crate::life;
 use crate::program::{Program, Source};
-use crate::task::{ScriptError, Task, message};
+use crate::task::{ScriptError, Task, message, told};
+use crate::vm::Vm;
 
-/// A LuaJIT state with a script in it. Lives on one thread.
+/// A script in globals of its own. Lives on one thread.
 pub struct State {
-    // Before the context, whose address its functions hold.
-    lua: Lua,
+    vm: Rc<Vm>,
+    globals: Table,
     context: Rc<Context>,
 }
 
 impl State {
-    /// A state for user `tid` that has everything but the script.
+    /// For user `tid`, in `vm`: everything but the script.
     ///
     /// # Errors
     /// Lua has no memory, or the interface is broken.
-    #[allow(unsafe_code)] // Scripts get `ffi` and C modules, as sysbench gives them.
     pub fn new(
         tid: i64,
         program: &Arc<Program>,
         front: &Arc<dyn Front>,
         world: Rc<dyn World>,
-        jit: bool,
+        vm: &Rc<Vm>,
     ) -> Result<Self, ScriptError> {
-        // SAFETY: what a script does through `ffi` is the script's affair.
-        let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
         let context = Rc::new(Context::new(tid, Arc::clone(program), Arc::clone(front), world));
-        let state = Self { lua, context };
-        state.furnish(jit).map_err(|error| ScriptError::Message(message(&error)))?;
+        let globals = vm.admit(&context).map_err(told)?;
+        let state = Self { vm: Rc::clone(vm), globals, context };
+        api::install(state.lua(), &state.context).map_err(told)?;
         Ok(state)
     }
 
-    fn furnish(&self, jit: bool) -> mlua::Result<()> {
-        let globals = self.lua.globals();
-        if !jit {
-            globals.get::<Table>("jit")?.get::<Function>("off")?.call::<()>(())?;
-        }
-        let package = globals.get::<Table>("package")?;
-        package.set("path", self.context.program.path.as_str())?;
-        package.set("cpath", self.context.program.cpath.as_str())?;
-        let ffi: Table = globals.get::<Function>("require")?.call("ffi")?;
-        globals.set("ffi", ffi)?;
-        api::install(&self.lua, &self.context)
+    /// The LuaJIT state, in which this user's globals are current until another user's are.
+    pub fn lua(&self) -> &Lua {
+        self.vm.turn_to(&self.context, &self.globals)
     }
 
     /// The script's chunk, to be called once.
@@ -60,9 +52,7 @@ impl State {
     /// It is not Lua; in LuaJIT's own words.
     pub fn chunk(&self) -> Result<Task, ScriptError> {
         let loaded = match &self.context.program.source {
-            Source::Text { text, chunk } => {
-                self.lua.load(without_first_line(text)).set_name(chunk.as_str()).into_function()
-            }
+            Source::Text { text, chunk } => chunks::load(self.lua(), chunk, chunks::without_first_line(text)),
             Source::File(path) => self.load_file(path),
             Source::Module(name) => self.requiring(name),
         };
@@ -74,7 +64,7 @@ impl State {
     /// # Errors
     /// Lua has no memory.
     pub fn global(&self, name: &str) -> Result<Option<Task>, ScriptError> {
-        match self.lua.globals().raw_get(name) {
+        match self.globals.raw_get(name) {
             Ok(mlua::Value::Function(function)) => {
                 self.task(function).map(Some).map_err(|error| ScriptError::Message(message(&error)))
             }
@@ -87,7 +77,7 @@ impl State {
     /// # Errors
     /// Lua has no memory.
     pub fn event(&self) -> Result<Task, ScriptError> {
-        let play = life::event(&self.lua, &self.context);
+        let play = life::event(self.lua());
         play.and_then(|play| self.task(play)).map_err(|error| ScriptError::Message(message(&error)))
     }
 
@@ -96,7 +86,7 @@ impl State {
     /// # Errors
     /// Lua has no memory.
     pub fn thread_run(&self) -> Result<Option<Task>, ScriptError> {
-        let own = api::life::thread_run(&self.lua);
+        let own = api::life::thread_run(self.lua(), &self.context);
         let task = own.and_then(|own| own.map(|own| self.task(own)).transpose());
         task.map_err(|error| ScriptError::Message(message(&error)))
     }
@@ -106,7 +96,7 @@ impl State {
     /// # Errors
     /// The script's table of commands is wrong.
     pub fn command(&self, name: &str) -> Result<Option<(Task, bool)>, ScriptError> {
-        let found = api::cmdline::command(&self.lua, name);
+        let found = api::cmdline::command(self.lua(), name);
         let task = found.and_then(|found| {
             found.map(|(function, parallel)| Ok((self.task(function)?, parallel))).transpose()
         });
@@ -114,27 +104,27 @@ impl State {
     }
 
     fn task(&self, function: Function) -> mlua::Result<Task> {
-        Task::new(&self.lua, &self.context, function)
+        self.lua();
+        Task::new(&self.vm, &self.context, function)
     }
 
     fn load_file(&self, path: &str) -> mlua::Result<Function> {
-        let loadfile: Function = self.lua.globals().get("loadfile")?;
-        match loadfile.call::<(Option<Function>, Option<String>)>(path)? {
-            (Some(chunk), _) => Ok(chunk),
-            (None, words) => Err(mlua::Error::RuntimeError(words.unwrap_or_default())),
-        }
+        let lua = self.lua();
+        let (chunk, words) = if self.vm.is_shared() {
+            chunks::load_file(lua, path.to_owned())?
+        } else {
+            lua.globals().get::<Function>("loadfile")?.call(path)?
+        };
+        chunk.ok_or_else(|| mlua::Error::RuntimeError(words.unwrap_or_default()))
     }
 
     fn requiring(&self, name: &str) -> mlua::Result<Function> {
-        self.lua.load("local name = ... return function() require(name) end").call(name)
+        self.lua().load("local name = ... return function() require(name) end").call(name)
     }
 
-    /// Gives back the memory that making the state has left behind, before thousands of them are at work.
-    ///
-    /// # Errors
-    /// A finalizer of the script has failed.
-    pub fn collect(&self) -> Result<(), ScriptError> {
-        self.lua.gc_collect().map_err(told)
+    /// Where it runs.
+    pub fn vm(&self) -> &Rc<Vm> {
+        &self.vm
     }
 
     /// What the functions of this state share.
@@ -142,17 +132,12 @@ impl State {
         &self.context
     }
 
-    /// The state itself, for the files of `api`.
-    pub fn lua(&self) -> &Lua {
-        &self.lua
-    }
-
     /// Reads the options that the script declares and those that were given. For the main state, once.
     ///
     /// # Errors
     /// What was given does not fit, or the script's own declarations are wrong.
     pub fn read_options(&self) -> Result<(), Refused> {
-        api::cmdline::read(&self.lua, &self.context)
+        api::cmdline::read(self.lua(), &self.context)
     }
 
     /// Fills `sysbench.opt` with every option that was read.
@@ -161,7 +146,7 @@ impl State {
     /// Lua has no memory.
     pub fn fill_options(&self) -> Result<(), ScriptError> {
         let options = self.context.front.options();
-        api::opt::fill(&self.lua, self.context.program.compat, &options).map_err(told)
+        api::opt::fill(self.lua(), self.context.program.compat, &options).map_err(told)
     }
 
     /// Whether `sysbench.hooks` has a function of that name.
@@ -170,7 +155,7 @@ impl State {
     }
 
     fn hook(&self, name: &str) -> mlua::Result<Option<Function>> {
-        let hooks = self.lua.globals().get::<Table>("sysbench")?.get::<Table>("hooks")?;
+        let hooks = self.globals.get::<Table>("sysbench")?.get::<Table>("hooks")?;
         Ok(match hooks.get(name)? {
             mlua::Value::Function(function) => Some(function),
             _ => None,
@@ -184,8 +169,8 @@ impl State {
     pub fn report(&self, name: &str, stat: &Stat) -> Result<Option<Task>, ScriptError> {
         let made = || {
             let Some(hook) = self.hook(name)? else { return Ok(None) };
-            let told = api::reports::stat(&self.lua, stat)?;
-            let bound = self.lua.load("local hook, stat = ... return function() return hook(stat) end");
+            let told = api::reports::stat(self.lua(), stat)?;
+            let bound = self.lua().load("local hook, stat = ... return function() return hook(stat) end");
             self.task(bound.call((hook, told))?).map(Some)
         };
         made().map_err(told)
@@ -193,20 +178,6 @@ impl State {
 
     /// Whether there is a global function of that name.
     pub fn has_function(&self, name: &str) -> bool {
-        matches!(self.lua.globals().raw_get(name), Ok(mlua::Value::Function(_)))
+        matches!(self.globals.raw_get(name), Ok(mlua::Value::Function(_)))
     }
-}
-
-/// An error of ours, as the script's.
-fn told(error: mlua::Error) -> ScriptError {
-    ScriptError::Message(message(&error))
-}
-
-/// The chunk without a first line that begins with `#`; the line's end stays, so that lines keep their numbers.
-fn without_first_line(text: &[u8]) -> &[u8] {
-    if text.first() != Some(&b'#') {
-        return text;
-    }
-    let end = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
-    &text[end..]
 }

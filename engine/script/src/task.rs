@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use mlua::{Function, Lua, Thread, Value};
+use mlua::{Function, Thread, Value};
 
 use crate::Context;
 use crate::context;
 use crate::raw::{Back, Coroutine, Told};
 use crate::sql::{Answer, Request};
+use crate::vm::Vm;
 
 /// What a coroutine comes back with.
 #[derive(Debug)]
@@ -44,20 +45,23 @@ pub enum ScriptError {
 
 /// A function in a coroutine, to be called as often as one likes.
 pub struct Task {
-    lua: Lua,
-    context: Rc<Context>,
+    // Before the state, which closes with its last user.
     function: Function,
     thread: Thread,
     coroutine: Coroutine,
     /// A coroutine that has failed cannot be used again.
     failed: bool,
+    vm: Rc<Vm>,
+    context: Rc<Context>,
 }
 
 impl Task {
-    pub(crate) fn new(lua: &Lua, context: &Rc<Context>, function: Function) -> mlua::Result<Self> {
-        let thread = lua.create_thread(function.clone())?;
+    /// Calls of `function`, in the globals that are current.
+    pub(crate) fn new(vm: &Rc<Vm>, context: &Rc<Context>, function: Function) -> mlua::Result<Self> {
+        let thread = vm.lua().create_thread(function.clone())?;
         let coroutine = Coroutine::of(&thread);
-        Ok(Self { lua: lua.clone(), context: Rc::clone(context), function, thread, coroutine, failed: false })
+        let (vm, context) = (Rc::clone(vm), Rc::clone(context));
+        Ok(Self { function, thread, coroutine, failed: false, vm, context })
     }
 
     /// Calls the function.
@@ -68,7 +72,7 @@ impl Task {
         {
             return Step::Failed(ScriptError::Message(error.to_string()));
         }
-        let back = context::within(&self.context, || self.coroutine.begin(arguments));
+        let back = context::within(&self.vm.current, &self.context, || self.coroutine.begin(arguments));
         self.step(back)
     }
 
@@ -79,7 +83,7 @@ impl Task {
             Answer::Nothing => Told::Nothing,
             Answer::Flag(flag) => Told::Flag(flag),
         };
-        let back = context::within(&self.context, || self.coroutine.go_on(told));
+        let back = context::within(&self.vm.current, &self.context, || self.coroutine.go_on(told));
         self.step(back)
     }
 
@@ -96,15 +100,17 @@ impl Task {
             }
             Back::Failed => {
                 self.failed = true;
-                Step::Failed(ScriptError::of(&self.coroutine.error(&self.lua)))
+                Step::Failed(ScriptError::of(&self.coroutine.error(self.vm.lua())))
             }
         }
     }
 
     #[cold]
     fn renew(&mut self) -> mlua::Result<()> {
-        self.thread = self.lua.create_thread(self.function.clone())?;
-        self.coroutine = Coroutine::of(&self.thread);
+        let thread = self.vm.lua().create_thread(self.function.clone())?;
+        let coroutine = Coroutine::of(&thread);
+        coroutine.take_globals_of(&self.coroutine);
+        (self.thread, self.coroutine) = (thread, coroutine);
         self.failed = false;
         Ok(())
     }
@@ -137,4 +143,9 @@ pub(crate) fn message(error: &mlua::Error) -> String {
         mlua::Error::SyntaxError { message, .. } => message.clone(),
         other => other.to_string(),
     }
+}
+
+/// An error of ours, as the script's.
+pub(crate) fn told(error: mlua::Error) -> ScriptError {
+    ScriptError::Message(message(&error))
 }

@@ -12,6 +12,7 @@ use crate::program::{Compat, Database, Jit, Program, RandomSettings, Source};
 use crate::sql::{Answer, Request};
 use crate::state::State;
 use crate::task::{ScriptError, Step};
+use crate::vm::Vm;
 
 /// Keeps what it hears.
 #[derive(Default)]
@@ -114,7 +115,20 @@ pub(crate) fn program(text: &str) -> Program {
 pub(crate) fn state(text: &str, heard: &Arc<Heard>) -> State {
     let front: Arc<dyn Front> = heard.clone();
     let program = Program { compat: heard.compat, ..program(text) };
-    let state = State::new(0, &Arc::new(program), &front, Rc::new(Nowhere), !heard.interpreted).unwrap();
+    let vm = Vm::own(!heard.interpreted).unwrap();
+    user(0, program, &front, &vm)
+}
+
+/// As many users of one state with `text`, whose chunks have run one after the other.
+pub(crate) fn users(text: &str, heard: &Arc<Heard>, count: i64) -> Vec<State> {
+    let front: Arc<dyn Front> = heard.clone();
+    let vm = Vm::shared(!heard.interpreted).unwrap();
+    let program = || Program { compat: heard.compat, ..program(text) };
+    (0..count).map(|number| user(number, program(), &front, &vm)).collect()
+}
+
+fn user(number: i64, program: Program, front: &Arc<dyn Front>, vm: &Rc<Vm>) -> State {
+    let state = State::new(number, &Arc::new(program), front, Rc::new(Nowhere), vm).unwrap();
     match state.chunk().unwrap().begin(&[]) {
         Step::Done(_) => state,
         other => panic!("the chunk: {other:?}"),
@@ -131,7 +145,8 @@ pub(crate) fn printed(text: &str) -> String {
 /// The error with which `text` fails as a chunk.
 pub(crate) fn failure(text: &str) -> ScriptError {
     let front: Arc<dyn Front> = Arc::new(Heard::default());
-    let state = State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), true).unwrap();
+    let state =
+        State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), &Vm::own(true).unwrap()).unwrap();
     let mut chunk = match state.chunk() {
         Ok(chunk) => chunk,
         Err(error) => return error,

@@ -1,4 +1,4 @@
-//! Scripts in Lua on the event loop: thousands of users, one LuaJIT state each, on a few threads.
+//! Scripts in Lua on the event loop: thousands of users with globals of their own, on a few threads.
 //!
 //! ```text
 //!  caller's thread                      worker threads
@@ -12,7 +12,7 @@
 //!
 //! # Layout
 //! - [`Main`]: the caller's side, and `stage` behind it; `parallel`: commands that run on all users.
-//! - `worker`, `player`: the users of a run.
+//! - `worker`, `player`: the users of a run; `vms`: the LuaJIT states they have or share.
 //! - `broker`, `mishaps`: connections and statements, and what becomes of errors.
 //! - `blocking`: who holds a thread for too long.
 
@@ -23,6 +23,7 @@ mod mishaps;
 mod parallel;
 mod player;
 mod stage;
+mod vms;
 mod worker;
 
 pub use main::{CommandKind, Hooks, Main, Setting};

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread::available_parallelism;
 
 use dbdyno_door::plan::Plan;
-use dbdyno_script::{Level, Returned};
+use dbdyno_script::{Level, Returned, Vm};
 use dbdyno_wire::scripted::ScriptedConnector;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
@@ -15,6 +15,7 @@ use super::LuaFailure;
 use super::blocking::Watch;
 use super::broker::{Common, Shared};
 use super::player::{Making, Player};
+use super::vms::Vms;
 use crate::machine;
 
 /// Runs the command `name` in a fresh state of each user. All are waited for; the first failure stands.
@@ -64,11 +65,14 @@ fn run_on_this_thread<C: ScriptedConnector>(
     let watch = Rc::new(Watch::new(None, 1));
     runtime.block_on(async {
         let mut users = JoinSet::new();
-        for number in numbers {
+        let numbers: Vec<u64> = numbers.collect();
+        let vms = Vms::new(making, numbers.len())?;
+        for (position, number) in numbers.into_iter().enumerate() {
+            let vm = vms.of(position)?;
             let (shared, making) = (Rc::clone(shared), making.clone());
             let (watch, name) = (Rc::clone(&watch), name.to_owned());
             users.spawn_local(async move {
-                let result = run_for(&shared, &making, &watch, number, &name).await;
+                let result = run_for(&shared, &making, &watch, (number, &vm), &name).await;
                 if let Err(failure) = &result
                     && *failure != LuaFailure::False
                 {
@@ -89,12 +93,12 @@ async fn run_for<C: ScriptedConnector>(
     shared: &Rc<Shared<C>>,
     making: &Making,
     watch: &Rc<Watch>,
-    number: u64,
+    (number, vm): (u64, &Rc<Vm>),
     name: &str,
 ) -> Result<(), LuaFailure> {
     const CALL: &str = "sysbench.cmdline.call_command";
     let failed = |error| LuaFailure::function(CALL, error);
-    let mut player = Player::new(making, shared, watch, number).await?;
+    let mut player = Player::new(making, shared, watch, number, vm).await?;
     player.state.fill_options().map_err(failed)?;
     let Some((mut task, _)) = player.state.command(name).map_err(failed)? else {
         return Err(LuaFailure::Missing(name.to_owned()));

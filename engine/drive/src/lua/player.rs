@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_gauge::Event;
-use dbdyno_script::{Front, Level, Program, Returned, ScriptError, State, Step, Task};
+use dbdyno_script::{Front, Level, Program, Returned, ScriptError, State, Step, Task, Vm};
 use dbdyno_wire::scripted::ScriptedConnector;
 
 use super::LuaFailure;
@@ -32,15 +32,18 @@ pub(super) struct Making {
     pub(super) front: Arc<dyn Front>,
     /// Whether traces are compiled.
     pub(super) jit: bool,
+    /// Whether the users of a thread share states, where there are many.
+    pub(super) shared: bool,
 }
 
 impl<C: ScriptedConnector> Player<C> {
-    /// A state of user `number` in which the script's chunk has run.
+    /// User `number` in `vm`, for whom the script's chunk has run.
     pub(super) async fn new(
         making: &Making,
         shared: &Rc<Shared<C>>,
         watch: &Rc<Watch>,
         number: u64,
+        vm: &Rc<Vm>,
     ) -> Result<Self, LuaFailure> {
         let chunk_failed = |error: ScriptError| match LuaFailure::function("", error) {
             LuaFailure::Function { message, .. } => LuaFailure::Chunk(message),
@@ -48,13 +51,13 @@ impl<C: ScriptedConnector> Player<C> {
         };
         let broker = Broker::new(shared);
         let world = Rc::clone(&broker);
-        let state = State::new(number as i64, &making.program, &making.front, world, making.jit)
-            .map_err(chunk_failed)?;
+        let state =
+            State::new(number as i64, &making.program, &making.front, world, vm).map_err(chunk_failed)?;
         let mut player = Self { state, broker, watch: Rc::clone(watch), number };
         let mut chunk = player.state.chunk().map_err(chunk_failed)?;
         player.call(&mut chunk, &[]).await.map_err(chunk_failed)?;
         // What this leaves behind is the memory of the next state.
-        player.state.collect().map_err(chunk_failed)?;
+        vm.has_grown().map_err(chunk_failed)?;
         Ok(player)
     }
 
@@ -91,7 +94,7 @@ impl<C: ScriptedConnector> Player<C> {
     pub(super) async fn init(&mut self) -> Result<(), LuaFailure> {
         self.state.fill_options().map_err(|error| LuaFailure::function("thread_init", error))?;
         self.call_global("thread_init", &[self.number as i64]).await?;
-        self.state.collect().map_err(|error| LuaFailure::function("thread_init", error))
+        self.state.vm().has_grown().map_err(|error| LuaFailure::function("thread_init", error))
     }
 
     /// Plays events at `seat` until the run is over or the script has enough.

@@ -15,6 +15,7 @@ use super::blocking::Watch;
 use super::broker::{Common, KINDS, Shared};
 use super::main::{AnyStage, CommandKind, Setting, Which};
 use super::player::{Making, Player};
+use super::vms::Vms;
 use super::worker::LuaWorker;
 use super::{LuaFailure, parallel};
 use crate::control::Inbox;
@@ -51,13 +52,15 @@ impl<C: ScriptedConnector> Stage<C> {
             Jit::On => true,
             Jit::Off => false,
         };
-        let making =
-            Making { program: Arc::new(setting.program.clone()), front: Arc::clone(&setting.front), jit };
+        let (program, front) = (Arc::new(setting.program.clone()), Arc::clone(&setting.front));
+        let mut making = Making { program, front, jit, shared: false };
         let common = Arc::new(Common::default());
         let plan = Arc::new(setting.plan.clone());
         let shared = Shared::new(connector.clone(), plan, Arc::clone(&setting.front), Arc::clone(&common));
         let watch = Rc::new(Watch::new(None, 1));
-        let main = runtime.block_on(Player::new(&making, &shared, &watch, 0))?;
+        let own = Vms::new(&making, 1)?.of(0)?;
+        let main = runtime.block_on(Player::new(&making, &shared, &watch, 0, &own))?;
+        making.shared = !main.state.context().gives_types_methods();
         Ok(Self {
             main: RefCell::new(main),
             reports: RefCell::default(),
@@ -113,7 +116,8 @@ impl<C: ScriptedConnector> Stage<C> {
         let number = u64::from(self.setting.plan.load.connections);
         let mut making = self.making.clone();
         making.jit = false;
-        let player = self.runtime.block_on(Player::new(&making, &self.shared, &self.watch, number))?;
+        let vm = Vms::new(&making, 1)?.of(0)?;
+        let player = self.runtime.block_on(Player::new(&making, &self.shared, &self.watch, number, &vm))?;
         player.state.fill_options().map_err(|error| LuaFailure::function("report_intermediate", error))?;
         Ok(player)
     }

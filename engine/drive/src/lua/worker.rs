@@ -14,6 +14,7 @@ use super::LuaFailure;
 use super::blocking::Watch;
 use super::broker::{Common, KINDS, Shared};
 use super::player::{Making, Player};
+use super::vms::Vms;
 use crate::control::{Message, WorkerReady};
 use crate::desk::{Desk, Seat};
 use crate::machine;
@@ -91,11 +92,12 @@ async fn make_all<C: ScriptedConnector>(
     watch: &Rc<Watch>,
 ) -> Result<Vec<Player<C>>, LuaFailure> {
     let mut making_each = JoinSet::new();
+    let vms = Vms::new(making, wanted as usize)?;
     for position in 0..u64::from(wanted) {
         let (making, shared, watch) = (making.clone(), Rc::clone(shared), Rc::clone(watch));
-        let number = post.number(position);
+        let (number, vm) = (post.number(position), vms.of(position as usize)?);
         making_each.spawn_local(async move {
-            let mut player = Player::new(&making, &shared, &watch, number).await?;
+            let mut player = Player::new(&making, &shared, &watch, number, &vm).await?;
             player.init().await?;
             Ok(player)
         });
@@ -105,6 +107,7 @@ async fn make_all<C: ScriptedConnector>(
         players.push(joined.expect("making a state does not panic")?);
     }
     players.sort_unstable_by_key(|player| player.number);
+    vms.collect()?;
     machine::give_back_memory();
     Ok(players)
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use mlua::{Function, Lua, Table, Value, Variadic};
 
 use crate::Context;
+use crate::chunks;
 use crate::raw::{self, Call, Pushed, Raw, Returns};
 
 /// Leaves the coroutine on behalf of one inside it, whose request waits.
@@ -64,8 +65,8 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     lua.load("io.stdout:setvbuf('no')").exec()?;
     let coroutine = globals.get::<Table>("coroutine")?;
     let (resume, create) = (coroutine.get::<Function>("resume")?, coroutine.get::<Function>("create")?);
-    let pass_on = raw::function::<PassOn>(lua, context)?;
-    lua.load(COROUTINES).set_name("=coroutine").call((raw::mark_value(), pass_on, resume, create))
+    let pass_on = raw::function::<PassOn>(lua)?;
+    chunks::load(lua, "=coroutine", COROUTINES.as_bytes())?.call((raw::mark_value(), pass_on, resume, create))
 }
 
 #[cfg(test)]

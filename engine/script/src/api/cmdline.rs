@@ -9,6 +9,7 @@ use dbdyno_door::option::{Declared, Kind};
 use mlua::{Function, Lua, Table, Value};
 
 use crate::Context;
+use crate::chunks;
 
 const CODE: &str = include_str!("lua/cmdline.lua");
 
@@ -84,7 +85,7 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
         Ok(read(lua, &context).err().map(|refused| refused.to_string()))
     })?;
     lua.globals().get::<Table>("sysbench")?.set("cmdline", &cmdline)?;
-    let code: Function = lua.load(CODE).set_name("sysbench.cmdline.lua").into_function()?;
+    let code: Function = chunks::load(lua, "sysbench.cmdline.lua", CODE.as_bytes())?;
     code.call((cmdline, print_options, read_options))
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use mlua::{Function, Lua, Table};
 
 use crate::Context;
+use crate::chunks;
 use crate::program::Compat;
 
 const CODE: &str = include_str!("lua/legacy.lua");
@@ -38,9 +39,9 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     globals.set("thread_id", context.tid)?;
     globals.set("test", context.front.script_path())?;
     let compile = lua.create_function(|lua, sysbench: Table| {
-        lua.load(CODE).set_name("sysbench.compat.lua").call::<Table>(sysbench)
+        chunks::load(lua, "sysbench.compat.lua", CODE.as_bytes())?.call::<Table>(sysbench)
     })?;
-    let stubs: Function = lua.load(STUBS).set_name("sysbench.compat.lua").into_function()?;
+    let stubs: Function = chunks::load(lua, "sysbench.compat.lua", STUBS.as_bytes())?;
     stubs.call((globals.get::<Table>("sysbench")?, compile, NAMES))
 }
 

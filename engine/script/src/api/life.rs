@@ -5,25 +5,24 @@ use std::rc::Rc;
 use mlua::{Function, Lua};
 
 use crate::Context;
+use crate::chunks;
 use crate::life;
 
 const CODE: &str = include_str!("lua/life.lua");
-const OWN: &str = "dbdyno.thread_run";
 
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let code: Function = lua.load(CODE).set_name("sysbench.lua").into_function()?;
-    let own: Function = code.call(life::event(lua, context)?)?;
-    lua.set_named_registry_value(OWN, own)
+    let own: Function = chunks::load(lua, "sysbench.lua", CODE.as_bytes())?.call(life::event(lua)?)?;
+    context.keep_thread_run(own);
+    Ok(())
 }
 
 /// The script's own `thread_run`; `None` where it has left the one of [`install`] in place.
 ///
 /// # Errors
-/// Lua's registry was tampered with.
-pub fn thread_run(lua: &Lua) -> mlua::Result<Option<Function>> {
-    let own: Function = lua.named_registry_value(OWN)?;
+/// It has something else there.
+pub fn thread_run(lua: &Lua, context: &Context) -> mlua::Result<Option<Function>> {
     let found: Option<Function> = lua.globals().get("thread_run")?;
-    Ok(found.filter(|found| found != &own))
+    Ok(found.filter(|found| Some(found) != context.thread_run()))
 }
 
 #[cfg(test)]

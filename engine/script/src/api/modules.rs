@@ -5,6 +5,7 @@ use std::rc::Rc;
 use mlua::{Function, Lua};
 
 use crate::Context;
+use crate::chunks;
 
 const CODE: &str = include_str!("lua/modules.lua");
 
@@ -61,8 +62,8 @@ fn with_default(variable: Option<&str>, default: &str) -> String {
 
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let folder = context.front.script_path().and_then(|path| path.rsplit_once('/')).map(|(folder, _)| folder);
-    let code: Function = lua.load(CODE).set_name("sysbench.lua").into_function()?;
-    code.call(folder)
+    let code: Function = chunks::load(lua, "sysbench.lua", CODE.as_bytes())?;
+    code.call((folder, lua.create_function(chunks::load_file)?))
 }
 
 #[cfg(test)]

@@ -245,29 +245,29 @@ impl Raw for VariedText {
 
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let rand = lua.create_table()?;
-    rand.set("default", raw::function::<Default>(lua, context)?)?;
-    rand.set("uniform", raw::function::<Uniform>(lua, context)?)?;
-    rand.set("gaussian", raw::function::<Gaussian>(lua, context)?)?;
-    rand.set("pareto", raw::function::<Pareto>(lua, context)?)?;
+    rand.set("default", raw::function::<Default>(lua)?)?;
+    rand.set("uniform", raw::function::<Uniform>(lua)?)?;
+    rand.set("gaussian", raw::function::<Gaussian>(lua)?)?;
+    rand.set("pareto", raw::function::<Pareto>(lua)?)?;
     match context.program.compat {
-        Compat::V10 => rand.set("special", raw::function::<Special>(lua, context)?)?,
+        Compat::V10 => rand.set("special", raw::function::<Special>(lua)?)?,
         Compat::V11 => {
-            rand.set("zipfian", raw::function::<Zipfian>(lua, context)?)?;
-            rand.set("varstring", raw::function::<VariedText>(lua, context)?)?;
+            rand.set("zipfian", raw::function::<Zipfian>(lua)?)?;
+            rand.set("varstring", raw::function::<VariedText>(lua)?)?;
         }
     }
-    rand.set("unique", raw::function::<Unique>(lua, context)?)?;
-    rand.set("uniform_double", raw::function::<UniformDouble>(lua, context)?)?;
-    rand.set("string", raw::function::<Text>(lua, context)?)?;
+    rand.set("unique", raw::function::<Unique>(lua)?)?;
+    rand.set("uniform_double", raw::function::<UniformDouble>(lua)?)?;
+    rand.set("string", raw::function::<Text>(lua)?)?;
     lua.globals().get::<Table>("sysbench")?.set("rand", &rand)?;
     if context.program.compat == Compat::V10 {
-        legacy(lua, context, &rand)?;
+        legacy(lua, &rand)?;
     }
     Ok(())
 }
 
 /// The names of 0.5.
-fn legacy(lua: &Lua, context: &Rc<Context>, rand: &Table) -> mlua::Result<()> {
+fn legacy(lua: &Lua, rand: &Table) -> mlua::Result<()> {
     let globals = lua.globals();
     for (old, new) in [
         ("sb_rand", "default"),
@@ -278,8 +278,8 @@ fn legacy(lua: &Lua, context: &Rc<Context>, rand: &Table) -> mlua::Result<()> {
     ] {
         globals.set(old, rand.get::<mlua::Function>(new)?)?;
     }
-    globals.set("sb_rnd", raw::function::<Bits>(lua, context)?)?;
-    globals.set("sb_rand_uniq", raw::function::<UniqueWithin>(lua, context)?)
+    globals.set("sb_rnd", raw::function::<Bits>(lua)?)?;
+    globals.set("sb_rand_uniq", raw::function::<UniqueWithin>(lua)?)
 }
 
 /// `sb_rand_uniq([a, b])`: the next unique number that lies in the range.

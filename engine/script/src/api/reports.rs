@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mlua::{Function, Lua, Table, UserData};
 
 use crate::Context;
+use crate::chunks;
 use crate::front::{Front, Stat};
 
 const CODE: &str = include_str!("lua/reports.lua");
@@ -28,7 +29,7 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
         Ok(())
     })?;
     let closing = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&another))))?;
-    let code: Function = lua.load(CODE).set_name("sysbench.lua").into_function()?;
+    let code: Function = chunks::load(lua, "sysbench.lua", CODE.as_bytes())?;
     code.call((lua.globals().get::<Table>("sysbench")?, emit, closing))
 }
 

@@ -14,6 +14,7 @@ use mlua::{Function, LightUserData, Lua, Table};
 
 use super::histogram::Histogram;
 use super::rand::{self, Named};
+use crate::chunks;
 use crate::context::{self, Context, Counter};
 use crate::life;
 use crate::program::Compat;
@@ -178,10 +179,17 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
         }
         Ok(())
     })?;
+    let own = Rc::downgrade(context);
+    let types = lua.create_function(move |_, ()| {
+        if let Some(context) = own.upgrade() {
+            context.set_gives_types_methods();
+        }
+        Ok(())
+    })?;
     let sysbench = lua.globals().get::<Table>("sysbench")?;
-    let code: Function = lua.load(CODE).set_name("sysbench.histogram.lua").into_function()?;
-    let own = life::symbols(lua, context)?;
-    code.call((sysbench, found, own, waits, context.program.compat == Compat::V11))
+    let code: Function = chunks::load(lua, "sysbench.histogram.lua", CODE.as_bytes())?;
+    let own = life::symbols(lua)?;
+    code.call((sysbench, found, own, waits, types, context.program.compat == Compat::V11))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNUMBER, LUA_TSTRING};
-use mlua::{Lua, Table};
+use mlua::{Function, Lua, Table};
 
 use super::book::ERROR_NONE;
 use super::bulk::Bulk;
@@ -15,6 +15,7 @@ use super::parameters::{Bind, NewParameter, Set, SetRandom};
 use super::results::{FetchRow, Free, ResultNumbers};
 use super::{Answer, ConnectionId, Request, StatementId};
 use crate::Context;
+use crate::chunks;
 use crate::front::Level;
 use crate::raw::{self, Call, NOTHING, ONE, Pushed, Raw, Returns};
 
@@ -79,13 +80,14 @@ fn text<'a>(call: &'a Call, index: c_int, name: &str) -> Result<&'a [u8], String
     }
 }
 
-/// A new connection: its number, for `connect`.
+/// A new connection: its number, for `connect`, and whose it is, for `abandon`.
 struct Create;
 
 impl Raw for Create {
     fn call(call: &Call) -> Returns {
         call.push(call.context().sql.book.borrow_mut().add_connection().0.into());
-        ONE
+        call.push_owner();
+        Ok(Pushed::Values(2))
     }
 }
 
@@ -126,8 +128,8 @@ struct Abandon;
 impl Raw for Abandon {
     fn call(call: &Call) -> Returns {
         // The collector may call this from anywhere, in the middle of everything: nothing else is touched.
-        let sql = &call.context().sql;
-        sql.abandoned.borrow_mut().push(ConnectionId(call.integer(1) as u32));
+        let sql = &call.owner(1).sql;
+        sql.abandoned.borrow_mut().push(ConnectionId(call.integer(2) as u32));
         sql.has_abandoned.set(true);
         NOTHING
     }
@@ -315,11 +317,28 @@ impl Raw for Fatal {
     }
 }
 
+/// What interface.lua has returned: makes `sysbench.sql` of one more user of the state.
+struct Interface(Function);
+
 pub(super) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+    let known = lua.app_data_ref::<Interface>().map(|interface| interface.0.clone());
+    let interface = match known {
+        Some(interface) => interface,
+        None => {
+            let made = interface(lua, &context.program.database.driver)?;
+            lua.set_app_data(Interface(made.clone()));
+            made
+        }
+    };
+    let sql: Table = interface.call(())?;
+    lua.globals().get::<Table>("sysbench")?.set("sql", sql)
+}
+
+fn interface(lua: &Lua, driver: &str) -> mlua::Result<Function> {
     let raw = lua.create_table()?;
     macro_rules! functions {
         ($($name:literal => $function:ty),* $(,)?) => {
-            $(raw.raw_set($name, raw::function::<$function>(lua, context)?)?;)*
+            $(raw.raw_set($name, raw::function::<$function>(lua)?)?;)*
         };
     }
     functions! {
@@ -330,8 +349,6 @@ pub(super) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
         "result_numbers" => ResultNumbers, "fetch_row" => FetchRow, "free" => Free, "bulk_init" => BulkInit,
         "bulk_next" => BulkNext, "bulk_done" => BulkDone, "fatal" => Fatal, "used" => Used,
     }
-    raw.raw_set("driver", context.program.database.driver.as_str())?;
-    let chunk = lua.load(include_str!("interface.lua")).set_name("sysbench.sql.lua");
-    let sql: Table = chunk.call(raw)?;
-    lua.globals().get::<Table>("sysbench")?.set("sql", sql)
+    raw.raw_set("driver", driver)?;
+    chunks::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?.call(raw)
 }

@@ -1,19 +1,14 @@
 -- Methods of drivers, connections, statements, parameters and results over the functions of calls.rs.
 --
+-- Users of one state share all of it but what the function at the end makes, and find globals where they run.
 -- [1] of every object is its number. Functions that talk to the server say nothing where there are no rows, true
 -- where there are, and false where they failed. Objects are tables: a field or a method costs one look-up.
 local raw = ...
 local ffi = require("ffi")
 local error, type, setmetatable, select, unpack = error, type, setmetatable, select, unpack
+local tostring, newproxy, getmetatable, getfenv = tostring, newproxy, getmetatable, getfenv
 local execute, query, fetch_row = raw.execute, raw.query, raw.fetch_row
 
-local sql = {
-   type = {
-      NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6,
-      TIME = 7, DATE = 8, DATETIME = 9, TIMESTAMP = 10, CHAR = 11, VARCHAR = 12
-   },
-   error = { NONE = 0, IGNORABLE = 1, FATAL = 2 }
-}
 local NONE, FATAL, RESTART = 0, 2, 1
 
 local function named(name)
@@ -47,9 +42,10 @@ local function raise(self, text, level, level_without)
    local described = {
       connection = self, query = text, sql_errno = errno, sql_state = state, sql_errmsg = message
    }
-   errdesc = described
+   local globals = getfenv(0)
+   globals.errdesc = described
    if class == FATAL then
-      local hook = sysbench.hooks.sql_error_ignorable
+      local hook = globals.sysbench.hooks.sql_error_ignorable
       if type(hook) ~= "function" or not hook(described) then
          error(("SQL error, errno = %d, state = '%s': %s"):format(errno, state, message), level + 1)
       end
@@ -72,9 +68,7 @@ local driver_meta = { __index = driver, __tostring = named("<sql_driver>") }
 local connection_meta = { __index = connection, __tostring = named("<sql_connection>") }
 local result_meta
 
-local drivers = {}
-
-function sql.driver(name)
+local function driver_of(drivers, name)
    name = name or raw.driver
    if (name == "mysql" or name == "pgsql") and name ~= raw.driver then
       raw.fatal(("this run is connected by the %s driver; for another one use --db-driver=%s"):format(raw.driver, name))
@@ -95,7 +89,7 @@ function driver:name()
 end
 
 function driver:connect()
-   local number = raw.create()
+   local number, owner = raw.create()
    local self_ = setmetatable({
       number, driver = self, error = NONE, sql_errno = 0
    }, connection_meta)
@@ -105,7 +99,7 @@ function driver:connect()
    self_.result = setmetatable({ number }, result_meta)
    -- Closes a connection that the script forgets.
    self_.guard = newproxy(true)
-   getmetatable(self_.guard).__gc = function() raw.abandon(number) end
+   getmetatable(self_.guard).__gc = function() raw.abandon(owner, number) end
    return self_
 end
 
@@ -249,4 +243,15 @@ function result:free()
    return true, "db_free_results() failed"
 end
 
-return sql
+-- The table of one user.
+return function()
+   local drivers = {}
+   return {
+      type = {
+         NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6,
+         TIME = 7, DATE = 8, DATETIME = 9, TIMESTAMP = 10, CHAR = 11, VARCHAR = 12
+      },
+      error = { NONE = 0, IGNORABLE = 1, FATAL = 2 },
+      driver = function(name) return driver_of(drivers, name) end
+   }
+end

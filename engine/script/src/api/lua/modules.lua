@@ -1,5 +1,5 @@
 -- A last place for `require` to look: the folder of the script, if it has one, and what Debian's LuaJIT has built in.
-local folder = ...
+local folder, load_file = ...
 
 local built_in = {
    ["table.isempty"] = "function(t) return next(t) == nil end",
@@ -17,6 +17,6 @@ table.insert(package.loaders, function(name)
    if not folder then return nil end
    local file, missing = package.searchpath(name, folder .. "/?.lua;" .. folder .. "/?/init.lua")
    if not file then return missing end
-   local chunk, message = loadfile(file)
+   local chunk, message = load_file(file)
    return chunk or error(("error loading module '%s' from file '%s':\n\t%s"):format(name, file, message), 0)
 end)

@@ -1,5 +1,5 @@
 -- The global `ffi`, with a `C` that knows the functions which sysbench exports, and what is made of them.
-local sysbench, symbols, C, waits, newer = ...
+local sysbench, symbols, C, waits, types, newer = ...
 local ffi = ffi
 local cdef = ffi.cdef
 
@@ -68,4 +68,11 @@ function sysbench.histogram.new(size, min, max)
       error("a histogram has at least one value, and 0 < min <= max", 2)
    end
    return ffi.gc(histogram, C.sb_histogram_delete)
+end
+
+-- What follows is the script's.
+local metatype = ffi.metatype
+function ffi.metatype(...)
+   types()
+   return metatype(...)
 end
