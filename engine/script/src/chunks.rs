@@ -4,16 +4,21 @@
 //! its environment: what it returns is new, and its code is not.
 
 use std::collections::HashMap;
-use std::fs;
 
 use mlua::{Function, Lua};
 
-/// What was compiled in a shared state, by name and text; `None` where it cannot be shared.
-#[derive(Default)]
+/// What was compiled in a shared state.
 pub(crate) struct Chunks {
-    by_text: HashMap<(String, Vec<u8>), Option<Function>>,
-    /// Texts of files, each read once.
-    files: HashMap<String, Vec<u8>>,
+    /// By name and text; `None` where it cannot be shared.
+    makers: HashMap<String, HashMap<Vec<u8>, Option<Function>>>,
+    file_loader: Function,
+}
+
+impl Chunks {
+    /// In a state where `file_loader` loads files.
+    pub(crate) fn new(file_loader: Function) -> Self {
+        Self { makers: HashMap::new(), file_loader }
+    }
 }
 
 /// What LuaJIT's bytecode begins with.
@@ -25,10 +30,9 @@ const BYTECODE: u8 = 0x1b;
 /// It is not Lua; in LuaJIT's own words.
 pub(crate) fn load(lua: &Lua, name: &str, text: &[u8]) -> mlua::Result<Function> {
     let plain = || lua.load(text).set_name(name).into_function();
-    let key = (name.to_owned(), text.to_vec());
     let known = match lua.app_data_ref::<Chunks>() {
         None => return plain(),
-        Some(chunks) => chunks.by_text.get(&key).cloned(),
+        Some(chunks) => chunks.makers.get(name).and_then(|of| of.get(text)).cloned(),
     };
     let maker = match known {
         Some(maker) => maker,
@@ -37,7 +41,7 @@ pub(crate) fn load(lua: &Lua, name: &str, text: &[u8]) -> mlua::Result<Function>
             plain()?;
             let maker = maker(lua, name, text);
             let mut chunks = lua.app_data_mut::<Chunks>().expect("it was there");
-            chunks.by_text.insert(key, maker.clone());
+            chunks.makers.entry(name.to_owned()).or_default().insert(text.to_vec(), maker.clone());
             maker
         }
     };
@@ -59,29 +63,22 @@ fn maker(lua: &Lua, name: &str, text: &[u8]) -> Option<Function> {
     lua.load(whole).set_name(name).into_function().ok()
 }
 
-/// What `loadfile` returns for `path`: the chunk, or nothing and why not.
-pub(crate) fn load_file(lua: &Lua, path: String) -> mlua::Result<(Option<Function>, Option<String>)> {
-    let known = lua.app_data_ref::<Chunks>().and_then(|chunks| chunks.files.get(&path).cloned());
-    let text = match known {
-        Some(text) => text,
-        None => match fs::read(&path) {
-            Ok(text) => {
-                if let Some(mut chunks) = lua.app_data_mut::<Chunks>() {
-                    chunks.files.insert(path.clone(), text.clone());
-                }
-                text
-            }
-            Err(error) => {
-                // As the C library says it.
-                let reason = error.to_string();
-                let reason = reason.split(" (os error").next().unwrap_or_default();
-                return Ok((None, Some(format!("cannot open {path}: {reason}"))));
-            }
-        },
-    };
-    match load(lua, &format!("@{path}"), without_first_line(&text)) {
+/// What `loadstring` returns: the chunk, or nothing and why not.
+pub(crate) fn load_text(
+    lua: &Lua,
+    (name, text): (String, mlua::String),
+) -> mlua::Result<(Option<Function>, Option<String>)> {
+    match load(lua, &name, without_first_line(&text.as_bytes())) {
         Ok(chunk) => Ok((Some(chunk), None)),
         Err(error) => Ok((None, Some(crate::task::message(&error)))),
+    }
+}
+
+/// What loads files: `loadfile`, or its like in a shared state.
+pub(crate) fn file_loader(lua: &Lua) -> mlua::Result<Function> {
+    match lua.app_data_ref::<Chunks>() {
+        Some(chunks) => Ok(chunks.file_loader.clone()),
+        None => lua.globals().get("loadfile"),
     }
 }
 

@@ -109,12 +109,8 @@ impl State {
     }
 
     fn load_file(&self, path: &str) -> mlua::Result<Function> {
-        let lua = self.lua();
-        let (chunk, words) = if self.vm.is_shared() {
-            chunks::load_file(lua, path.to_owned())?
-        } else {
-            lua.globals().get::<Function>("loadfile")?.call(path)?
-        };
+        let (chunk, words): (Option<Function>, Option<String>) =
+            chunks::file_loader(self.lua())?.call(path)?;
         chunk.ok_or_else(|| mlua::Error::RuntimeError(words.unwrap_or_default()))
     }
 

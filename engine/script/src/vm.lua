@@ -1,11 +1,25 @@
 -- Makes globals for one user of a shared state: what the state's own would be, if there were no other user.
-local pristine, fresh_random, load_file = ...
+local pristine, fresh_random, load = ...
 local error, type, tostring, tonumber, pairs, ipairs = error, type, tostring, tonumber, pairs, ipairs
 local setmetatable, setfenv, select, newproxy, pcall = setmetatable, setfenv, select, newproxy, pcall
-local concat, string, io, ffi = table.concat, string, io, ffi
+local concat, string, io, ffi, loadfile = table.concat, string, io, ffi, loadfile
 local searchpath, loadlib, seeall, preload, config =
    package.searchpath, package.loadlib, package.seeall, package.preload, package.config
 local loading = newproxy()
+
+-- A file is read once for all users; one that cannot be has `loadfile` say why.
+local texts = {}
+local function load_file(path)
+   local text = texts[path]
+   if not text then
+      local file = io.open(path, "rb")
+      text = file and file:read("*a")
+      if file then file:close() end
+      if not text then return loadfile(path) end
+      texts[path] = text
+   end
+   return load("@" .. path, text)
+end
 
 local function copy(from)
    local to = {}
@@ -179,7 +193,7 @@ local function declaring(own)
    end
 end
 
-return function(path, cpath)
+local function make(path, cpath)
    local globals = copy(pristine)
    globals._G = globals
    local loaded = { _G = globals }
@@ -206,3 +220,5 @@ return function(path, cpath)
    declaring(globals.ffi)
    return globals
 end
+
+return make, load_file

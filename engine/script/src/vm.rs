@@ -54,11 +54,11 @@ impl Vm {
 
     fn for_several(jit: bool) -> mlua::Result<Rc<Self>> {
         let (lua, current) = open(jit)?;
-        lua.set_app_data(Chunks::default());
         let random = lua.create_function(|lua, ()| fresh_random(lua))?;
-        let load = lua.create_function(chunks::load_file)?;
+        let load = lua.create_function(chunks::load_text)?;
         let chunk = lua.load(include_str!("vm.lua")).set_name("=globals");
-        let globals = chunk.call((lua.globals(), random, load))?;
+        let (globals, file_loader) = chunk.call((lua.globals(), random, load))?;
+        lua.set_app_data(Chunks::new(file_loader));
         Ok(Rc::new(Self { lua, globals: Some(globals), contexts: RefCell::default(), current }))
     }
 

@@ -63,7 +63,7 @@ fn with_default(variable: Option<&str>, default: &str) -> String {
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let folder = context.front.script_path().and_then(|path| path.rsplit_once('/')).map(|(folder, _)| folder);
     let code: Function = chunks::load(lua, "sysbench.lua", CODE.as_bytes())?;
-    code.call((folder, lua.create_function(chunks::load_file)?))
+    code.call((folder, chunks::file_loader(lua)?))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::chunks;
 use crate::context::{self, Context, Counter};
 use crate::life;
 use crate::program::Compat;
+use crate::raw::{self, Call, NOTHING, Raw, Returns};
 
 const CODE: &str = include_str!("lua/symbols.lua");
 
@@ -164,6 +165,26 @@ fn symbols(compat: Compat) -> Vec<(&'static str, &'static str, *const c_void)> {
     symbols
 }
 
+/// The script declares a function that makes a thread wait.
+struct Waits;
+
+impl Raw for Waits {
+    fn call(call: &Call) -> Returns {
+        call.context().set_declares_waiting();
+        NOTHING
+    }
+}
+
+/// The script gives a type methods of its own.
+struct Types;
+
+impl Raw for Types {
+    fn call(call: &Call) -> Returns {
+        call.context().set_gives_types_methods();
+        NOTHING
+    }
+}
+
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let found = lua.create_table()?;
     for (name, kind, address) in symbols(context.program.compat) {
@@ -172,23 +193,10 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
         symbol.push(LightUserData(address.cast_mut()))?;
         found.set(name, symbol)?;
     }
-    let own = Rc::downgrade(context);
-    let waits = lua.create_function(move |_, ()| {
-        if let Some(context) = own.upgrade() {
-            context.set_declares_waiting();
-        }
-        Ok(())
-    })?;
-    let own = Rc::downgrade(context);
-    let types = lua.create_function(move |_, ()| {
-        if let Some(context) = own.upgrade() {
-            context.set_gives_types_methods();
-        }
-        Ok(())
-    })?;
     let sysbench = lua.globals().get::<Table>("sysbench")?;
     let code: Function = chunks::load(lua, "sysbench.histogram.lua", CODE.as_bytes())?;
     let own = life::symbols(lua)?;
+    let (waits, types) = (raw::function::<Waits>(lua)?, raw::function::<Types>(lua)?);
     code.call((sysbench, found, own, waits, types, context.program.compat == Compat::V11))
 }
 
