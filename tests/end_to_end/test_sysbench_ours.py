@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -53,6 +54,39 @@ def test_reports_as_csv_have_a_value_for_every_name(sysbench: Path) -> None:
     assert None not in final.values()
 
 
+# What a script writes by every way there is, and a program that it starts.
+TALKING = """
+function event()
+   print("printed")
+   io.write("written\\n")
+   io.flush()
+   os.execute("echo executed")
+end
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_the_usual_text_goes_to_standard_error(sysbench: Path, tmp_path: Path, form: str) -> None:
+    (tmp_path / "talks.lua").write_text(TALKING)
+    options = ["--rate=20", "--time=2", "--report-interval=1", "--histogram", f"--report-format={form}"]
+    done = ran(sysbench, "talks.lua", "run", *options, cwd=tmp_path)
+    if form == "json":
+        kinds = [json.loads(line)["report"] for line in done.stdout.splitlines()]
+    else:
+        kinds = [row["report"] for row in csv.DictReader(done.stdout.splitlines())]
+    assert (kinds[0], kinds[-1]) == ("interval", "final")
+    for line in ["[ 1s ] thds: 1 eps: ", "Latency histogram", "General statistics:", "Threads fairness:"]:
+        assert line in done.stderr, line
+    for word in ["printed", "written", "executed"]:
+        assert f"{word}\n" in done.stderr
+    assert done.returncode == 0
+
+
+def test_the_threads_are_refused_on_standard_error(sysbench: Path) -> None:
+    done = ran(sysbench, *DRY, "--threads=0", "--report-format=json")
+    assert (done.stdout, done.stderr) == ("", "FATAL: Invalid value for --threads: 0.\n\n")
+
+
 def test_what_fails_is_told_on_standard_error(sysbench: Path, tmp_path: Path) -> None:
     (tmp_path / "fails.lua").write_text('function event() error("at once") end')
     done = ran(sysbench, "fails.lua", "run", "--report-format=csv", cwd=tmp_path)
@@ -78,15 +112,17 @@ def test_the_forms_of_both_versions(sysbench: Path, compat: str) -> None:
     assert ("Invalid random numbers distribution: special." in refused.stdout) == (compat == "1.1")
 
 
-def started(sysbench: Path, folder: Path, script: str, *options: str) -> subprocess.Popen[bytes]:
+def started(
+    sysbench: Path, folder: Path, script: str, *options: str, until: bytes = b"Threads started!"
+) -> subprocess.Popen[bytes]:
     (folder / "sleeps.lua").write_text(script)
     command = [str(sysbench), "sleeps.lua", "run", "--time=600", *options]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     seen = b""
-    until = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + WAIT_S
     assert process.stdout is not None
-    while b"Threads started!" not in seen:
-        assert select.select([process.stdout], [], [], until - time.monotonic())[0], seen
+    while until not in seen:
+        assert select.select([process.stdout], [], [], deadline - time.monotonic())[0], seen
         seen += os.read(process.stdout.fileno(), 1 << 16)
     return process
 
@@ -107,6 +143,83 @@ def test_other_signals_end_it_without_a_word(sysbench: Path, tmp_path: Path, nam
     process.send_signal(signal.Signals[name])
     assert b"fairness" not in process.communicate(timeout=WAIT_S)[0]
     assert process.returncode == -signal.Signals[name]
+
+
+# What a script does before and after its users' events; none of it can be stopped but by the signal itself.
+AROUND = """
+ffi.cdef[[int usleep(unsigned int);]]
+function {where}()
+   print("there")
+   ffi.C.usleep(3600000000)
+end
+function event() end
+"""
+
+
+@pytest.mark.parametrize("where", ["init", "thread_init", "done"])
+def test_ctrl_c_ends_what_is_no_load_at_once(sysbench: Path, tmp_path: Path, where: str) -> None:
+    # Lines of a script are printed at once; those of `event` would be too many.
+    script = AROUND.replace("{where}", where)
+    process = started(sysbench, tmp_path, script, "--events=1", until=b"there\n")
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=WAIT_S)[0]
+    assert b"fairness" not in said
+    assert process.returncode == -signal.SIGINT
+
+
+def test_a_second_ctrl_c_waits_for_nothing(sysbench: Path, tmp_path: Path) -> None:
+    script = SLEEPING.format(us=3_600_000_000) + "function done() while true do end end\n"
+    process = started(sysbench, tmp_path, script)
+    process.send_signal(signal.SIGINT)
+    seen = b""
+    assert process.stdout is not None
+    while b"fairness" not in seen:
+        assert select.select([process.stdout], [], [], WAIT_S)[0], seen
+        seen += os.read(process.stdout.fileno(), 1 << 16)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=WAIT_S) == -signal.SIGINT
+
+
+def test_users_that_are_not_ready_in_time_end_it(sysbench: Path, tmp_path: Path) -> None:
+    (tmp_path / "waits.lua").write_text(AROUND.replace("{where}", "thread_init"))
+    done = ran(sysbench, "waits.lua", "run", "--compat=1.1", "--thread-init-timeout=1", cwd=tmp_path)
+    assert done.stdout.endswith("\nFATAL: Worker threads failed to initialize within 1 seconds!\n")
+    assert done.returncode == 2
+    refused = ran(sysbench, *DRY, "--compat=1.1", "--thread-init-timeout=0")
+    assert (refused.stdout, refused.returncode) == (
+        "FATAL: Invalid value for --thread-init-timeout: 0.\n\n",
+        1,
+    )
+
+
+# Nothing that a script would declare, so that its users share a loop.
+BLOCKING = """
+function event() os.execute("sleep 0.15") end
+sysbench.cmdline.commands = { fill = { event, sysbench.cmdline.PARALLEL_COMMAND } }
+"""
+
+
+def test_a_script_that_holds_its_thread_is_told_in_a_pipe_too(sysbench: Path, tmp_path: Path) -> None:
+    (tmp_path / "blocks.lua").write_text(BLOCKING)
+    told = re.compile(r"the script held its thread for \d+ ms in one call")
+
+    def said(*options: str) -> subprocess.CompletedProcess[str]:
+        done = ran(sysbench, "blocks.lua", *options, cwd=tmp_path)
+        assert done.returncode == 0, done
+        return done
+
+    shared = said("run", "--threads=2", "--workers=1", "--events=2")
+    assert len(told.findall(shared.stderr)) == 1
+    assert "--lua-threads" in shared.stderr
+    apart = said("run", "--threads=2", "--workers=1", "--events=2", "--report-format=json")
+    warnings = json.loads(apart.stdout.splitlines()[-1])["warnings"]
+    assert [warning["code"] for warning in warnings].count("script-blocks") == 1
+    assert told.search(apart.stderr)
+    assert not said("run", "--threads=2", "--workers=1", "--events=2", "--verbosity=1").stderr
+    assert not said("run", "--threads=2", "--events=2", "--lua-threads").stderr
+    users = 2 * len(os.sched_getaffinity(0))
+    assert len(told.findall(said("fill", f"--threads={users}").stderr)) == 1
+    assert not said("fill", f"--threads={users}", "--lua-threads").stderr
 
 
 def test_a_forced_shutdown_waits_for_nobody(sysbench: Path, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ use dbdyno_door::record::EndReason;
 pub(crate) const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 const ABORTED: u8 = 4;
-const INTERRUPTED: u8 = 130;
+/// A signal ended it.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 pub(crate) fn code(reason: EndReason) -> u8 {
     match reason {

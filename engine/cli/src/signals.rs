@@ -1,15 +1,20 @@
 //! SIGINT, SIGTERM and SIGHUP end a run gracefully: it still reports.
 
 use std::io;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use dbdyno_door::record::EndReason;
 use dbdyno_drive::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::exit::INTERRUPTED;
+
 /// The signal that ended the run.
 static FIRST: AtomicI32 = AtomicI32::new(0);
+/// Whether Ctrl-C ends the process at once, as if nobody handled it.
+static AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Ends the process by the signal that ended the run, where there was one.
 pub(crate) fn die_of_signal() {
@@ -19,16 +24,29 @@ pub(crate) fn die_of_signal() {
     }
 }
 
+/// From now on Ctrl-C ends the process at once.
+pub(crate) fn nothing_to_stop() {
+    AT_ONCE.store(true, Ordering::Relaxed);
+}
+
 /// Turns the first signal into an order to stop; a second one ends the process at once.
 pub(crate) fn stop_on_signal(control: Control) -> io::Result<()> {
     stop_on(&[SIGINT, SIGTERM, SIGHUP], move |reason| control.stop(reason))
 }
 
-/// The same for Ctrl-C alone, and not where whoever started the process had it ignored, as shells do for what runs in the
-/// background.
+/// The same for Ctrl-C alone, of which the process dies at the second one. Not where whoever started the process had it
+/// ignored, as shells do for what runs in the background.
 pub(crate) fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if ignores(&status, SIGINT) { Ok(()) } else { stop_on(&[SIGINT], stop) }
+    if ignores(&status, SIGINT) {
+        return Ok(());
+    }
+    // In the handler itself: what the signal interrupts could otherwise come to an end of its own before.
+    signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&AT_ONCE))?;
+    stop_on(&[SIGINT], move |reason| {
+        nothing_to_stop();
+        stop(reason);
+    })
 }
 
 /// Whether a signal is ignored, by the kernel's file on a process.
@@ -45,7 +63,7 @@ fn stop_on(signals: &[i32], stop: impl FnOnce(EndReason) + Send + 'static) -> io
         FIRST.store(signals.next().unwrap_or(SIGINT), Ordering::Relaxed);
         stop(EndReason::Interrupted);
         signals.next();
-        std::process::exit(130);
+        std::process::exit(INTERRUPTED.into());
     });
     Ok(())
 }

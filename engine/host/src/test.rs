@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_door::option::Declared;
+use dbdyno_door::plan::Distribution;
 use dbdyno_draw::Rng;
 
 /// How important a line is, as the log has it.
@@ -89,7 +90,7 @@ pub trait Given {
 }
 
 /// What sysbench's own options mean to a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct General {
     /// Threads.
     pub threads: u32,
@@ -101,6 +102,8 @@ pub struct General {
     pub validate: bool,
     /// Whether it is to be like sysbench 1.1, and not like 1.0.
     pub newer: bool,
+    /// How places are drawn where the newer one asks its options for that.
+    pub keys: Distribution,
 }
 
 /// A test, before its options are known.
@@ -159,6 +162,11 @@ pub trait Configured: Send + Sync {
     fn total(&self, part: &Part) -> Vec<String> {
         let _ = part;
         Vec::new()
+    }
+
+    /// Whether those lines stand in place of the general part and of the threads' fairness.
+    fn stands_for_general(&self) -> bool {
+        false
     }
 
     /// The same figures by name, for reports that programs read: always the same names in the same order.

@@ -1,6 +1,7 @@
 //! What a script needs from whoever runs it.
 
 use dbdyno_door::option::{Declared, Value};
+use dbdyno_door::record::Warning;
 
 /// How important a line of the log is, in sysbench's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +32,9 @@ pub trait Front: Send + Sync {
 
     /// Writes one line to the log, under its verbosity.
     fn log(&self, level: Level, text: &str);
+
+    /// Tells of what makes a command slower than it had to be.
+    fn warn(&self, warning: &Warning);
 
     /// Reads the options that a script declares, and whatever else was given. `None` where the script declares none at
     /// all: then 1.0 takes unknown options as strings.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dbdyno_door::option::{Declared, Value};
 use dbdyno_door::plan::Distribution;
+use dbdyno_door::record::Warning;
 
 use crate::context::{Context, World};
 use crate::front::{Front, Level};
@@ -38,6 +39,10 @@ impl Front for Heard {
 
     fn log(&self, level: Level, text: &str) {
         self.logged.lock().unwrap().push((level, text.to_owned()));
+    }
+
+    fn warn(&self, warning: &Warning) {
+        self.log(Level::Warning, &warning.code);
     }
 
     fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {

@@ -16,7 +16,6 @@ use dbdyno_host::{Configured, Fault, General, Given, Line, Part, Test};
 use super::console::Console;
 use super::reporting::{Reporting, code};
 use super::{FAILED, database};
-use crate::signals;
 
 /// Runs a command of a built-in test.
 pub(super) fn test(
@@ -72,6 +71,7 @@ impl BuiltIn {
             seed: database::seed(&self.settings),
             validate: self.settings.validate,
             newer: self.settings.compat == Compat::V11,
+            keys: self.settings.keys.clone(),
         }
     }
 
@@ -117,12 +117,11 @@ impl BuiltIn {
         };
         let ledger = Ledger::default();
         let figures = Figures { configured: &*configured, ledger: ledger.clone(), settings };
-        let mut reporting = Reporting::new(&self.console, settings, &figures, false);
-        reporting.database = false;
         let (control, inbox) = channel();
-        if let Err(error) = signals::stop_on_interrupt(move |reason| control.stop(reason)) {
-            eprintln!("signals cannot be handled: {error}");
-        }
+        let reporting = Reporting::new(&self.console, settings, &figures, false);
+        let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
+        reporting.database = false;
+        reporting.expect_users();
         let mut write = |record: &Record| reporting.record(record);
         match dbdyno_host::run::run(&bench, &order, &ledger, &inbox, &mut write) {
             Ok(reason) => Ok(code(reason)),
@@ -188,6 +187,10 @@ impl Extra for Figures<'_> {
 
     fn total(&self, stretch: &Stretch) -> Vec<String> {
         self.configured.total(&self.part(stretch))
+    }
+
+    fn stands_for_general(&self) -> bool {
+        self.configured.stands_for_general()
     }
 
     fn figures(&self, stretch: &Stretch) -> Vec<(String, f64)> {

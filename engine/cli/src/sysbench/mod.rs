@@ -71,6 +71,12 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     if line.registry.bool("version") {
         return said(&format!("{NAME} {}\n", line.compat.version()));
     }
+    if reports_for_programs(&line)
+        && let Err(error) = console::keep_output_for_reports()
+    {
+        eprintln!("standard output cannot be kept for reports: {error}");
+        return FAILED.into();
+    }
     line.notes.iter().for_each(|note| eprintln!("{note}"));
     let settings = match Settings::read(&line.registry, line.compat) {
         Ok(settings) => settings,
@@ -81,6 +87,12 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     console.log(Level::Notice, header(line.compat).trim_end_matches('\n'));
     console.log(Level::Notice, "");
     test(line, settings, console, arguments)
+}
+
+/// Whether a run is to be told to programs, which read standard output.
+fn reports_for_programs(line: &CommandLine) -> bool {
+    let format = line.registry.string("report-format");
+    line.command.as_deref() == Some("run") && matches!(format, Some("json" | "csv"))
 }
 
 /// The test that the first word names.

@@ -95,9 +95,11 @@ impl Native {
     fn run(&self) -> ExitCode {
         let is_mysql = self.settings.driver == Driver::Mysql;
         let dry_run = is_mysql && self.line.registry.bool("mysql-dry-run");
-        let mut reporting = Reporting::new(&self.console, &self.settings, &Nothing, dry_run);
+        let (control, inbox) = dbdyno_drive::channel();
+        let reporting = Reporting::new(&self.console, &self.settings, &Nothing, dry_run);
+        let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
         let announced = || Reporting::new(&self.console, &self.settings, &Nothing, dry_run).announce();
-        self.conduct(dbdyno_drive::run, Doing::Run, &announced, &mut reporting)
+        self.conduct(dbdyno_drive::run, Doing::Run, inbox, &announced, &mut reporting)
     }
 
     /// What a command says that sends statements for MySQL alone.
@@ -120,17 +122,28 @@ impl Native {
             _ => oltp::options(&self.line.registry).table_size,
         };
         let mut steps = Steps { console: &self.console, rows, command, settings: &self.settings };
-        self.conduct(work, Doing::Command(command), &|| (), &mut steps)
+        let (control, inbox) = dbdyno_drive::channel();
+        if let Err(error) = signals::stop_on_interrupt(move |reason| control.stop(reason)) {
+            eprintln!("signals cannot be handled: {error}");
+        }
+        self.conduct(work, Doing::Command(command), inbox, &|| (), &mut steps)
     }
 
     /// Has the work done, telling its records as they come. `before` is told first where the work never begins.
-    fn conduct(&self, work: Work, doing: Doing, before: &dyn Fn(), sink: &mut dyn Sink) -> ExitCode {
+    fn conduct(
+        &self,
+        work: Work,
+        doing: Doing,
+        inbox: Inbox,
+        before: &dyn Fn(),
+        sink: &mut dyn Sink,
+    ) -> ExitCode {
         let made = database::plan(Some(self.workload), &self.line, &self.settings);
         let (plan, secrets) = match made {
             Ok(made) => made,
             Err(database::Unusable::Driver(said)) => {
                 before();
-                let lines = failure::without_driver(said, doing);
+                let lines = failure::without_driver(said, doing, self.settings.compat);
                 lines.iter().for_each(|line| self.console.log(Level::Fatal, line));
                 return FAILED.into();
             }
@@ -139,10 +152,6 @@ impl Native {
                 return FAILED.into();
             }
         };
-        let (control, inbox) = dbdyno_drive::channel();
-        if let Err(error) = signals::stop_on_interrupt(move |reason| control.stop(reason)) {
-            eprintln!("signals cannot be handled: {error}");
-        }
         code(work(&plan, &secrets, inbox, sink).reason)
     }
 }
@@ -164,8 +173,8 @@ impl Sink for Steps<'_> {
             }
             Record::End(end) => {
                 let doing = Doing::Command(self.command);
-                let lines =
-                    end.failure.iter().flat_map(|failed| failure::lines(failed, doing, self.settings.driver));
+                let failed = end.failure.iter();
+                let lines = failed.flat_map(|failed| failure::lines(failed, doing, self.settings));
                 lines.for_each(|line| self.console.log(Level::Fatal, &line));
             }
             _ => {}

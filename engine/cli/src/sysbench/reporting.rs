@@ -2,11 +2,13 @@
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use dbdyno_door::Record;
-use dbdyno_door::record::EndReason;
+use dbdyno_door::record::{EndReason, Warning};
 use dbdyno_drive::Sink;
-use dbdyno_drive::lua::{Hooks, LuaFailure};
+use dbdyno_drive::lua::{Hooks, LuaFailure, SCRIPT_BLOCKS};
 use dbdyno_frontends::sysbench::log::Level;
 use dbdyno_frontends::sysbench::report::reader::Stretch;
 use dbdyno_frontends::sysbench::report::{Extra, News, Reader, Text, csv, json};
@@ -15,6 +17,7 @@ use dbdyno_script::Stat;
 
 use super::FAILED;
 use super::console::{self, Console};
+use crate::signals;
 
 /// Exit code of a run that was ended by force.
 const FORCED: u8 = 2;
@@ -32,7 +35,15 @@ pub(super) struct Reporting<'a> {
     pub(super) database: bool,
     /// Reports of the script's own.
     pub(super) hooks: Option<Hooks>,
+    /// How the run is stopped from outside, once it has begun.
+    stop: Option<Stop>,
+    /// Held until the users are ready.
+    starting: Option<Sender<()>>,
+    warnings: Vec<Warning>,
 }
+
+/// Ends a run early.
+type Stop = Box<dyn FnOnce(EndReason) + Send>;
 
 impl<'a> Reporting<'a> {
     /// For a run on a database, without anything of a test's own.
@@ -51,6 +62,37 @@ impl<'a> Reporting<'a> {
             mode_lines: Vec::new(),
             database: true,
             hooks: None,
+            stop: None,
+            starting: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Lets Ctrl-C end the run once its users have begun. Until then there is nothing to tell, and it ends the process.
+    pub(super) fn stopped_by(self, stop: impl FnOnce(EndReason) + Send + 'static) -> Self {
+        Self { stop: Some(Box::new(stop)), ..self }
+    }
+
+    /// Ends the process where the users are not ready in time. It waits for nobody: a script may hold its thread.
+    pub(super) fn expect_users(&mut self) {
+        let (ready, waiting) = channel();
+        self.starting = Some(ready);
+        let (console, seconds) = (self.console.clone(), self.settings.init_timeout_s);
+        std::thread::spawn(move || {
+            let told = waiting.recv_timeout(Duration::from_secs(seconds));
+            if told == Err(RecvTimeoutError::Timeout) {
+                let text = format!("Worker threads failed to initialize within {seconds} seconds!");
+                console.log(Level::Fatal, &text);
+                std::process::exit(FORCED.into());
+            }
+        });
+    }
+
+    /// The users have begun.
+    fn begin(&mut self) {
+        self.starting = None;
+        if let Some(Err(error)) = self.stop.take().map(signals::stop_on_interrupt) {
+            eprintln!("signals cannot be handled: {error}");
         }
     }
 
@@ -64,16 +106,20 @@ impl<'a> Reporting<'a> {
     fn tell(&self, news: &News) {
         let database = self.hooks.as_ref().map_or(self.database, Hooks::uses_database);
         match self.settings.format {
-            Format::Text => self.tell_text(news, database),
-            Format::Json => console::print(&json::line(self.settings, self.extra, news)),
-            Format::Csv => console::print(&csv::lines(self.settings, self.extra, news)),
+            Format::Text => {}
+            Format::Json => console::report(&json::line(self.settings, self.extra, &self.warnings, news)),
+            Format::Csv => console::report(&csv::lines(self.settings, self.extra, news)),
         }
-        if self.settings.format != Format::Text
-            && let News::Ended(outcome) = news
-            && !outcome.is_told()
-        {
-            self.console.say(|log| self.text.news(news, database, self.extra, log));
+        self.tell_text(news, database);
+    }
+
+    /// What the original never says is for people, not for the scripts that read it, but for what is a fault of the test.
+    fn warn(&mut self, warning: &Warning) {
+        let is_known = self.warnings.iter().any(|known| known.code == warning.code);
+        if !is_known && (warning.code == SCRIPT_BLOCKS || io::stderr().is_terminal()) {
+            self.console.warn(warning);
         }
+        self.warnings.push(warning.clone());
     }
 
     /// A script's own reports stand in place of those they replace.
@@ -134,13 +180,19 @@ impl<'a> Reporting<'a> {
 impl Sink for Reporting<'_> {
     fn record(&mut self, record: &Record) -> bool {
         match record {
-            Record::Hello(_) => self.announce(),
-            // What the original never says is for people, not for the scripts that read it.
-            Record::Warning(warning) if io::stderr().is_terminal() => {
-                eprintln!("{}\n  {}", warning.text, warning.hint);
+            Record::Hello(_) => {
+                self.announce();
+                self.expect_users();
             }
-            _ => self.reader.read(record).iter().for_each(|news| self.tell(news)),
+            Record::Phase(_) => self.begin(),
+            Record::Warning(warning) => self.warn(warning),
+            Record::End(_) => {
+                self.starting = None;
+                signals::nothing_to_stop();
+            }
+            _ => {}
         }
+        self.reader.read(record).iter().for_each(|news| self.tell(news));
         true
     }
 }

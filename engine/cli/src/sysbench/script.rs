@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dbdyno_door::option::{Declared, Value};
+use dbdyno_door::record::Warning;
 use dbdyno_drive::lua::{CommandKind, LuaFailure, Main, Setting};
 use dbdyno_frontends::sysbench::commandline::CommandLine;
 use dbdyno_frontends::sysbench::log::Level;
@@ -22,7 +23,6 @@ use dbdyno_script::{
 use super::console::Console;
 use super::reporting::{Reporting, code, failed};
 use super::{FAILED, NAME, database};
-use crate::signals;
 
 /// Name of what standard input says.
 const STDIN: &str = "stdin";
@@ -64,6 +64,10 @@ impl Front for Desk {
             ScriptLevel::Debug => Level::Debug,
         };
         self.console.log(level, text);
+    }
+
+    fn warn(&self, warning: &Warning) {
+        self.console.warn(warning);
     }
 
     fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
@@ -282,10 +286,8 @@ impl Command {
 
     fn measure(&self) -> ExitCode {
         let (control, inbox) = dbdyno_drive::channel();
-        if let Err(error) = signals::stop_on_interrupt(move |reason| control.stop(reason)) {
-            eprintln!("signals cannot be handled: {error}");
-        }
-        let mut reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);
+        let reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);
+        let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
         reporting.hooks = Some(self.script.hooks());
         let ended = self.script.run(inbox, &mut reporting);
         // The script's states end before the process does, with what they have to say then.

@@ -7,15 +7,16 @@
 
 use std::cell::Cell;
 use std::pin::pin;
-use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use dbdyno_door::record::Warning;
 
-use crate::control::Message;
 use crate::desk::Desk;
 use crate::machine;
+
+/// Code of the warning that a script held its thread.
+pub const SCRIPT_BLOCKS: &str = "script-blocks";
 
 /// A call of Lua longer than this keeps the others waiting.
 const LONG: Duration = Duration::from_millis(5);
@@ -28,9 +29,14 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// How long calls are added up.
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// Told of a script that holds its thread.
+pub(super) type Teller = Box<dyn Fn(Warning)>;
+
 /// Watches the calls on one thread.
 pub(super) struct Watch {
-    messages: Option<Sender<Message>>,
+    tell: Option<Teller>,
+    /// Whether a call that computes is none of its matter.
+    idle_alone: bool,
     /// Nothing is watched any more, or there is nobody to tell.
     told: Cell<bool>,
     window: Cell<Window>,
@@ -39,33 +45,40 @@ pub(super) struct Watch {
 #[derive(Clone, Copy)]
 struct Window {
     start: Instant,
-    /// Time that the thread had waited for a CPU by then.
-    waited: Duration,
+    /// Time by then that explains long calls.
+    explained: Duration,
     /// Time spent in long calls since.
     long: Duration,
     longest: Duration,
 }
 
 impl Window {
-    fn starting(start: Instant) -> Self {
-        Self {
-            start,
-            waited: machine::thread_run_queue_wait(),
-            long: Duration::ZERO,
-            longest: Duration::ZERO,
-        }
+    fn starting(start: Instant, explained: Duration) -> Self {
+        Self { start, explained, long: Duration::ZERO, longest: Duration::ZERO }
     }
 }
 
 impl Watch {
     /// For a thread with more than one user; otherwise there is nobody to keep waiting.
-    pub(super) fn new(messages: Option<Sender<Message>>, users: usize) -> Self {
-        let nothing_to_tell = users < 2 || messages.is_none();
-        Self {
-            messages,
-            told: Cell::new(nothing_to_tell),
-            window: Cell::new(Window::starting(Instant::now())),
-        }
+    pub(super) fn new(tell: Teller, users: usize) -> Self {
+        Self::telling(Some(tell), users, false)
+    }
+
+    /// The same for a command that has no events, and makes rows on every CPU: who computes there keeps nobody waiting who
+    /// would not wait for the CPU anyway.
+    pub(super) fn of_command(tell: Teller, users: usize) -> Self {
+        Self::telling(Some(tell), users, true)
+    }
+
+    /// For one state alone.
+    pub(super) fn nobody() -> Self {
+        Self::telling(None, 1, false)
+    }
+
+    fn telling(tell: Option<Teller>, users: usize, idle_alone: bool) -> Self {
+        let told = Cell::new(users < 2 || tell.is_none());
+        let window = Cell::new(Window::starting(Instant::now(), explained(idle_alone)));
+        Self { tell, idle_alone, told, window }
     }
 
     /// Runs `call`, which goes into Lua.
@@ -99,16 +112,16 @@ impl Watch {
     /// Tells of the long calls since the last look, unless waiting for a CPU explains them.
     #[cold]
     pub(super) fn look(&self, now: Instant) {
-        let Window { waited, long, longest, .. } = self.window.get();
-        let next = Window::starting(now);
+        let Window { explained: before, long, longest, .. } = self.window.get();
+        let next = Window::starting(now, explained(self.idle_alone));
         self.window.set(next);
-        let unexplained = long.saturating_sub(next.waited.saturating_sub(waited));
+        let unexplained = long.saturating_sub(next.explained.saturating_sub(before));
         if unexplained <= LONG || self.told.replace(true) {
             return;
         }
         let longest_ms = longest.min(unexplained).as_secs_f64() * 1e3;
         let warning = Warning {
-            code: "script-blocks".into(),
+            code: SCRIPT_BLOCKS.into(),
             text: format!(
                 "the script held its thread for {longest_ms:.0} ms in one call, while every other user of the thread \
                  waited"
@@ -116,11 +129,16 @@ impl Watch {
             hint: "give every user a thread of its own (--lua-threads), or take sleeping and computing out of the event"
                 .into(),
         };
-        if let Some(messages) = &self.messages {
-            // Without a conductor nobody is told.
-            let _ = messages.send(Message::Warning(warning));
+        if let Some(tell) = &self.tell {
+            tell(warning);
         }
     }
+}
+
+/// Time for which a call was long without being held: the thread waited for a CPU, or, where that is no fault, had one.
+fn explained(idle_alone: bool) -> Duration {
+    let computed = if idle_alone { machine::thread_cpu() } else { Duration::ZERO };
+    machine::thread_run_queue_wait() + computed
 }
 
 /// Waits for an event of `desk` on a thread that a script holds.

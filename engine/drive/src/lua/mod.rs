@@ -26,6 +26,7 @@ mod stage;
 mod vms;
 mod worker;
 
+pub use blocking::SCRIPT_BLOCKS;
 pub use main::{CommandKind, Hooks, Main, Setting};
 
 use dbdyno_script::ScriptError;

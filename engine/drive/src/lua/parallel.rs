@@ -2,10 +2,13 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::available_parallelism;
+use std::time::Instant;
 
 use dbdyno_door::plan::Plan;
+use dbdyno_door::record::Warning;
 use dbdyno_script::{Level, Returned, Vm};
 use dbdyno_wire::scripted::ScriptedConnector;
 use tokio::runtime::{Builder, LocalOptions};
@@ -34,13 +37,16 @@ pub(super) fn run<C: ScriptedConnector>(
     machine::raise_open_files();
     let (common, plan) = (Arc::new(Common::default()), Arc::new(plan.clone()));
     let (sender, results) = channel();
+    // One thread that tells of a script is enough.
+    let told = Arc::new(AtomicBool::new(false));
     let spawn = |thread: u32| {
         let (connector, making, common) = (connector.clone(), making.clone(), Arc::clone(&common));
         let (plan, sender, name) = (Arc::clone(&plan), sender.clone(), name.to_owned());
+        let told = Arc::clone(&told);
         std::thread::spawn(move || {
             let numbers = (thread..users).step_by(threads as usize).map(u64::from);
             let shared = Shared::new(connector, plan, Arc::clone(&making.front), common);
-            let result = run_on_this_thread(&shared, &making, numbers, &name);
+            let result = run_on_this_thread(&shared, &making, &told, numbers, &name);
             // The receiver waits for all.
             let _ = sender.send(result);
         })
@@ -57,15 +63,22 @@ pub(super) fn run<C: ScriptedConnector>(
 fn run_on_this_thread<C: ScriptedConnector>(
     shared: &Rc<Shared<C>>,
     making: &Making,
+    told: &Arc<AtomicBool>,
     numbers: impl Iterator<Item = u64>,
     name: &str,
 ) -> Result<(), LuaFailure> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     let runtime = runtime.map_err(|error| LuaFailure::Chunk(error.to_string()))?;
-    let watch = Rc::new(Watch::new(None, 1));
+    let numbers: Vec<u64> = numbers.collect();
+    let (front, told) = (Arc::clone(&making.front), Arc::clone(told));
+    let tell = move |warning: Warning| {
+        if !told.swap(true, Ordering::Relaxed) {
+            front.warn(&warning);
+        }
+    };
+    let watch = Rc::new(Watch::of_command(Box::new(tell), numbers.len()));
     runtime.block_on(async {
         let mut users = JoinSet::new();
-        let numbers: Vec<u64> = numbers.collect();
         let vms = Vms::new(making, numbers.len())?;
         for (position, number) in numbers.into_iter().enumerate() {
             let vm = vms.of(position)?;
@@ -85,6 +98,7 @@ fn run_on_this_thread<C: ScriptedConnector>(
         while let Some(joined) = users.join_next().await {
             first_failure = first_failure.and(joined.expect("a command's user does not panic"));
         }
+        watch.look(Instant::now());
         first_failure
     })
 }

@@ -57,7 +57,7 @@ impl<C: ScriptedConnector> Stage<C> {
         let common = Arc::new(Common::default());
         let plan = Arc::new(setting.plan.clone());
         let shared = Shared::new(connector.clone(), plan, Arc::clone(&setting.front), Arc::clone(&common));
-        let watch = Rc::new(Watch::new(None, 1));
+        let watch = Rc::new(Watch::nobody());
         let own = Vms::new(&making, 1)?.of(0)?;
         let main = runtime.block_on(Player::new(&making, &shared, &watch, 0, &own))?;
         making.shared = !main.state.context().gives_types_methods();

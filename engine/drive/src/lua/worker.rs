@@ -48,7 +48,12 @@ async fn work<C: ScriptedConnector>(
     }
     let messages = post.links.messages.clone();
     let wanted = post.share(post.plan.load.connections);
-    let watch = Rc::new(Watch::new(Some(messages.clone()), wanted as usize));
+    let to_conductor = messages.clone();
+    let tell = move |warning| {
+        // Without a conductor nobody is told.
+        let _ = to_conductor.send(Message::Warning(warning));
+    };
+    let watch = Rc::new(Watch::new(Box::new(tell), wanted as usize));
     let plan = Arc::clone(&post.plan);
     let shared = Shared::new(connector, plan, Arc::clone(&making.front), common);
     let making_all = make_all(&post, wanted, &making, &shared, &watch);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use dbdyno_door::Record;
 use dbdyno_door::option::{Declared, Value};
 use dbdyno_door::plan::{Distribution, Plan};
-use dbdyno_door::record::{Counts, End, PhaseName};
+use dbdyno_door::record::{Counts, End, PhaseName, Warning};
 use dbdyno_drive::lua::{LuaFailure, Main, Setting};
 use dbdyno_drive::{Ended, Secrets, Sink};
 use dbdyno_script::{Compat, Database, Front, Jit, Level, Program, RandomSettings, Source};
@@ -24,6 +24,9 @@ impl Front for Heard {
     }
     fn log(&self, level: Level, text: &str) {
         self.logged.lock().unwrap().push(format!("{level:?}: {text}"));
+    }
+    fn warn(&self, warning: &Warning) {
+        self.log(Level::Warning, &warning.code);
     }
     fn read_options(&self, _declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
         Ok(self.options())

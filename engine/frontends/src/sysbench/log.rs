@@ -43,9 +43,14 @@ impl Log {
         Self { verbosity, last: None, repeated: 0 }
     }
 
+    /// Whether lines of that level are told.
+    pub fn shows(&self, level: Level) -> bool {
+        level <= self.verbosity
+    }
+
     /// What to print for a line, which may hold several; empty where it is left out.
     pub fn line(&mut self, level: Level, text: &str) -> String {
-        if level > self.verbosity {
+        if !self.shows(level) {
             return String::new();
         }
         let written = format!("{}{text}\n", level.prefix());
@@ -60,7 +65,7 @@ impl Log {
 
     /// What to print for a line that is told however often it comes, such as one that begins with a time.
     pub fn timestamped(&mut self, level: Level, text: &str) -> String {
-        if level > self.verbosity { String::new() } else { format!("{}{text}\n", level.prefix()) }
+        if self.shows(level) { format!("{}{text}\n", level.prefix()) } else { String::new() }
     }
 
     /// How often the last line came again, before something else is printed.

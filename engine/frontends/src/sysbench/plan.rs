@@ -169,14 +169,19 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
     })
 }
 
-/// How long a user may take to get a connection: 1.1 lets one say it, 1.0 waits for 30 s.
-pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, Refused> {
+/// Within how many seconds all users must be ready: 1.1 lets one say it, 1.0 waits for 30 s.
+pub(super) fn init_timeout_s(registry: &Registry) -> Result<u64, Refused> {
     let name = "thread-init-timeout";
-    match registry.int(name).map_err(|usage| Refused::Usage(usage.0))? {
-        0 if registry.string(name).is_none() => Ok(30_000_000),
-        seconds if seconds > 0 => Ok(seconds as u64 * 1_000_000),
-        seconds => Err(Refused::Fatal(format!("Invalid value for --{name}: {seconds}"))),
+    match registry.int(name)? {
+        0 if registry.string(name).is_none() => Ok(30),
+        seconds if seconds > 0 => Ok(seconds as u64),
+        seconds => Err(Refused::Fatal(format!("Invalid value for --{name}: {seconds}.\n"))),
     }
+}
+
+/// How long a user may take to get a connection. A little more than a run waits for all, so that a run says so.
+pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, Refused> {
+    Ok((init_timeout_s(registry)? + 1) * SECOND_US)
 }
 
 /// Sockets in turn, or hosts and ports in turn, the ports changing fastest. The name localhost is the machine's socket,

@@ -48,6 +48,8 @@ pub struct Settings {
     pub time_s: u32,
     /// Seconds of load before anything is counted.
     pub warmup_s: u32,
+    /// Seconds within which all users must be ready.
+    pub init_timeout_s: u64,
     /// Seconds after the start at which the run ends by force.
     pub forced_shutdown_s: Option<u64>,
     /// Events per second; 0 for as many as the users can do.
@@ -126,6 +128,7 @@ impl Settings {
             events,
             time_s,
             warmup_s: warmup as u32,
+            init_timeout_s: plan::init_timeout_s(registry)?,
             forced_shutdown_s: forced_shutdown(registry, time_s)?,
             rate: rate_given.max(0) as u32,
             rate_given,

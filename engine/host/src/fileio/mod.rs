@@ -111,6 +111,10 @@ impl Configured for Options {
         ]
     }
 
+    fn stands_for_general(&self) -> bool {
+        self.newer
+    }
+
     fn figures(&self, part: &Part) -> Vec<(&'static str, f64)> {
         let Work { reads, writes, syncs, read_bytes, written_bytes } = part.work;
         vec![
@@ -213,5 +217,6 @@ mod tests {
         assert_eq!(newer[1], "         read:  IOPS=15.00 1.50 MiB/s (1.57 MB/s)");
         assert_eq!(newer[2], "         write: IOPS=10.00 1.00 MiB/s (1.05 MB/s)");
         assert_eq!(newer[3], "         fsync: IOPS=5.00");
+        assert!(!options.stands_for_general());
     }
 }

@@ -14,7 +14,7 @@ use dbdyno_draw::Rng;
 
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test};
 use block::Block;
-use touch::{Toucher, Touches};
+use touch::{Places, Toucher, Touches};
 
 const KIB: u64 = 1024;
 const MIB: f64 = 1_048_576.0;
@@ -86,9 +86,10 @@ impl Test for Memory {
             Some("none") => Operation::None,
             _ => return Err(invalid("memory-oper")),
         };
-        let random = match given.string("memory-access-mode") {
-            Some("seq") => false,
-            Some("rnd") => true,
+        let places = match given.string("memory-access-mode") {
+            Some("seq") => Places::InOrder,
+            Some("rnd") if general.newer => Places::drawn(&general.keys, block_bytes),
+            Some("rnd") => Places::Uniform,
             _ => return Err(invalid("memory-access-mode")),
         };
         let total_bytes = given.size("memory-total-size");
@@ -97,7 +98,7 @@ impl Test for Memory {
             total_bytes,
             is_local,
             operation,
-            random,
+            places,
             threads: general.threads,
             blocks: Vec::new(),
         };
@@ -120,7 +121,7 @@ struct Options {
     total_bytes: u64,
     is_local: bool,
     operation: Operation,
-    random: bool,
+    places: Places,
     threads: u32,
     blocks: Vec<Arc<Block>>,
 }
@@ -169,7 +170,7 @@ impl Configured for Options {
     fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
         Ok(Arc::new(Blocks {
             blocks: self.blocks.clone(),
-            touches: Touches::new(self.operation, self.random),
+            touches: Touches::new(self.operation, self.places.clone()),
             events_each: self.events_each(),
         }))
     }
@@ -207,7 +208,7 @@ impl Bench for Blocks {
 
     fn runner(&self, number: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
         let block = Arc::clone(&self.blocks[number as usize % self.blocks.len()]);
-        Ok(Box::new(Toucher::new(block, self.touches, self.events_each, rng)))
+        Ok(Box::new(Toucher::new(block, self.touches.clone(), self.events_each, rng)))
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
             total_bytes,
             is_local: false,
             operation,
-            random: false,
+            places: Places::InOrder,
             threads,
             blocks: Vec::new(),
         }

@@ -7,7 +7,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dbdyno_door::plan::Distribution;
 use dbdyno_draw::Rng;
+use dbdyno_draw::key::Keys;
 
 use super::Operation;
 use super::block::Block;
@@ -15,15 +17,36 @@ use crate::step::step;
 use crate::test::{Line, Runner, Work};
 
 /// What an event does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Touches {
     operation: Operation,
-    random: bool,
+    places: Places,
+}
+
+/// Which word is next.
+#[derive(Clone, Debug)]
+pub(super) enum Places {
+    /// One after the other.
+    InOrder,
+    /// Any of them.
+    Uniform,
+    /// By a distribution over their numbers.
+    By(Keys),
+}
+
+impl Places {
+    /// Places in a block of so many bytes, by the distribution of `--rand-type`.
+    pub(super) fn drawn(keys: &Distribution, block_bytes: u64) -> Self {
+        match keys {
+            Distribution::Uniform => Places::Uniform,
+            keys => Places::By(Keys::new(keys, 0, block_bytes / size_of::<AtomicU64>() as u64 - 1)),
+        }
+    }
 }
 
 impl Touches {
-    pub(super) fn new(operation: Operation, random: bool) -> Self {
-        Self { operation, random }
+    pub(super) fn new(operation: Operation, places: Places) -> Self {
+        Self { operation, places }
     }
 }
 
@@ -56,15 +79,23 @@ impl Runner for Toucher {
 
     fn event(&mut self) -> Result<Work, Vec<Line>> {
         let words = self.block.words();
-        match (self.touches.operation, self.touches.random) {
-            (Operation::Write, false) => write(words),
-            (Operation::Read, false) => read(words),
-            (Operation::None, false) => walk(words),
-            (Operation::Write, true) => write_at_random(words, &mut self.rng),
-            (Operation::Read, true) => read_at_random(words, &mut self.rng),
-            (Operation::None, true) => draw(words, &mut self.rng),
+        let (operation, rng) = (self.touches.operation, &mut self.rng);
+        match &self.touches.places {
+            Places::InOrder => in_order(operation, words),
+            // By floating point, as the original draws all its numbers: it is a part of the work. It is below the length,
+            // whatever was drawn.
+            Places::Uniform => at_random(operation, words, || (rng.unit() * words.len() as f64) as usize),
+            Places::By(keys) => at_random(operation, words, || keys.draw(rng) as usize),
         }
         Ok(Work::default())
+    }
+}
+
+fn in_order(operation: Operation, words: &[AtomicU64]) {
+    match operation {
+        Operation::Write => write(words),
+        Operation::Read => read(words),
+        Operation::None => walk(words),
     }
 }
 
@@ -85,25 +116,19 @@ fn walk(words: &[AtomicU64]) {
     words.iter().for_each(|_| step());
 }
 
-fn at_random<'a>(words: &'a [AtomicU64], rng: &mut Rng) -> &'a AtomicU64 {
-    // By floating point, as the original draws all its numbers: it is a part of the work. It is below the length,
-    // whatever was drawn.
-    &words[(rng.unit() * words.len() as f64) as usize]
-}
-
-fn write_at_random(words: &[AtomicU64], rng: &mut Rng) {
-    for _ in 0..words.len() {
-        at_random(words, rng).store(0, Ordering::Relaxed);
-    }
-}
-
-fn read_at_random(words: &[AtomicU64], rng: &mut Rng) {
-    black_box((0..words.len()).fold(0, |seen, _| seen ^ at_random(words, rng).load(Ordering::Relaxed)));
-}
-
-fn draw(words: &[AtomicU64], rng: &mut Rng) {
-    for _ in 0..words.len() {
-        black_box(at_random(words, rng));
+/// As many words as there are, each at the place that is drawn for it.
+#[inline]
+fn at_random(operation: Operation, words: &[AtomicU64], mut place: impl FnMut() -> usize) {
+    let mut next = || &words[place()];
+    let count = words.len();
+    match operation {
+        Operation::Write => (0..count).for_each(|_| next().store(0, Ordering::Relaxed)),
+        Operation::Read => {
+            black_box((0..count).fold(0, |seen, _| seen ^ next().load(Ordering::Relaxed)));
+        }
+        Operation::None => (0..count).for_each(|_| {
+            black_box(next());
+        }),
     }
 }
 
@@ -111,10 +136,10 @@ fn draw(words: &[AtomicU64], rng: &mut Rng) {
 mod tests {
     use super::*;
 
-    fn toucher(operation: Operation, random: bool, events: Option<u64>) -> Toucher {
+    fn toucher(operation: Operation, places: Places, events: Option<u64>) -> Toucher {
         let block = Block::new(1024, false).unwrap_or_else(|why| panic!("{why}"));
         let rng = Rng::new(1, &[]);
-        Toucher::new(Arc::new(block), Touches::new(operation, random), events, rng)
+        Toucher::new(Arc::new(block), Touches::new(operation, places), events, rng)
     }
 
     #[test]
@@ -122,28 +147,37 @@ mod tests {
         let zeros = |toucher: &Toucher| {
             toucher.block.words().iter().filter(|word| word.load(Ordering::Relaxed) == 0).count()
         };
-        let mut all = toucher(Operation::Write, false, None);
+        let mut all = toucher(Operation::Write, Places::InOrder, None);
         all.event().unwrap();
         assert_eq!(zeros(&all), 128);
-        let mut some = toucher(Operation::Write, true, None);
+        let mut some = toucher(Operation::Write, Places::Uniform, None);
         some.event().unwrap();
         // 128 draws from 128 words hit 81 of them on average, give or take 5.
         assert!((55..110).contains(&zeros(&some)), "{}", zeros(&some));
-        for (operation, random) in [
-            (Operation::Read, false),
-            (Operation::Read, true),
-            (Operation::None, false),
-            (Operation::None, true),
-        ] {
-            let mut none = toucher(operation, random, None);
-            none.event().unwrap();
-            assert_eq!(zeros(&none), 0);
+        for operation in [Operation::Read, Operation::None] {
+            for places in [Places::InOrder, Places::Uniform] {
+                let mut none = toucher(operation, places, None);
+                none.event().unwrap();
+                assert_eq!(zeros(&none), 0);
+            }
         }
     }
 
     #[test]
+    fn places_follow_the_distribution() {
+        // All draws but one in a million are of the first word.
+        let keys = Distribution::Zipfian { exponent: 20.0 };
+        let mut hot = toucher(Operation::Write, Places::drawn(&keys, 1024), None);
+        hot.event().unwrap();
+        let touched: Vec<usize> =
+            (0..128).filter(|&at| hot.block.words()[at].load(Ordering::Relaxed) == 0).collect();
+        assert!(touched.contains(&0) && touched.len() < 8, "{touched:?}");
+        assert!(matches!(Places::drawn(&Distribution::Uniform, 1024), Places::Uniform));
+    }
+
+    #[test]
     fn a_thread_has_its_share_of_events() {
-        let mut toucher = toucher(Operation::Read, false, Some(2));
+        let mut toucher = toucher(Operation::Read, Places::InOrder, Some(2));
         assert_eq!([toucher.next(), toucher.next(), toucher.next()], [true, true, false]);
     }
 }

@@ -1,9 +1,11 @@
 //! Reports for spreadsheets: a line of names, and a line of values for every report. Times are in seconds, latencies in
-//! milliseconds, rates per second of the time that was counted.
+//! milliseconds, rates per second of the time that was counted. Errors by their number are one value, `1213:4 1205:1`: which
+//! there will be nobody knows when the names are written.
 
 use super::super::settings::Settings;
 use super::Extra;
 use super::reader::{News, Stretch};
+use super::tally::Tally;
 
 /// The lines for some news; empty where there are none. The names come when the clock starts.
 pub fn lines(settings: &Settings, extra: &dyn Extra, news: &News) -> String {
@@ -17,8 +19,8 @@ pub fn lines(settings: &Settings, extra: &dyn Extra, news: &News) -> String {
 }
 
 fn header(settings: &Settings, extra: &dyn Extra) -> String {
-    const BEFORE: &str = "report,time,interval,threads,events,eps,qps,read,write,other,ignored_errors,reconnects,\
-                          queue_length,concurrency,latency_min,latency_avg,latency_max,latency_sum";
+    const BEFORE: &str = "report,time,interval,threads,events,eps,qps,read,write,other,ignored_errors,\
+                          errors_by_code,reconnects,queue_length,concurrency,latency_min,latency_avg,latency_max,latency_sum";
     let percentiles = settings.percentiles.iter().map(|percent| format!("latency_p{percent}"));
     let own = extra.figures(&Stretch::default()).into_iter().map(|(name, _)| name);
     joined(std::iter::once(BEFORE.to_owned()).chain(percentiles).chain(own))
@@ -39,6 +41,7 @@ fn row(settings: &Settings, extra: &dyn Extra, report: &str, stretch: &Stretch) 
         tally.writes.to_string(),
         tally.other.to_string(),
         tally.errors.to_string(),
+        by_code(tally),
         tally.reconnects.to_string(),
         tally.backlog.to_string(),
         tally.in_flight.to_string(),
@@ -50,6 +53,11 @@ fn row(settings: &Settings, extra: &dyn Extra, report: &str, stretch: &Stretch) 
     let percentiles = settings.percentiles.iter().map(|&percent| tally.percentile_ms(percent).to_string());
     let own = extra.figures(stretch).into_iter().map(|(_, value)| value.to_string());
     joined(values.into_iter().chain(percentiles).chain(own))
+}
+
+fn by_code(tally: &Tally) -> String {
+    let each = tally.errors_by_code.iter().map(|(code, count)| format!("{code}:{count}"));
+    each.collect::<Vec<_>>().join(" ")
 }
 
 fn joined(values: impl Iterator<Item = String>) -> String {
@@ -69,9 +77,13 @@ mod tests {
         registry.set("percentile", Some("50,95,99.9")).unwrap();
         let settings = Settings::read(&registry, Compat::V10).unwrap();
         let header = lines(&settings, &Nothing, &News::Started);
-        let row = lines(&settings, &Nothing, &News::Interval(Box::default()));
+        let errors_by_code = [("1205", 1), ("1213", 4)].map(|(code, count)| (code.to_owned(), count)).into();
+        let tally = Tally { errors: 5, errors_by_code, ..Tally::default() };
+        let stretch = Stretch { at_us: 0, tally };
+        let row = lines(&settings, &Nothing, &News::Interval(Box::new(stretch)));
         assert!(header.ends_with(",latency_p50,latency_p95,latency_p99.9\n"), "{header}");
         assert_eq!(header.split(',').count(), row.split(',').count());
         assert!(row.starts_with("interval,0,0,0,"), "{row}");
+        assert!(row.contains(",5,1205:1 1213:4,0,"), "{row}");
     }
 }

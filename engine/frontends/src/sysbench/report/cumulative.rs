@@ -23,6 +23,8 @@ pub struct Frame<'a> {
     pub unfinished: (u64, u64),
     /// What a built-in test tells of itself.
     pub own: Vec<String>,
+    /// Whether that stands in place of the general part and of the threads' fairness.
+    pub stands_for_general: bool,
 }
 
 /// The report, to its closing blank line.
@@ -47,6 +49,9 @@ pub fn report(frame: &Frame<'_>, tally: &Tally) -> String {
         }
     }
     frame.own.iter().for_each(|line| text += &format!("{line}\n"));
+    if frame.stands_for_general {
+        return text + &latency(frame.settings, tally) + "\n";
+    }
     text + &general(frame, tally) + &latency(frame.settings, tally) + &fairness(frame, tally)
 }
 
@@ -189,11 +194,14 @@ mod tests {
         }
     }
 
+    fn frame<'a>(settings: &'a Settings, stretch: &'a Stretch) -> Frame<'a> {
+        let (own, stands_for_general) = (Vec::new(), false);
+        Frame { settings, database: true, stretch, unfinished: (0, 0), own, stands_for_general }
+    }
+
     fn text(settings: &Settings) -> String {
         let stretch = Stretch { at_us: 4_023_400, tally: tally() };
-        let frame =
-            Frame { settings, database: true, stretch: &stretch, unfinished: (0, 0), own: Vec::new() };
-        report(&frame, &tally())
+        report(&frame(settings, &stretch), &tally())
     }
 
     /// Every column where sysbench 1.0.20 prints it.
@@ -239,6 +247,17 @@ Threads fairness:
             "\nThroughput:\n    events/s (eps):                      24.8546\n    time elapsed:                        \
              4.0234s\n    total number of events:              100\n\nLatency"
         ));
+    }
+
+    #[test]
+    fn a_test_with_a_report_of_its_own_adds_latencies_and_nothing_else() {
+        let (settings, stretch) = (settings(&[], Compat::V11), Stretch { at_us: 4_023_400, tally: tally() });
+        let own = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
+        let frame = Frame { database: false, own, stands_for_general: true, ..frame(&settings, &stretch) };
+        let said = report(&frame, &tally());
+        let head = "\nThroughput:\n         read:  IOPS=1.00\n\nLatency (ms):\n         min:                                   21.36\n";
+        assert!(said.starts_with(head), "{said}");
+        assert!(said.ends_with("         sum:                                 4013.32\n\n"), "{said}");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use dbdyno_door::plan::Endpoint;
 use dbdyno_door::record::{FailedAction, Failure, ServerFailure};
 
+use super::super::Compat;
 use super::super::plan::{self, Driver};
+use super::super::settings::Settings;
 
 /// What was being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +28,15 @@ pub enum Command {
 }
 
 /// FATAL lines, without that word.
-pub fn lines(failure: &Failure, doing: Doing, driver: Driver) -> Vec<String> {
+pub fn lines(failure: &Failure, doing: Doing, settings: &Settings) -> Vec<String> {
     match &failure.server {
-        Some(server) => of_server(server, doing, driver),
+        Some(server) => of_server(server, doing, settings),
         None => std::iter::once(failure.text.clone()).chain(failure.hint.clone()).collect(),
     }
 }
 
 /// FATAL lines where the database's driver cannot be had: `said` is the driver's own.
-pub fn without_driver(said: String, doing: Doing) -> Vec<String> {
+pub fn without_driver(said: String, doing: Doing, compat: Compat) -> Vec<String> {
     let told = "failed to initialize the DB driver";
     let (function, place) = match doing {
         Doing::Run => ("thread_init", 348),
@@ -47,12 +49,21 @@ pub fn without_driver(said: String, doing: Doing) -> Vec<String> {
         format!("`{function}' function failed: /usr/share/sysbench/oltp_common.lua:{place}: {told}"),
     ];
     if doing == Doing::Run {
-        lines.push("Thread initialization failed!".into());
+        lines.push(at_start(compat).into());
     }
     lines
 }
 
-fn of_server(server: &ServerFailure, doing: Doing, driver: Driver) -> Vec<String> {
+/// The last line of a run whose threads cannot begin.
+pub(super) fn at_start(compat: Compat) -> &'static str {
+    match compat {
+        Compat::V10 => "Thread initialization failed!",
+        Compat::V11 => "Threads initialization failed!",
+    }
+}
+
+fn of_server(server: &ServerFailure, doing: Doing, settings: &Settings) -> Vec<String> {
+    let driver = settings.driver;
     // Where the connection broke no server has given it a number, and PostgreSQL's library has none.
     let is_lost = driver == Driver::Pgsql && server.code != 0;
     let lost = || ServerFailure {
@@ -76,7 +87,7 @@ fn of_server(server: &ServerFailure, doing: Doing, driver: Driver) -> Vec<String
     match (doing, server.action) {
         (Doing::Run, FailedAction::Connect | FailedAction::Prepare) => {
             lines.push(format!("`thread_init' function failed: {place}: {told}"));
-            lines.push("Thread initialization failed!".into());
+            lines.push(at_start(settings.compat).into());
         }
         (Doing::Run, _) => lines.push(format!("`thread_run' function failed: {place}: {told}")),
         (Doing::Command(Command::Cleanup), _) => {
@@ -153,6 +164,13 @@ fn place(server: &ServerFailure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sysbench::registry::Registry;
+
+    fn settings(driver: &str, compat: Compat) -> Settings {
+        let mut registry = Registry::new(compat);
+        registry.set("db-driver", Some(driver)).unwrap();
+        Settings::read(&registry, compat).unwrap()
+    }
 
     fn failure(action: FailedAction) -> Failure {
         let server = ServerFailure {
@@ -168,18 +186,24 @@ mod tests {
 
     #[test]
     fn each_layer_has_its_line() {
-        let said = lines(&failure(FailedAction::Connect), Doing::Run, Driver::Mysql);
+        let said = lines(&failure(FailedAction::Connect), Doing::Run, &settings("mysql", Compat::V10));
         assert_eq!(said[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
         assert_eq!(said.len(), 4);
         assert_eq!(said[3], "Thread initialization failed!");
-        let said = lines(&failure(FailedAction::Prepare), Doing::Run, Driver::Mysql);
+        let newer = lines(&failure(FailedAction::Connect), Doing::Run, &settings("mysql", Compat::V11));
+        assert_eq!(newer[3], "Threads initialization failed!");
+        let said = lines(&failure(FailedAction::Prepare), Doing::Run, &settings("mysql", Compat::V10));
         assert_eq!(said[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
-        let said = lines(&failure(FailedAction::Execute), Doing::Run, Driver::Mysql);
+        let said = lines(&failure(FailedAction::Execute), Doing::Run, &settings("mysql", Compat::V10));
         assert!(
             said[1]
                 .ends_with("SQL error, errno = 1146, state = '42S02': Table 'sbtest.sbtest1' doesn't exist")
         );
-        let said = lines(&failure(FailedAction::Query), Doing::Command(Command::Prepare), Driver::Mysql);
+        let said = lines(
+            &failure(FailedAction::Query),
+            Doing::Command(Command::Prepare),
+            &settings("mysql", Compat::V10),
+        );
         assert!(said[1].starts_with("`sysbench.cmdline.call_command' function failed: "));
     }
 
@@ -189,7 +213,7 @@ mod tests {
             let mut failure = failure(action);
             let server = failure.server.as_deref_mut().unwrap();
             (server.code, server.message) = (code, "relation does not exist".into());
-            lines(&failure, Doing::Run, Driver::Pgsql)
+            lines(&failure, Doing::Run, &settings("pgsql", Compat::V10))
         };
         let query = said(FailedAction::Query, 0);
         assert_eq!(query[..2], ["PQexec() failed: 7 relation does not exist", "failed query was: SELECT 1"]);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_door::record::Warning;
 use serde::Serialize;
 
 use super::super::settings::Settings;
@@ -32,6 +33,9 @@ struct Line<'a> {
     ended: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unfinished: Option<u64>,
+    /// What makes the figures worth less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<&'a [Warning]>,
 }
 
 #[derive(Serialize)]
@@ -42,8 +46,8 @@ struct Queries {
     total: u64,
 }
 
-/// The line for some news; empty where there is none.
-pub fn line(settings: &Settings, extra: &dyn Extra, news: &News) -> String {
+/// The line for some news; empty where there is none. The last one has the run's warnings.
+pub fn line(settings: &Settings, extra: &dyn Extra, warnings: &[Warning], news: &News) -> String {
     let line = match news {
         News::Started => return String::new(),
         News::Interval(stretch) => of(settings, extra, "interval", stretch),
@@ -51,6 +55,7 @@ pub fn line(settings: &Settings, extra: &dyn Extra, news: &News) -> String {
         News::Ended(outcome) => Line {
             ended: serde_json::to_value(outcome.reason).ok().and_then(|word| word.as_str().map(Into::into)),
             unfinished: Some(outcome.unfinished),
+            warnings: Some(warnings),
             ..of(settings, extra, "final", &outcome.last)
         },
     };
@@ -95,6 +100,7 @@ fn of<'a>(settings: &Settings, extra: &dyn Extra, report: &'static str, stretch:
         test: extra.figures(stretch).into_iter().collect(),
         ended: None,
         unfinished: None,
+        warnings: None,
     }
 }
 
@@ -123,7 +129,7 @@ mod tests {
             ..Tally::default()
         };
         let stretch = Stretch { at_us: 6_000_000, tally };
-        let text = line(&settings, &Nothing, &News::Interval(Box::new(stretch)));
+        let text = line(&settings, &Nothing, &[], &News::Interval(Box::new(stretch)));
         assert_eq!((text.matches('\n').count(), text.ends_with("}\n")), (1, true));
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((read["time"].as_f64(), read["queries_per_s"].as_f64()), (Some(6.0), Some(4.0)));

@@ -36,6 +36,11 @@ pub trait Extra {
         Vec::new()
     }
 
+    /// Whether what it tells stands in place of the general part and of the threads' fairness.
+    fn stands_for_general(&self) -> bool {
+        false
+    }
+
     /// The same figures by name, for reports that programs read: always the same names in the same order.
     fn figures(&self, stretch: &Stretch) -> Vec<(String, f64)> {
         let _ = stretch;

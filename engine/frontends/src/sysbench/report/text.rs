@@ -3,7 +3,6 @@
 use dbdyno_door::record::EndReason;
 
 use super::super::log::{Level, Log};
-use super::super::plan::Driver;
 use super::super::settings::Settings;
 use super::Extra;
 use super::cumulative::{self, Frame};
@@ -38,7 +37,7 @@ impl Text {
                 };
                 self.before_last(outcome, log) + &self.full(&outcome.last, unfinished, database, extra, log)
             }
-            News::Ended(outcome) => failed(outcome, self.settings.driver, log),
+            News::Ended(outcome) => failed(outcome, &self.settings, log),
         }
     }
 
@@ -131,8 +130,9 @@ impl Text {
         log: &mut Log,
     ) -> String {
         let tally = &stretch.tally;
+        let (own, stands_for_general) = (extra.total(stretch), extra.stands_for_general());
         let frame =
-            Frame { settings: &self.settings, database, stretch, unfinished, own: extra.total(stretch) };
+            Frame { settings: &self.settings, database, stretch, unfinished, own, stands_for_general };
         let report = cumulative::report(&frame, tally);
         // A blank line that begins it follows the one that ended the report before, and is collapsed.
         let (mut text, report) = match report.strip_prefix('\n') {
@@ -164,18 +164,20 @@ impl Text {
 }
 
 /// What is said of a run without figures.
-fn failed(outcome: &Outcome, driver: Driver, log: &mut Log) -> String {
+fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
     match outcome.reason {
         EndReason::QueueFull => log.line(
             Level::Fatal,
             "The event queue is full. This means the worker threads are unable to keep up with the specified event \
              generation rate",
         ),
-        EndReason::ScriptError if !outcome.started => log.line(Level::Fatal, "Thread initialization failed!"),
+        EndReason::ScriptError if !outcome.started => {
+            log.line(Level::Fatal, failure::at_start(settings.compat))
+        }
         // The script's own words are in the log already.
         EndReason::ScriptError => String::new(),
         _ => {
-            let lines = outcome.failure.iter().flat_map(|failure| failure::lines(failure, Doing::Run, driver));
+            let lines = outcome.failure.iter().flat_map(|failure| failure::lines(failure, Doing::Run, settings));
             lines.map(|line| log.line(Level::Fatal, &line)).collect()
         }
     }
