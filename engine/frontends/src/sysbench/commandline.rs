@@ -5,7 +5,7 @@
 
 use dbdyno_door::option::{Declared, Kind};
 
-use super::registry::{Registry, Untaken, Usage};
+use super::registry::{Given, Registry, Untaken, Usage};
 use super::{Compat, config_file};
 
 /// How the files that a command line names are read.
@@ -22,10 +22,8 @@ pub trait Files {
 pub struct Leftover {
     /// Name, without the hyphens before it.
     pub name: String,
-    /// What stands after the `=`.
-    pub value: Option<String>,
-    /// Whether it stands in a file.
-    pub from_file: bool,
+    /// Its value.
+    pub given: Given,
 }
 
 /// What was given, after the first pass.
@@ -94,10 +92,10 @@ impl CommandLine {
             return self.config_file(value.unwrap_or_default(), files);
         }
         if self.registry.is_ours(name) {
-            self.ours.push(Leftover::new(name, value, false));
+            self.ours.push(Leftover::argument(name, value));
         }
         if self.registry.set(name, value).is_err() {
-            self.leftovers.push(Leftover::new(name, value, false));
+            self.leftovers.push(Leftover::argument(name, value));
         }
     }
 
@@ -108,9 +106,9 @@ impl CommandLine {
         };
         let (lines, fault) = config_file::read(&text);
         for line in lines {
-            let value = line.values.join(",");
-            if self.registry.set(&line.name, Some(&value)).is_err() {
-                self.leftovers.push(Leftover::new(&line.name, Some(&value), true));
+            let given = Given::Words(line.values);
+            if self.registry.give(&line.name, &given).is_err() {
+                self.leftovers.push(Leftover { name: line.name, given });
             }
         }
         self.notes.extend(fault);
@@ -121,26 +119,24 @@ impl CommandLine {
         if self.compat == Compat::V11 {
             return;
         }
-        let Some(at) = self.leftovers.iter().position(|left| left.name == "test" && left.value.is_some())
-        else {
-            return;
-        };
+        let is_test = |left: &Leftover| left.name == "test" && left.text().is_some();
+        let Some(at) = self.leftovers.iter().position(is_test) else { return };
         self.notes.push(
             "WARNING: the --test option is deprecated. You can pass a script name or path on the command line without \
              any options."
                 .into(),
         );
         self.command = self.test.take().or(self.command.take());
-        self.test = self.leftovers.remove(at).value;
+        self.test = self.leftovers.remove(at).text();
     }
 
     /// Makes strings of the options that nobody knows: a test of 1.0 that declares no options has them all.
     pub fn adopt(&mut self) {
         let mut refused = Vec::new();
         for left in std::mem::take(&mut self.leftovers) {
-            match self.registry.set(&left.name, left.value.as_deref()) {
+            match self.registry.give(&left.name, &left.given) {
                 Err(Untaken::Unknown) => {
-                    let default = Some(left.value.unwrap_or_default());
+                    let default = Some(left.text().unwrap_or_default());
                     self.registry.declare(Declared {
                         name: left.name,
                         kind: Kind::String,
@@ -165,8 +161,8 @@ impl CommandLine {
         let again = self.ours.iter().filter(|left| !self.registry.is_ours(&left.name)).cloned();
         let left_over = again.collect::<Vec<_>>().into_iter().chain(std::mem::take(&mut self.leftovers));
         for left in left_over {
-            let Err(untaken) = self.registry.set(&left.name, left.value.as_deref()) else { continue };
-            if left.from_file && untaken == Untaken::Unknown {
+            let Err(untaken) = self.registry.give(&left.name, &left.given) else { continue };
+            if matches!(left.given, Given::Words(_)) && untaken == Untaken::Unknown {
                 self.notes.push(format!("WARNING: nobody knows the option '{}' of the file", left.name));
                 continue;
             }
@@ -177,12 +173,20 @@ impl CommandLine {
 }
 
 impl Leftover {
-    fn new(name: &str, value: Option<&str>, from_file: bool) -> Self {
-        Self { name: name.into(), value: value.map(Into::into), from_file }
+    fn argument(name: &str, value: Option<&str>) -> Self {
+        Self { name: name.into(), given: Given::Argument(value.map(Into::into)) }
+    }
+
+    /// What stands after the `=`, of a file's words the first.
+    fn text(&self) -> Option<String> {
+        match &self.given {
+            Given::Argument(text) => text.clone(),
+            Given::Words(words) => words.first().cloned(),
+        }
     }
 
     fn written(&self) -> String {
-        match &self.value {
+        match self.text() {
             Some(value) => format!("--{}={value}", self.name),
             None => format!("--{}", self.name),
         }

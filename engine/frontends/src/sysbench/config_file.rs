@@ -5,12 +5,15 @@
 pub struct Line {
     /// As it stands before the `=`.
     pub name: String,
-    /// What stands after it: words, separated by commas or blanks, without their quotes.
+    /// What stands after it: words, separated by a comma or blanks, without their quotes. Between two commas without
+    /// anything stands an empty one.
     pub values: Vec<String>,
 }
 
-/// Reads a file's text. Lines without `=` are skipped; `#` begins a comment; quotes hold blanks and commas together.
-/// A quote that is not closed ends the reading; the second value is then what to say of it.
+/// Reads a file's text. Lines without `=` are skipped. Where a word may begin, `#` begins a comment, and a quote a word
+/// that ends with the next one and holds blanks and commas together, and what follows that one up to a comma is nothing;
+/// within a word both are letters like others, as in passwords. A quote that is not closed ends the reading; the second
+/// value is then what to say of it.
 pub fn read(text: &str) -> (Vec<Line>, Option<String>) {
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -29,25 +32,21 @@ pub fn read(text: &str) -> (Vec<Line>, Option<String>) {
 /// The words of a value; `None` where a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
-    let mut word = None::<String>;
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '#' => break,
-            ',' | ' ' | '\t' | '\r' => words.extend(word.take()),
-            '"' | '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match characters.next()? {
-                        closing if closing == character => break,
-                        inside => word.push(inside),
-                    }
-                }
+    let mut rest = text.trim_start();
+    while !rest.is_empty() && !rest.starts_with('#') {
+        let (word, behind) = match rest.strip_prefix(['"', '\'']) {
+            Some(quoted) => {
+                let (word, behind) = quoted.split_once(&rest[..1])?;
+                (word, &behind[behind.find([',', '#']).unwrap_or(behind.len())..])
             }
-            other => word.get_or_insert_default().push(other),
-        }
+            None => rest.split_at(
+                rest.find(|letter: char| letter == ',' || letter.is_whitespace()).unwrap_or(rest.len()),
+            ),
+        };
+        words.push(word.to_owned());
+        let behind = behind.trim_start();
+        rest = behind.strip_prefix(',').unwrap_or(behind).trim_start();
     }
-    words.extend(word);
     Some(words)
 }
 
@@ -69,6 +68,18 @@ mod tests {
         let expected =
             expected.map(|(name, values)| (name.into(), values.into_iter().map(Into::into).collect()));
         assert_eq!(lines(text), expected);
+    }
+
+    #[test]
+    fn quotes_and_hashes_count_where_a_word_begins() {
+        let words = |text: &str| lines(&format!("a={text}\n")).remove(0).1;
+        assert_eq!(words("pass#word"), ["pass#word"]);
+        assert_eq!(words("it's"), ["it's"]);
+        assert_eq!(words("a, #b"), ["a"]);
+        assert_eq!(words("b 'a'c \"d\", e"), ["b", "a", "e"]);
+        assert_eq!(words("'a' # b, c"), ["a"]);
+        assert_eq!(words(",a,,b,"), ["", "a", "", "b"]);
+        assert_eq!(words("a=b"), ["a=b"]);
     }
 
     #[test]

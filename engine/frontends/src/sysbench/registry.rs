@@ -21,6 +21,38 @@ pub enum Untaken {
     NotBool,
 }
 
+/// How a value was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// On the command line: what stands after the `=`, or nothing for the name alone.
+    Argument(Option<String>),
+    /// In a file: words.
+    Words(Vec<String>),
+}
+
+/// Whole numbers that count something, and so take a suffix as sizes do. Seconds take none: `10m` would be taken for
+/// minutes. Nor do ports, percents, seeds.
+const COUNTS: [&str; 16] = [
+    "threads",
+    "events",
+    "rate",
+    "num-threads",
+    "max-requests",
+    "tx-rate",
+    "cpu-max-prime",
+    "thread-yields",
+    "thread-locks",
+    "mutex-num",
+    "mutex-locks",
+    "mutex-loops",
+    "file-num",
+    "file-async-backlog",
+    "file-fsync-freq",
+    "file-merged-requests",
+];
+/// The option whose list is ours, where sysbench takes one number.
+const PERCENTILE: &str = "percentile";
+
 #[derive(Clone, Debug)]
 struct Entry {
     declared: Declared,
@@ -80,8 +112,33 @@ impl Registry {
             (Kind::Bool, text) => vec![switch(text.unwrap_or("on")).ok_or(Untaken::NotBool)?.to_owned()],
             (_, None | Some("")) => Vec::new(),
             // A list where sysbench takes one number.
-            (Kind::Int, Some(text)) if entry.declared.name == "percentile" => split(Kind::List, text),
+            (Kind::Int, Some(text)) if entry.declared.name == PERCENTILE => split(Kind::List, text),
             (kind, Some(text)) => split(kind, text),
+        };
+        Ok(())
+    }
+
+    /// Gives an option a value as it was given.
+    ///
+    /// # Errors
+    /// The option is not known, or the value of a boolean is none.
+    pub fn give(&mut self, name: &str, given: &Given) -> Result<(), Untaken> {
+        match given {
+            Given::Argument(text) => self.set(name, text.as_deref()),
+            Given::Words(words) => self.set_words(name, words),
+        }
+    }
+
+    /// Gives an option the words of a file's line: lists take them as they stand, what has one value takes the first,
+    /// and a boolean is on unless that word says otherwise, or there is none.
+    fn set_words(&mut self, name: &str, words: &[String]) -> Result<(), Untaken> {
+        let position = self.position(name).ok_or(Untaken::Unknown)?;
+        let entry = &mut self.entries[position];
+        let kind = if entry.declared.name == PERCENTILE { Kind::List } else { entry.declared.kind };
+        entry.values = match (kind, words.first()) {
+            (Kind::List, _) => words.to_vec(),
+            (Kind::Bool, Some(word)) => vec![if means_off(word) { "off" } else { "on" }.to_owned()],
+            (_, first) => first.filter(|word| !word.is_empty()).cloned().into_iter().collect(),
         };
         Ok(())
     }
@@ -91,15 +148,15 @@ impl Registry {
         self.first(name) == Some("on")
     }
 
-    /// A signed 32-bit number; 0 without a value.
+    /// A signed 32-bit number; 0 without a value. Counts may have a suffix.
     ///
     /// # Errors
     /// The value is no such number.
     pub fn int(&self, name: &str) -> Result<i32, Usage> {
         let Some(text) = self.first(name) else { return Ok(0) };
-        text.trim_start()
-            .parse()
-            .map_err(|_| Usage(format!("Invalid value for the '{name}' option: '{text}'")))
+        let number = text.trim_start();
+        let read = number.parse().ok().or_else(|| if is_count(name) { count(number) } else { None });
+        read.ok_or_else(|| Usage(format!("Invalid value for the '{name}' option: '{text}'")))
     }
 
     /// Bytes; 0 without a value.
@@ -178,6 +235,11 @@ fn switch(text: &str) -> Option<&'static str> {
     }
 }
 
+/// Words of a file, where sysbench takes each for on.
+fn means_off(word: &str) -> bool {
+    ["off", "false", "0", "no"].contains(&word)
+}
+
 /// Digits and one suffix of 1024's powers; what follows the suffix does not count, and what is no size is 0.
 fn size(text: &str) -> u64 {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -193,6 +255,24 @@ fn size(text: &str) -> u64 {
     number.saturating_mul(1 << (10 * power))
 }
 
+/// The power of 1024 that a suffix stands for: K, M, G or T, with `B` or `iB` behind it or not.
+fn power(suffix: &str) -> Option<u32> {
+    let suffix = suffix.to_ascii_lowercase();
+    let unit = suffix.strip_suffix("ib").or(suffix.strip_suffix('b')).unwrap_or(&suffix);
+    Some("kmgt".find(unit).filter(|_| unit.len() == 1)? as u32 + 1)
+}
+
+fn is_count(name: &str) -> bool {
+    COUNTS.contains(&name.replace('_', "-").as_str())
+}
+
+/// Digits and a suffix, where that is 32 bits.
+fn count(text: &str) -> Option<i32> {
+    let (digits, suffix) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
+    let number = digits.parse::<i64>().ok()?.checked_mul(1 << (10 * power(suffix)?))?;
+    number.try_into().ok()
+}
+
 /// As strtod reads it, with a size's suffix beside: `1M` rows are a million and some, not one.
 fn double(text: &str) -> f64 {
     let text = text.trim_start();
@@ -201,12 +281,7 @@ fn double(text: &str) -> f64 {
         .filter(|&end| text.is_char_boundary(end))
         .find_map(|end| text[..end].parse::<f64>().ok().map(|number| (number, end)));
     let Some((number, end)) = longest else { return 0.0 };
-    let rest = &text[end..];
-    let power = match rest.as_bytes() {
-        [suffix] => "kmgt".find(suffix.to_ascii_lowercase() as char).map_or(0, |position| position + 1),
-        _ => 0,
-    };
-    number * 1024f64.powi(power as i32)
+    number * 1024f64.powi(power(&text[end..]).unwrap_or(0) as i32)
 }
 
 #[cfg(test)]
@@ -245,8 +320,25 @@ mod tests {
 
     #[test]
     fn doubles_take_a_suffix_and_leave_junk() {
-        let read = ["1000", "0.5", "1M", "2k", "1e3", "3abc", "abc", "1MB"].map(double);
-        assert_eq!(read, [1000.0, 0.5, 1_048_576.0, 2048.0, 1000.0, 3.0, 0.0, 1.0]);
+        let read = ["1000", "0.5", "1M", "2k", "1e3", "3abc", "abc", "1MB", "2kib", "1mm"].map(double);
+        assert_eq!(read, [1000.0, 0.5, 1_048_576.0, 2048.0, 1000.0, 3.0, 0.0, 1_048_576.0, 2048.0, 1.0]);
+    }
+
+    #[test]
+    fn counts_take_a_suffix_and_seconds_none() {
+        let mut registry = Registry::new(Compat::V10);
+        let mut read = |name: &str, text: &str| {
+            registry.set(name, Some(text)).unwrap();
+            registry.int(name).ok()
+        };
+        let events = ["1k", "2M", "1KiB", "7", "2G", "k", "1x", "-1k", "1é", "9999999999999999T"];
+        let numbers = [Some(1024), Some(2 << 20), Some(1024), Some(7), None, None, None, None, None, None];
+        assert_eq!(events.map(|text| read("events", text)), numbers);
+        assert_eq!(read("max_requests", "1k"), Some(1024));
+        assert_eq!(
+            (read("time", "10m"), read("report-interval", "1k"), read("rand-seed", "1k")),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -261,6 +353,25 @@ mod tests {
         assert_eq!(registry.list("mysql-host"), ["a", "b"]);
         registry.set("mysql-host", Some("")).unwrap();
         assert!(registry.list("mysql-host").is_empty());
+    }
+
+    #[test]
+    fn words_of_a_file() {
+        let mut registry = Registry::new(Compat::V10);
+        let mut give = |name: &str, words: &[&str]| {
+            let words = words.iter().map(|&word| word.to_owned()).collect();
+            registry.give(name, &Given::Words(words)).unwrap();
+            registry.list(name).to_vec()
+        };
+        assert_eq!(give("threads", &["2", "4"]), ["2"]);
+        assert_eq!(give("mysql-user", &["a,b"]), ["a,b"]);
+        assert_eq!(give("mysql-user", &[]), [""; 0]);
+        assert_eq!(give("mysql-host", &["a,b", "c"]), ["a,b", "c"]);
+        assert_eq!(give("percentile", &["50", "99"]), ["50", "99"]);
+        for (word, value) in [("yes", "on"), ("on", "on"), ("off", "off"), ("no", "off"), ("0", "off")] {
+            assert_eq!(give("histogram", &[word]), [value], "{word}");
+        }
+        assert_eq!(give("histogram", &[]), [""; 0]);
     }
 
     #[test]
