@@ -5,10 +5,11 @@ What needs a connection runs against `--mysql-dry-run`, which answers everything
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from tests.end_to_end.differential import Case, same, scripts
+from tests.end_to_end.differential import Case, drop_in, said, same, scripts
 
 DRY = "--mysql-dry-run --table-size=100"
 # A run of nearly nothing, for whatever is to be tried on one.
@@ -50,6 +51,8 @@ GRAMMAR = [
     f"{POINT} run --",
     f"{POINT} run --=1",
     "oltp_read_write",
+    "bulk_insert",
+    "bulk_insert --bogus=1",
     "oltp_read_write bogus",
     f"oltp_read_write run --bogus {DRY}",
     f"oltp_read_write run --point_select=1 {DRY}",
@@ -67,7 +70,6 @@ VALUES = [
     f"{POINT} run --threads=99999999999",
     f"{POINT} run --time=10s",
     f"{POINT} run --time=-1 --events=1",
-    f"{POINT} run --events=1k",
     f"{POINT} run --rate=x",
     f"{POINT} run --verbosity=6",
     f"{POINT} run --percentile=101",
@@ -85,6 +87,14 @@ VALUES = [
     f"{POINT} run --forced-shutdown=5% --events=1",
     f"{POINT} run --forced-shutdown= --events=1",
     f"{POINT} run --forced-shutdown=3 --events=1",
+    f"{POINT} run --forced-shutdown=3000000000 --events=1",
+    f"{POINT} run --forced-shutdown=5x --events=1",
+    f"{POINT} run --time=2147483647 --report-interval=2147483647 --events=1",
+    "oltp_read_only run --mysql-host= --events=1",
+    "oltp_read_only prepare --mysql-port=",
+    "/usr/share/sysbench/oltp_read_only.lua run --mysql-host= --events=1",
+    "/usr/share/sysbench/oltp_read_only.lua run --db-driver=bogus --events=1",
+    "/usr/share/sysbench/oltp_read_only.lua cleanup --db-ps-mode=bogus",
     f"{POINT} run --thread-stack-size=x --events=1",
     f"oltp_read_only run --db-ps-mode=bogus --events=1 {DRY}",
     f"oltp_read_only run --db-driver=bogus --events=1 {DRY}",
@@ -144,6 +154,11 @@ CONFIGS = {
     "underscores": ("report_interval=7\n", f"{POINT} run --config-file=f --events=2"),
     "a bad number": ("threads=two\n", f"{POINT} run --config-file=f --events=2"),
     "a list": ("report-checkpoints=8,9\n", f"{POINT} run --config-file=f --events=2"),
+    "the first of several": (
+        "threads=2 4\nrand-type=uniform,pareto\n",
+        f"{POINT} run --config-file=f --events=2",
+    ),
+    "on by any word": ("histogram=yes\n", f"{POINT} run --config-file=f --events=2"),
     "missing": ("", f"{POINT} run --config-file=nowhere.cfg --events=2"),
     "twice": ("threads=2\n", f"{POINT} run --config-file=f --config-file=f --events=2"),
     "version after it": ("threads=2\n", "--config-file=f --version"),
@@ -191,6 +206,69 @@ def test_dry_runs_on_tables(folder: Path, arguments: str, only: str) -> None:
 def test_config_files(folder: Path, name: str) -> None:
     text, arguments = CONFIGS[name]
     same(folder, Case(name, f"sysbench {arguments}", files={"f": text}))
+
+
+# What a script finds of a file's words.
+WORDS = [
+    'mysql-host="a,b",c\n',
+    'mysql-host="a b" c d,,e\n',
+    "mysql-host=,a,b,\n",
+    "mysql-host='a'b\"c\"d\n",
+    "mysql-user=it's#one\n",
+    "mysql-user=a #b\nmysql-db=c,#d\n",
+    'mysql-user="a b"#c\nmysql-db=,c\n',
+    "mysql-user=\nmysql-host=\n",
+    "validate=yes\nhistogram=\n",
+]
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_words_of_config_files(folder: Path, text: str) -> None:
+    script = """
+        function init()
+          local opt = sysbench.opt
+          print(table.concat(opt.mysql_host, "|"), opt.mysql_user, opt.mysql_db, opt.validate, opt.histogram)
+        end
+        function event() return 1 end
+    """
+    files = {"f": text, "told.lua": script}
+    same(folder, Case("words", "sysbench told.lua run --config-file=f --events=1", files=files))
+
+
+def test_what_a_file_means_where_the_original_errs(folder: Path) -> None:
+    """Each word but these is on; several percentiles are ours."""
+    text = "histogram=off\nvalidate=no\npercentile=50,99\nevents=1k\ntable-size=1MB\n"
+    case = Case("ours", "sysbench oltp_point_select --mysql-dry-run run --config-file=f", files={"f": text})
+    done = said(drop_in(folder), case)
+    assert done.exit_code == 0
+    assert "Validation" not in done.raw
+    assert "distribution" not in done.raw
+    assert [word in done.raw for word in (" 50th percentile:", " 99th percentile:")] == [True, True]
+    assert re.search(r"total number of events: +1024\n", done.raw)
+
+
+def test_counts_take_a_suffix_and_seconds_none(folder: Path) -> None:
+    """Where the original takes `1M` rows for one, and `1k` events for none."""
+    loaded = "sysbench oltp_read_write prepare --mysql-dry-run --create_secondary=off --table-size="
+    for size in ("1k", "1K", "1kb", "1KiB"):
+        done = said(drop_in(folder), Case(size, loaded + size))
+        assert "Inserting 1024 records into 'sbtest1'" in done.raw
+    for time in ("10m", "1k"):
+        done = said(drop_in(folder), Case(time, f"sysbench {POINT} run --time={time}"))
+        assert f"Invalid value for the 'time' option: '{time}'" in done.raw
+        assert done.exit_code == 1
+
+
+def test_what_1_1_adds_is_listed_with_it(folder: Path) -> None:
+    listed = said(drop_in(folder), Case("help", "sysbench --compat=1.1 oltp_read_write help")).raw
+    assert re.search(r"^  --create_table_options=STRING .*\[\]$", listed, re.M)
+    assert re.search(r"^  --reconnect=N .*\[0\]$", listed, re.M)
+    general = said(drop_in(folder), Case("help", "sysbench --compat=1.1 --help")).raw
+    assert re.search(r"^  --mysql-compression-algorithms=STRING .*\[zlib\]$", general, re.M)
+    run = f"sysbench {{}} {POINT} run --events=20 --reconnect=5"
+    assert said(drop_in(folder), Case("1.0", run.format(""))).exit_code == 1
+    newer = said(drop_in(folder), Case("1.1", run.format("--compat=1.1")))
+    assert re.search(r"reconnects: +4 ", newer.raw), newer.raw
 
 
 def test_several_words_of_a_shell(folder: Path) -> None:

@@ -6,11 +6,21 @@ that is waited for, or a deadlock between two sessions, comes when it likes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.end_to_end.differential import DATABASE, Case, Database, same_either_way
+from tests.end_to_end.differential import (
+    DATABASE,
+    Case,
+    Database,
+    Side,
+    drop_in,
+    original,
+    said,
+    same_either_way,
+)
 
 NOWHERE = "--mysql-host=127.0.0.1 --mysql-port=1"
 TABLES = "oltp_read_write --tables=1 --table-size=200"
@@ -37,6 +47,12 @@ REFUSALS = {
     "no server, prewarm": Case("", f"sysbench oltp_point_select {NOWHERE} {{only}} prewarm"),
     "no server, bulk_insert": Case("", f"sysbench bulk_insert {NOWHERE} {{only}} run"),
     "no server, select_random_points": Case("", f"sysbench select_random_points {NOWHERE} {{only}} run"),
+    "no server where nothing is said": Case(
+        "", "sysbench oltp_read_write --mysql-port=3307 --mysql-user=nobody {only} run"
+    ),
+    "no server at the first of two": Case(
+        "", "sysbench oltp_read_write --mysql-host=localhost,127.0.0.1 --mysql-user=nobody {only} run"
+    ),
     "no socket": Case("", "sysbench oltp_read_write --mysql-socket=/nowhere/mysql.sock {only} run"),
     "no host": Case("", "sysbench oltp_read_write --mysql-host=nowhere.invalid {only} run"),
     "wrong password": Case("", "sysbench oltp_read_write {db} --mysql-password=wrong {only} run"),
@@ -126,6 +142,28 @@ def test_it_cannot_begin(sbtest: Database, name: str, way: tuple[str, ...]) -> N
 @pytest.mark.parametrize("name", COUNTED)
 def test_errors_in_a_run(sbtest: Database, name: str, way: tuple[str, ...]) -> None:
     same_either_way(sbtest, replace(COUNTED[name], name=name), way)
+
+
+def test_errors_to_ignore_have_a_name_for_all_databases(sbtest: Database, way: tuple[str, ...]) -> None:
+    """`--db-ignore-errors` stands in place of the driver's own list."""
+    refused = (refusing("UPDATE", 1644, "45000", 5),)
+
+    def counted(side: Side, options: str) -> tuple[int, str | None]:
+        case = Case(options, f"{RUN} --events=20 {options} run", tables=TABLES, sql=refused)
+        done = said(side, case, sbtest)
+        ignored = re.search(r"ignored errors: +(\d+)", done.raw)
+        return done.exit_code, ignored and ignored[1]
+
+    ours = drop_in(sbtest.folder, *way)
+    expected = counted(original(sbtest.folder), "--mysql-ignore-errors=1644")
+    assert expected[0] == 0
+    assert expected[1] != "0"
+    for options in ("--db-ignore-errors=1644 --mysql-ignore-errors=7", "--db-ignore-errors=all"):
+        assert counted(ours, options) == expected
+    assert counted(ours, "--db-ignore-errors=7 --mysql-ignore-errors=1644") == (1, None)
+    refusal = said(ours, Case("SQLSTATE", f"{RUN} --db-ignore-errors=40P01 --events=1 run"), sbtest)
+    assert refusal.exit_code == 1
+    assert "MySQL's errors are numbers such as 1213, or all" in refusal.raw
 
 
 def test_a_script_tells_of_each_error_that_is_ignored(sbtest: Database) -> None:

@@ -95,6 +95,10 @@ pub struct Database {
     pub prepared: bool,
     /// Whether nothing is sent at all, `--mysql-dry-run`.
     pub dry_run: bool,
+    /// Why there is no driver: told when the script asks for one.
+    pub fault: Option<String>,
+    /// What MySQL's driver calls the places where it looks for servers, in the order of the target's endpoints.
+    pub places: Vec<String>,
 }
 
 impl Database {

@@ -112,7 +112,13 @@ pub(crate) fn program(text: &str) -> Program {
         },
         threads: 1,
         jit: Jit::Auto,
-        database: Database { driver: "mysql".into(), prepared: true, dry_run: false },
+        database: Database {
+            driver: "mysql".into(),
+            prepared: true,
+            dry_run: false,
+            fault: None,
+            places: Vec::new(),
+        },
     }
 }
 

@@ -35,7 +35,8 @@ impl Schema {
         let key = if self.options.secondary { "KEY xid" } else { "PRIMARY KEY" };
         format!(
             "CREATE TABLE sbtest{table}(\n  id {id},\n  k {integer} DEFAULT '0' NOT NULL,\n  \
-             c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n)  "
+             c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n)  {more}",
+            more = self.table_options
         )
     }
 

@@ -26,6 +26,8 @@ pub struct Schema {
     /// Tables of bulk_insert: empty, with id and k alone, one for each connection.
     pub(crate) bulk: bool,
     pub(crate) form: LoadingForm,
+    /// What follows at the end of CREATE TABLE in sysbench's form.
+    pub(crate) table_options: String,
     /// Of column k. Under our own mark always uniform: what is stored must not depend on what will be asked.
     keys: Distribution,
     dialect: Dialect,
@@ -35,7 +37,15 @@ impl Schema {
     /// The tables that `options` describe, with rows from `seed`.
     pub fn new(options: &OltpOptions, seed: u64) -> Self {
         let (form, keys) = (LoadingForm::Marked, Distribution::Uniform);
-        Self { options: options.clone(), seed, bulk: false, form, keys, dialect: Dialect::default() }
+        Self {
+            options: options.clone(),
+            seed,
+            bulk: false,
+            form,
+            table_options: String::new(),
+            keys,
+            dialect: Dialect::default(),
+        }
     }
 
     /// The tables of a plan.
@@ -54,6 +64,7 @@ impl Schema {
         }
         if plan.loading.form == LoadingForm::Sysbench {
             schema.form = LoadingForm::Sysbench;
+            schema.table_options = plan.loading.create_table_options.clone();
             schema.keys = plan.workload.keys.clone();
             if plan.workload.name == WorkloadName::OltpInsert && !schema.options.auto_inc {
                 schema.options.table_size = 0; // Loaded rows could meet those that are added.

@@ -25,7 +25,8 @@ impl Schema {
         format!(
             "CREATE TABLE sbtest{table}(\n  id {integer} NOT NULL{auto_inc},\n  k {integer} DEFAULT '0' NOT NULL,\n  \
              c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) \
-             /*! ENGINE = {engine} */ "
+             /*! ENGINE = {engine} */ {more}",
+            more = self.table_options
         )
     }
 
@@ -86,6 +87,25 @@ mod tests {
         assert_eq!(lines[5..], ["  KEY xid (id)", ") /*! ENGINE = innodb */ "]);
         assert_eq!(schema.insert(7), ("INSERT INTO sbtest7(id, k, c, pad) VALUES".into(), true));
         assert!(!create.contains("dbdyno"), "no mark");
+    }
+
+    #[test]
+    fn more_options_stand_at_the_end() {
+        for (protocol, end) in [
+            (serde_json::json!({"protocol": "null"}), "\n) /*! ENGINE = innodb */ ROW_FORMAT=dynamic"),
+            (
+                serde_json::json!({"protocol": "postgresql", "endpoints": [], "user": "u", "database": "d"}),
+                "\n)  ROW_FORMAT=dynamic",
+            ),
+        ] {
+            let plan = serde_json::json!({
+                "schema": 1, "target": protocol, "workload": {"name": "oltp_read_only"}, "seed": 1,
+                "load": {"connections": 1}, "phases": {"measure_us": 0},
+                "loading": {"form": "sysbench", "create_table_options": "ROW_FORMAT=dynamic"}
+            });
+            let created = Schema::of(&serde_json::from_value(plan).unwrap()).create(1);
+            assert!(created.ends_with(end), "{created}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the database options come to: a plan, and the password beside it.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,6 +10,7 @@ use dbdyno_drive::Secrets;
 use dbdyno_frontends::sysbench::commandline::CommandLine;
 use dbdyno_frontends::sysbench::plan::{self, Driver};
 use dbdyno_frontends::sysbench::settings::{Refused, Settings};
+use dbdyno_frontends::sysbench::{Compat, pgsql};
 
 use crate::input;
 
@@ -28,13 +30,19 @@ pub(super) fn plan(
     line: &CommandLine,
     settings: &Settings,
 ) -> Result<(Plan, Secrets), Unusable> {
-    let made = plan::plan(workload, &line.registry, settings, seed(settings), workers(settings));
+    let mut registry = Cow::Borrowed(&line.registry);
+    if settings.driver == Driver::Pgsql {
+        pgsql::take_variables(registry.to_mut(), env);
+    }
+    let made = plan::plan(workload, &registry, settings, seed(settings), workers(settings));
     let mut plan = made.map_err(|refused| match refused {
         Refused::Fatal(said) => Unusable::Driver(said),
         Refused::Usage(said) | Refused::Plain(said) => Unusable::Other(said),
     })?;
-    if settings.driver == Driver::Pgsql {
-        libpq_files(&mut plan.target);
+    match settings.driver {
+        Driver::Mysql if settings.compat == Compat::V10 => files_here(&mut plan.target, Path::new(".")),
+        Driver::Mysql => {}
+        Driver::Pgsql => libpq_files(&mut plan.target),
     }
     let faults = plan.faults();
     if !faults.is_empty() {
@@ -70,6 +78,24 @@ fn libpq_files(target: &mut Target) {
         if let (Some(certificate), Some(key)) = own {
             (tls.certificate, tls.key) = (Some(certificate), Some(key));
         }
+    }
+}
+
+/// The certificates that `--mysql-ssl` of 1.0 names without asking: those of these names in the working directory.
+fn files_here(target: &mut Target, folder: &Path) {
+    let Target::Mysql { tls, .. } = target else { return };
+    let found = |name: &str| {
+        let path = folder.join(name);
+        path.is_file().then(|| path.to_string_lossy().into_owned())
+    };
+    if tls.mode == TlsMode::Disabled {
+        return;
+    }
+    if let Some(authorities) = found("cacert.pem") {
+        (tls.mode, tls.ca) = (TlsMode::VerifyCa, Some(authorities));
+    }
+    if let (Some(certificate), Some(key)) = (found("client-cert.pem"), found("client-key.pem")) {
+        (tls.certificate, tls.key) = (Some(certificate), Some(key));
     }
 }
 

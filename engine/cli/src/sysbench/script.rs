@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dbdyno_door::Plan;
 use dbdyno_door::option::{Declared, Value};
 use dbdyno_door::record::Warning;
+use dbdyno_drive::Secrets;
 use dbdyno_drive::lua::{CommandKind, LuaFailure, Main, Setting};
 use dbdyno_frontends::sysbench::commandline::CommandLine;
 use dbdyno_frontends::sysbench::log::Level;
@@ -115,19 +117,16 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     };
     let from_stdin = path.is_none();
     let asked = line.test.clone().unwrap_or_default();
-    let (plan, secrets) = match database::plan(None, &line, &settings) {
+    let (plan, secrets, fault) = match planned(&line, &settings) {
         Ok(made) => made,
-        Err(database::Unusable::Driver(said)) => {
-            console.log(Level::Fatal, &said);
-            return FAILED.into();
-        }
-        Err(database::Unusable::Other(said) | database::Unusable::Plan(said)) => {
+        Err(said) => {
             eprintln!("{said}");
             return FAILED.into();
         }
     };
     let own_threads = settings.own_threads;
-    let program = program(&line.registry, &settings, source, &name);
+    let mut program = program(&line.registry, &settings, source, &name);
+    program.database.fault = fault;
     let desk = Arc::new(Desk {
         command: line.command.clone(),
         console,
@@ -149,6 +148,41 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         Some(command) if !from_stdin => Command { desk, script, settings, name }.run(&command),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// The plan of a script's run, its secrets, and why there is no database: scripts need none, and those that want one are told
+/// when they ask for its driver.
+fn planned(line: &CommandLine, settings: &Settings) -> Result<(Plan, Secrets, Option<String>), String> {
+    let (made, fault) = match database::plan(None, line, settings) {
+        Err(database::Unusable::Driver(said)) => {
+            let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
+            (database::plan(None, &without_driver(line), &settings), Some(said))
+        }
+        made => (made, None),
+    };
+    match made {
+        Ok((plan, secrets)) => Ok((plan, secrets, fault)),
+        Err(
+            database::Unusable::Driver(said)
+            | database::Unusable::Other(said)
+            | database::Unusable::Plan(said),
+        ) => Err(said),
+    }
+}
+
+/// The same command line with a database that answers from memory.
+fn without_driver(line: &CommandLine) -> CommandLine {
+    let mut line = line.clone();
+    for (name, value) in [
+        ("db-driver", "mysql"),
+        ("db-ps-mode", "auto"),
+        ("mysql-dry-run", "on"),
+        ("mysql-ignore-errors", ""),
+        ("db-ignore-errors", ""),
+    ] {
+        let _known = line.registry.set(name, Some(value));
+    }
+    line
 }
 
 /// A script with its name in messages, and its path where it has one.
@@ -233,6 +267,8 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
             driver: registry.string("db-driver").unwrap_or("mysql").into(),
             prepared: registry.string("db-ps-mode") != Some("disable"),
             dry_run: settings.driver == Driver::Mysql && registry.bool("mysql-dry-run"),
+            fault: None,
+            places: settings.places.iter().map(|(_, words)| words.clone()).collect(),
         },
     }
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a plan that has the right shape.
 
-use super::{Distribution, LoadingMethod, Plan, Target};
+use super::{Distribution, LoadingForm, LoadingMethod, Plan, Target};
 
 /// Limits of a plan, checked by [`Plan::faults`].
 pub mod limits {
@@ -10,8 +10,10 @@ pub mod limits {
     pub const ENDPOINTS: usize = 1000;
     /// Most event loops of one engine.
     pub const WORKERS: u32 = 64;
-    /// Longest warm-up plus measurement: one day.
+    /// Longest step of a load, and longest time to wait for a lost connection: one day.
     pub const DURATION_US: u64 = 86_400_000_000;
+    /// Longest measurement and warm-up: as many seconds as sysbench's options hold.
+    pub const RUN_US: u64 = i32::MAX as u64 * 1_000_000;
     /// Most tables.
     pub const TABLES: u32 = 100_000;
     /// Most rows per table. Beyond the signed 32-bit INTEGER the id column is BIGINT.
@@ -54,12 +56,12 @@ impl Plan {
         within("load.connections", self.load.connections.into(), 1, limits::CONNECTIONS.into());
         within("client.workers", self.client.workers.into(), 1, limits::WORKERS.into());
         if self.phases.measure_us != 0 {
-            within("phases.measure_us", self.phases.measure_us, 1_000, limits::DURATION_US);
+            within("phases.measure_us", self.phases.measure_us, 1_000, limits::RUN_US);
         }
         if let Some(events) = self.phases.events {
             within("phases.events", events, 1, u64::MAX);
         }
-        within("phases.warmup_us", self.phases.warmup_us, 0, limits::DURATION_US);
+        within("phases.warmup_us", self.phases.warmup_us, 0, limits::RUN_US);
         within("workload.options.tables", options.tables.into(), 1, limits::TABLES.into());
         within("workload.options.table_size", options.table_size, 1, limits::TABLE_SIZE);
         within("workload.options.range_size", options.range_size, 1, limits::TABLE_SIZE);
@@ -70,6 +72,13 @@ impl Plan {
         within("segment.count", self.segment.count.into(), 1, 10_000);
         within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
         faults.extend(self.loading_fault());
+        if !self.loading.create_table_options.is_empty() && self.loading.form == LoadingForm::Marked {
+            faults.push(
+                "loading.create_table_options is given, and form marked says itself what its tables are; use form \
+                 sysbench"
+                    .into(),
+            );
+        }
         faults.extend(self.report.faults());
         faults.extend(self.target.faults());
         faults.extend(self.retry.faults());

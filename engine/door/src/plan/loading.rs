@@ -24,11 +24,19 @@ pub struct Loading {
     pub method: LoadingMethod,
     /// Whose tables they are.
     pub form: LoadingForm,
+    /// What follows at the end of CREATE TABLE, behind the storage engine; form `sysbench` alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub create_table_options: String,
 }
 
 impl Default for Loading {
     fn default() -> Self {
-        Self { streams: 2, method: LoadingMethod::default(), form: LoadingForm::default() }
+        Self {
+            streams: 2,
+            method: LoadingMethod::default(),
+            form: LoadingForm::default(),
+            create_table_options: String::new(),
+        }
     }
 }
 

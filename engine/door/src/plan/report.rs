@@ -42,8 +42,8 @@ impl Report {
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut within = |key: &str, value: u64| {
-            if !(10_000..=limits::DURATION_US).contains(&value) {
-                let most = limits::DURATION_US;
+            if !(10_000..=limits::RUN_US).contains(&value) {
+                let most = limits::RUN_US;
                 faults.push(format!("report.{key} is {value}; it must be between 10000 and {most}"));
             }
         };

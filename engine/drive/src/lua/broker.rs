@@ -242,7 +242,7 @@ impl<C: ScriptedConnector> Broker<C> {
                 context.sql.opened(connection, true);
                 Answer::Nothing
             }
-            Err(error) => self.not_connected(&error, number),
+            Err(error) => self.not_connected(context, &error, number),
         }
     }
 

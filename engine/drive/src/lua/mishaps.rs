@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use dbdyno_door::plan::Endpoint;
 use dbdyno_script::sql::{Answer, ConnectionId, SqlError, StatementId};
 use dbdyno_script::{Context, Level};
 use dbdyno_wire::scripted::ScriptedConnector;
@@ -126,7 +125,7 @@ impl<C: ScriptedConnector> Broker<C> {
         }
     }
 
-    pub(super) fn not_connected(&self, error: &WireError, number: u64) -> Answer {
+    pub(super) fn not_connected(&self, context: &Context, error: &WireError, number: u64) -> Answer {
         let target = &self.shared.plan.target;
         let failure = client_words::connecting(error, target, number);
         let log = |text: String| self.shared.front.log(Level::Fatal, &text);
@@ -134,11 +133,10 @@ impl<C: ScriptedConnector> Broker<C> {
             log(format!("Connection to database failed: {}\n", failure.message));
             return Answer::Flag(false);
         }
-        let place = match &failure.endpoint {
-            Some(Endpoint::Tcp { host, port }) => format!("host '{host}', port {port}"),
-            Some(Endpoint::Unix { path }) => format!("socket '{path}'"),
-            None => "nobody".into(),
-        };
+        let places = &context.program.database.places;
+        // A connection's number chooses its endpoint, too.
+        let place = places.get(number as usize % places.len().max(1));
+        let place = place.map_or("nobody", String::as_str);
         log(format!("unable to connect to MySQL server on {place}, aborting..."));
         log(format!("error {}: {}", failure.code, failure.message));
         Answer::Flag(false)

@@ -142,7 +142,13 @@ impl Run {
             },
             threads: self.threads,
             jit: Jit::Auto,
-            database: Database { driver: "mysql".into(), prepared: true, dry_run: false },
+            database: Database {
+                driver: "mysql".into(),
+                prepared: true,
+                dry_run: false,
+                fault: None,
+                places: Vec::new(),
+            },
         };
         let front: Arc<dyn Front> = heard.clone();
         let (plan, secrets) = (self.plan(), Secrets::default());

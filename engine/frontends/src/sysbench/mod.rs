@@ -17,7 +17,7 @@ pub mod help;
 pub mod log;
 pub mod oltp;
 pub mod options;
-mod pgsql;
+pub mod pgsql;
 pub mod plan;
 pub mod registry;
 pub mod report;

@@ -3,6 +3,7 @@
 use dbdyno_door::option::{Declared, Kind};
 use dbdyno_door::plan::{OltpOptions, WorkloadName};
 
+use super::Compat;
 use super::registry::Registry;
 
 /// Workloads that the engine has natively, by the names of sysbench's scripts.
@@ -46,7 +47,7 @@ const STRINGS: [(&str, Option<&str>, &str); 2] = [
 ];
 
 /// What a workload declares, by name, in the order of its `help`.
-pub fn declared(workload: WorkloadName) -> Vec<Declared> {
+pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declared> {
     if workload == WorkloadName::BulkInsert {
         return Vec::new();
     }
@@ -55,6 +56,11 @@ pub fn declared(workload: WorkloadName) -> Vec<Declared> {
     let strings = STRINGS.map(|(name, default, help)| Declared::new(name, Kind::String, default, help));
     let mut all: Vec<_> = booleans.into_iter().chain(numbers).chain(strings).collect();
     let number = |name, default, help| Declared::new(name, Kind::Double, Some(default), help);
+    if compat == Compat::V11 {
+        let text = "What follows at the end of CREATE TABLE";
+        all.push(Declared::new("create_table_options", Kind::String, Some(""), text));
+        all.push(number("reconnect", "0", "Events after which a connection is opened anew; 0 for never"));
+    }
     match workload {
         WorkloadName::SelectRandomPoints => {
             all.push(number("random_points", "10", "Values of k that a query asks for"));
@@ -67,6 +73,15 @@ pub fn declared(workload: WorkloadName) -> Vec<Declared> {
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all
+}
+
+/// Events after which a connection is opened anew, at the end of the last one: 1.1's. `select_random_*` take the option and do
+/// not follow it, as in the original.
+pub fn reconnect_every(workload: WorkloadName, registry: &Registry) -> u32 {
+    match workload {
+        WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges | WorkloadName::BulkInsert => 0,
+        _ => registry.double("reconnect").max(0.0) as u32,
+    }
 }
 
 /// The values of a workload's options.
@@ -101,16 +116,35 @@ pub fn options(registry: &Registry) -> OltpOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sysbench::Compat;
 
     #[test]
     fn the_defaults_are_the_plans() {
         let mut registry = Registry::new(Compat::V10);
-        declared(WorkloadName::SelectRandomRanges).into_iter().for_each(|option| registry.declare(option));
+        declared(WorkloadName::SelectRandomRanges, Compat::V10)
+            .into_iter()
+            .for_each(|option| registry.declare(option));
         assert_eq!(options(&registry), OltpOptions::default());
         registry.set("table-size", Some("1M")).unwrap();
         registry.set("skip_trx", None).unwrap();
         let read = options(&registry);
         assert_eq!((read.table_size, read.skip_trx), (1 << 20, true));
+    }
+
+    #[test]
+    fn newer_options_are_declared_where_they_are() {
+        let names = |workload, compat| -> Vec<String> {
+            declared(workload, compat).into_iter().map(|option| option.name).collect()
+        };
+        let newer = names(WorkloadName::OltpReadWrite, Compat::V11);
+        assert!(newer.is_sorted(), "{newer:?}");
+        assert_eq!(newer.len(), names(WorkloadName::OltpReadWrite, Compat::V10).len() + 2);
+        assert!(names(WorkloadName::BulkInsert, Compat::V11).is_empty());
+        let every = |workload| {
+            let mut registry = Registry::new(Compat::V11);
+            declared(workload, Compat::V11).into_iter().for_each(|option| registry.declare(option));
+            registry.set("reconnect", Some("5")).unwrap();
+            reconnect_every(workload, &registry)
+        };
+        assert_eq!((every(WorkloadName::OltpInsert), every(WorkloadName::SelectRandomPoints)), (5, 0));
     }
 }

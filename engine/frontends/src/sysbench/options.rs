@@ -123,9 +123,17 @@ const MYSQL_TLS_11: [Row; 4] = [
     row("mysql-ssl-ca", String, None, "file with the authorities that are trusted"),
     row("mysql-ssl-cert", String, None, "file with the client's certificate"),
 ];
-const MYSQL_REST: [Row; 5] = [
+const MYSQL_COMPRESSION: [Row; 2] = [
     row("mysql-ssl-cipher", String, Some(""), "accepted, and without effect"),
     row("mysql-compression", Bool, Some("off"), "compress what is sent"),
+];
+const MYSQL_ALGORITHMS: [Row; 1] = [row(
+    "mysql-compression-algorithms",
+    String,
+    Some("zlib"),
+    "how it is compressed {zlib,zstd,uncompressed}",
+)];
+const MYSQL_REST: [Row; 3] = [
     row("mysql-debug", Bool, Some("off"), "tell more of the connections"),
     row(
         "mysql-ignore-errors",
@@ -180,8 +188,10 @@ pub fn random(compat: Compat) -> Vec<Row> {
 /// Options of MySQL and MariaDB.
 pub fn mysql(compat: Compat) -> Vec<Row> {
     match compat {
-        Compat::V10 => [&MYSQL[..], &MYSQL_TLS_10, &MYSQL_REST].concat(),
-        Compat::V11 => [&MYSQL[..], &MYSQL_TLS_11, &MYSQL_REST].concat(),
+        Compat::V10 => [&MYSQL[..], &MYSQL_TLS_10, &MYSQL_COMPRESSION, &MYSQL_REST].concat(),
+        Compat::V11 => {
+            [&MYSQL[..], &MYSQL_TLS_11, &MYSQL_COMPRESSION, &MYSQL_ALGORITHMS, &MYSQL_REST].concat()
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 //! The driver hands its options to libpq, so their meaning is libpq's. Variables and files of libpq's own are read by whoever
 //! runs the plan.
 
+use dbdyno_door::option::{Declared, Kind};
 use dbdyno_door::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
 
-use super::Compat;
 use super::registry::Registry;
 use super::settings::Refused;
 
@@ -14,8 +14,26 @@ const FOLDER: &str = "/var/run/postgresql";
 /// Errors that the driver ignores: deadlock, unique violation, serialization failure.
 const IGNORED: [&str; 3] = ["40P01", "23505", "40001"];
 
+/// Options, and the variables that libpq reads where they say nothing.
+const VARIABLES: [(&str, &str); 5] = [
+    ("pgsql-host", "PGHOST"),
+    ("pgsql-port", "PGPORT"),
+    ("pgsql-user", "PGUSER"),
+    ("pgsql-db", "PGDATABASE"),
+    ("pgsql-sslmode", "PGSSLMODE"),
+];
+
+/// Gives options without a value that of libpq's variable, where `variable` finds one.
+pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option<String>) {
+    for (option, name) in VARIABLES {
+        let Some(value) = variable(name).filter(|_| registry.string(option).is_none()) else { continue };
+        // 1.0 has no --pgsql-sslmode.
+        registry.declare(Declared::new(option, Kind::String, Some(&value), ""));
+    }
+}
+
 /// The server that the options name.
-pub(super) fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
+pub(super) fn target(registry: &Registry) -> Result<Target, Refused> {
     let word = |name: &str| registry.string(name).unwrap_or_default().to_owned();
     let user = word("pgsql-user");
     let database = Some(word("pgsql-db")).filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
@@ -25,7 +43,7 @@ pub(super) fn target(registry: &Registry, compat: Compat) -> Result<Target, Refu
         password: None,
         database,
         connect_timeout_us: super::plan::connect_timeout_us(registry)?,
-        tls: Tls { mode: mode(registry, compat)?, ..Tls::default() },
+        tls: Tls { mode: mode(registry)?, ..Tls::default() },
     })
 }
 
@@ -47,12 +65,9 @@ fn endpoint(registry: &Registry) -> Result<Endpoint, Refused> {
     })
 }
 
-/// `prefer` is libpq's own, which 1.0 cannot change.
-fn mode(registry: &Registry, compat: Compat) -> Result<TlsMode, Refused> {
-    let given = match compat {
-        Compat::V10 => "prefer",
-        Compat::V11 => registry.string("pgsql-sslmode").unwrap_or("prefer"),
-    };
+/// `prefer` is libpq's own; 1.0 has no option for it.
+fn mode(registry: &Registry) -> Result<TlsMode, Refused> {
+    let given = registry.string("pgsql-sslmode").unwrap_or("prefer");
     Ok(match given {
         // `allow` begins without.
         "disable" | "allow" => TlsMode::Disabled,
@@ -88,6 +103,7 @@ pub(super) fn retry(registry: &Registry) -> Result<Retry, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sysbench::Compat;
 
     fn registry(options: &[(&str, &str)]) -> Registry {
         let mut registry = Registry::new(Compat::V11);
@@ -107,10 +123,30 @@ mod tests {
 
     #[test]
     fn modes_are_libpqs() {
-        let mode = |given: &str, compat| mode(&registry(&[("pgsql-sslmode", given)]), compat);
-        assert_eq!(mode("verify-full", Compat::V11), Ok(TlsMode::VerifyIdentity));
-        assert_eq!(mode("verify-full", Compat::V10), Ok(TlsMode::Preferred));
-        assert!(mode("on", Compat::V11).is_err());
+        let given = |given: &str| mode(&registry(&[("pgsql-sslmode", given)]));
+        assert_eq!(given("verify-full"), Ok(TlsMode::VerifyIdentity));
+        assert_eq!(given(""), Ok(TlsMode::Preferred));
+        assert_eq!(mode(&Registry::new(Compat::V10)), Ok(TlsMode::Preferred));
+        assert!(given("on").is_err());
+    }
+
+    #[test]
+    fn variables_stand_where_nothing_is_given() {
+        let variable = |name: &str| match name {
+            "PGHOST" => Some("/tmp".to_owned()),
+            "PGUSER" => Some("them".to_owned()),
+            "PGSSLMODE" => Some("require".to_owned()),
+            _ => None,
+        };
+        let mut given = Registry::new(Compat::V10);
+        given.set("pgsql-host", Some("")).unwrap();
+        take_variables(&mut given, variable);
+        assert_eq!(endpoint(&given).unwrap(), Endpoint::Unix { path: "/tmp/.s.PGSQL.5432".into() });
+        assert_eq!(given.string("pgsql-user"), Some("sbtest"), "a default is given too");
+        assert_eq!(mode(&given), Ok(TlsMode::Required));
+        let mut newer = registry(&[("pgsql-user", "")]);
+        take_variables(&mut newer, variable);
+        assert_eq!((newer.string("pgsql-user"), mode(&newer)), (Some("them"), Ok(TlsMode::Preferred)));
     }
 
     #[test]

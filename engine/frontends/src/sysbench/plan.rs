@@ -12,9 +12,11 @@ use super::settings::{Refused, Settings};
 use super::{Compat, oltp, pgsql};
 
 /// Where MySQL's own clients look for a server on this machine.
-pub(super) const SOCKET: &str = "/run/mysqld/mysqld.sock";
+const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// Events that may wait; with one more sysbench gives up.
 pub const QUEUE: u32 = 131_072;
+/// Of MySQL's own clients.
+const ZSTD_LEVEL: u8 = 3;
 const SECOND_US: u64 = 1_000_000;
 const DAY_US: u64 = 86_400 * SECOND_US;
 
@@ -33,7 +35,7 @@ pub fn plan(
     let driver = driver(registry)?;
     let target = match driver {
         Driver::Mysql => target(registry, settings.compat)?,
-        Driver::Pgsql => pgsql::target(registry, settings.compat)?,
+        Driver::Pgsql => pgsql::target(registry)?,
     };
     Ok(Plan {
         schema: 1,
@@ -57,7 +59,7 @@ pub fn plan(
             think_time: None,
             queue_limit: (settings.rate > 0).then_some(QUEUE),
             queue_overflow: if settings.rate > 0 { QueueOverflow::Abort } else { QueueOverflow::Drop },
-            reconnect_every: registry.double("reconnect").max(0.0) as u32,
+            reconnect_every: workload.map_or(0, |workload| oltp::reconnect_every(workload, registry)),
             reconnect_within: true,
         },
         phases: phases(settings),
@@ -73,6 +75,7 @@ pub fn plan(
         loading: Loading {
             streams: settings.threads.min(limits::STREAMS),
             form: LoadingForm::Sysbench,
+            create_table_options: registry.string("create_table_options").unwrap_or_default().into(),
             ..Loading::default()
         },
         prewarm: Default::default(),
@@ -89,7 +92,7 @@ pub fn phases(settings: &Settings) -> Phases {
         last_events: LastEvents::Counted,
         drain_us: settings
             .forced_shutdown_s
-            .map_or(u64::MAX, |at_s| (at_s * SECOND_US).saturating_sub(time_us)),
+            .map_or(u64::MAX, |at_s| at_s.saturating_mul(SECOND_US).saturating_sub(time_us)),
     }
 }
 
@@ -152,21 +155,35 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
         return Ok(Target::Null { answer_us: 0, silent: true });
     }
     Ok(Target::Mysql {
-        endpoints: endpoints(registry)?,
+        endpoints: places(registry)?.into_iter().map(|(endpoint, _)| endpoint).collect(),
         user: registry.string("mysql-user").unwrap_or_default().into(),
         password: None,
         database: registry.string("mysql-db").unwrap_or_default().into(),
         connect_timeout_us: connect_timeout_us(registry)?,
         tls: tls(registry, compat)?,
-        compression: match registry.bool("mysql-compression") {
-            true => Compression::Zlib,
-            false => Compression::default(),
-        },
+        compression: compression(registry)?,
         server_public_key: None,
         // As MySQL's client library does over a socket of this machine; elsewhere TLS or a file is the way.
         allow_public_key_retrieval: false,
         multi_statements: false,
     })
+}
+
+/// 1.1 lets one name algorithms, of which the first one counts.
+fn compression(registry: &Registry) -> Result<Compression, Refused> {
+    if !registry.bool("mysql-compression") {
+        return Ok(Compression::None);
+    }
+    let name = "mysql-compression-algorithms";
+    match registry.string(name).unwrap_or("zlib").split(',').next() {
+        Some("zlib") => Ok(Compression::Zlib),
+        Some("zstd") => Ok(Compression::Zstd { level: ZSTD_LEVEL }),
+        Some("uncompressed") => Ok(Compression::None),
+        given => Err(Refused::Fatal(format!(
+            "Invalid value for --{name}: '{}'; it may be zlib, zstd or uncompressed",
+            given.unwrap_or_default()
+        ))),
+    }
 }
 
 /// Within how many seconds all users must be ready: 1.1 lets one say it, 1.0 waits for 30 s.
@@ -184,27 +201,37 @@ pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, Refused> {
     Ok((init_timeout_s(registry)? + 1) * SECOND_US)
 }
 
-/// Sockets in turn, or hosts and ports in turn, the ports changing fastest. The name localhost is the machine's socket,
-/// as MySQL's own clients have it.
-fn endpoints(registry: &Registry) -> Result<Vec<Endpoint>, Refused> {
+/// Where the driver looks for MySQL's servers, each with the words that its messages have for it: sockets in turn, or hosts
+/// and ports in turn, the ports changing fastest. The name localhost is the machine's socket, as MySQL's own clients have it,
+/// and is told with the port that was given.
+///
+/// # Errors
+/// A port that is none, or nowhere to look.
+pub fn places(registry: &Registry) -> Result<Vec<(Endpoint, String)>, Refused> {
     let sockets = registry.list("mysql-socket");
     if !sockets.is_empty() {
-        return Ok(sockets.iter().map(|path| Endpoint::Unix { path: path.clone() }).collect());
+        let at = |path: &String| (Endpoint::Unix { path: path.clone() }, format!("socket '{path}'"));
+        return Ok(sockets.iter().map(at).collect());
     }
     let read = |text: &String| {
         let said = || Refused::Usage(format!("Invalid value for the 'mysql-port' option: '{text}'"));
         text.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(said)
     };
     let ports = registry.list("mysql-port").iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let at = |host: &String, port: u16| match host.as_str() {
-        "localhost" => Endpoint::Unix { path: SOCKET.into() },
-        _ => Endpoint::Tcp { host: host.clone(), port },
+    let hosts = registry.list("mysql-host");
+    for (what, nowhere) in [("hosts", hosts.is_empty()), ("ports", ports.is_empty())] {
+        if nowhere {
+            return Err(Refused::Fatal(format!("No MySQL {what} specified, aborting")));
+        }
+    }
+    let at = |host: &String, port: u16| {
+        let endpoint = match host.as_str() {
+            "localhost" | "" => Endpoint::Unix { path: SOCKET.into() },
+            _ => Endpoint::Tcp { host: host.clone(), port },
+        };
+        (endpoint, format!("host '{host}', port {port}"))
     };
-    Ok(registry
-        .list("mysql-host")
-        .iter()
-        .flat_map(|host| ports.iter().map(move |&port| at(host, port)))
-        .collect())
+    Ok(hosts.iter().flat_map(|host| ports.iter().map(move |&port| at(host, port))).collect())
 }
 
 fn tls(registry: &Registry, compat: Compat) -> Result<Tls, Refused> {
@@ -231,9 +258,10 @@ fn retry(registry: &Registry) -> Result<Retry, Refused> {
     let all = given.iter().any(|code| code == "all");
     let numbers = given.iter().filter(|code| *code != "all");
     let read = |text: &String| {
-        text.parse()
-            .map(ErrorCode::Number)
-            .map_err(|_| Refused::Fatal(format!("Invalid value for --{option}: '{text}'")))
+        text.parse().map(ErrorCode::Number).map_err(|_| {
+            let numbers = "MySQL's errors are numbers such as 1213, or all";
+            Refused::Fatal(format!("Invalid value for --{option}: '{text}'; {numbers}"))
+        })
     };
     Ok(Retry {
         codes: numbers.map(read).collect::<Result<_, _>>()?,
@@ -258,11 +286,16 @@ mod tests {
     use super::*;
 
     fn made(options: &[(&str, &str)]) -> Result<Plan, Refused> {
-        let mut registry = Registry::new(Compat::V10);
-        oltp::declared(WorkloadName::OltpReadWrite).into_iter().for_each(|option| registry.declare(option));
+        made_like(Compat::V10, options)
+    }
+
+    fn made_like(compat: Compat, options: &[(&str, &str)]) -> Result<Plan, Refused> {
+        let mut registry = Registry::new(compat);
+        let workload = WorkloadName::OltpReadWrite;
+        oltp::declared(workload, compat).into_iter().for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
-        let settings = Settings::read(&registry, Compat::V10)?;
-        plan(Some(WorkloadName::OltpReadWrite), &registry, &settings, 1, 1)
+        let settings = Settings::read(&registry, compat)?;
+        plan(Some(workload), &registry, &settings, 1, 1)
     }
 
     fn where_to(options: &[(&str, &str)]) -> Vec<Endpoint> {
@@ -290,6 +323,23 @@ mod tests {
     }
 
     #[test]
+    fn places_are_told_as_they_were_given() {
+        let told = |options: &[(&str, &str)]| {
+            let mut registry = Registry::new(Compat::V10);
+            options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
+            places(&registry).map(|places| places.into_iter().map(|(_, words)| words).collect::<Vec<_>>())
+        };
+        assert_eq!(told(&[]).unwrap(), ["host 'localhost', port 3306"]);
+        let both = told(&[("mysql-host", "localhost,b"), ("mysql-port", "3307")]).unwrap();
+        assert_eq!(both, ["host 'localhost', port 3307", "host 'b', port 3307"]);
+        assert_eq!(told(&[("mysql-socket", SOCKET)]).unwrap(), [format!("socket '{SOCKET}'")]);
+        for (option, what) in [("mysql-host", "hosts"), ("mysql-port", "ports")] {
+            let said = format!("No MySQL {what} specified, aborting");
+            assert_eq!(told(&[(option, "")]), Err(Refused::Fatal(said)));
+        }
+    }
+
+    #[test]
     fn limits_and_rates() {
         let plan =
             made(&[("time", "0"), ("events", "5"), ("rate", "7"), ("report-checkpoints", "0,2")]).unwrap();
@@ -297,6 +347,44 @@ mod tests {
         assert_eq!(plan.load.queue_overflow, QueueOverflow::Abort);
         assert_eq!(plan.report.marks_us, [2_000_000]);
         assert_eq!(made(&[("forced-shutdown", "3")]).unwrap().phases.drain_us, 3_000_000);
+        let most = made(&[("time", "2147483647"), ("forced-shutdown", "4294967295%")]).unwrap();
+        assert_eq!(most.phases.drain_us, u64::MAX - 2_147_483_647_000_000, "never");
+    }
+
+    #[test]
+    fn what_is_newer() {
+        let options =
+            [("reconnect", "5"), ("create-table-options", "ROW_FORMAT=dynamic"), ("mysql-compression", "on")];
+        let plan = made_like(Compat::V11, &options).unwrap();
+        assert_eq!((plan.load.reconnect_every, plan.load.reconnect_within), (5, true));
+        assert_eq!(plan.loading.create_table_options, "ROW_FORMAT=dynamic");
+        assert_eq!(plan.faults(), Vec::<String>::new());
+        let by = |algorithms: &str| {
+            let name = "mysql-compression-algorithms";
+            let plan = made_like(Compat::V11, &[("mysql-compression", "on"), (name, algorithms)])?;
+            let Target::Mysql { compression, .. } = plan.target else { unreachable!() };
+            Ok::<_, Refused>(compression)
+        };
+        assert_eq!(by("zlib"), Ok(Compression::Zlib));
+        assert_eq!(by("zstd,zlib"), Ok(Compression::Zstd { level: 3 }));
+        assert_eq!(by("uncompressed"), Ok(Compression::None));
+        assert!(by("lz4").is_err());
+    }
+
+    #[test]
+    fn errors_to_ignore_have_one_name_for_all_databases() {
+        let retried = |options: &[(&str, &str)]| made(options).map(|plan| (plan.retry.codes, plan.retry.all));
+        let numbers = |numbers: &[u16]| -> Vec<_> { numbers.iter().map(|&n| ErrorCode::Number(n)).collect() };
+        let usual = [1213, 1020, 1205];
+        assert_eq!(retried(&[]), Ok((numbers(&usual), false)));
+        assert_eq!(retried(&[("mysql-ignore-errors", "7,8")]), Ok((numbers(&[7, 8]), false)));
+        let both = [("db-ignore-errors", "1062"), ("mysql-ignore-errors", "7,all")];
+        assert_eq!(retried(&both), Ok((numbers(&[1062]), false)), "ours goes before the driver's");
+        assert_eq!(retried(&[("db-ignore-errors", "all,1062")]), Ok((numbers(&[1062]), true)));
+        assert_eq!(retried(&[("mysql-ignore-errors", "")]), Ok((Vec::new(), false)));
+        let said =
+            "Invalid value for --db-ignore-errors: '40P01'; MySQL's errors are numbers such as 1213, or all";
+        assert_eq!(retried(&[("db-ignore-errors", "40P01")]), Err(Refused::Fatal(said.into())));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the general options mean together, and what is refused.
 
-use dbdyno_door::plan::{Distribution, limits};
+use dbdyno_door::plan::{Distribution, Endpoint, limits};
 
 use super::Compat;
 use super::log::Level;
@@ -76,6 +76,8 @@ pub struct Settings {
     pub keys: Distribution,
     /// Through which client a database is spoken to.
     pub driver: Driver,
+    /// Where MySQL's servers are looked for, with the driver's words for each place.
+    pub places: Vec<(Endpoint, String)>,
     /// In which form the run is told.
     pub format: Format,
     /// Whether errors are counted by their number in full reports.
@@ -141,8 +143,9 @@ impl Settings {
             histogram,
             seed: registry.int("rand-seed")?,
             keys: keys(registry, compat)?,
-            // A name that is none is told when the driver is needed.
+            // A name or a place that is none is told when the driver is needed.
             driver: plan::driver(registry).unwrap_or(Driver::Mysql),
+            places: plan::places(registry).unwrap_or_default(),
             format: format(registry)?,
             report_errors: registry.bool("report-errors"),
             workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,
@@ -225,9 +228,11 @@ fn forced_shutdown(registry: &Registry, time_s: u32) -> Result<Option<u64>, Refu
         return Ok(Some(limit + limit * 5 / 100));
     }
     let (digits, percent) = text.strip_suffix('%').map_or((text, false), |digits| (digits, true));
-    let grace: u64 = digits
+    // 32 bits, as of all times: sums and products of two have room.
+    let grace: u32 = digits
         .parse()
         .map_err(|_| Refused::Fatal(format!("Invalid value for --forced-shutdown: '{text}'")))?;
+    let grace = u64::from(grace);
     Ok(Some(limit + if percent { limit * grace / 100 } else { grace }))
 }
 
@@ -334,6 +339,7 @@ mod tests {
             ("rand-type", "x", "Invalid random numbers distribution: x."),
             ("thread-stack-size", "x", "Invalid value for thread-stack-size: 0.\n"),
             ("forced-shutdown", "x", "Invalid value for --forced-shutdown: 'x'"),
+            ("forced-shutdown", "4294967296", "Invalid value for --forced-shutdown: '4294967296'"),
             ("report-checkpoints", "1,a", "Invalid value for --report-checkpoints: 'a'"),
         ] {
             assert_eq!(read(&[(name, value)]), Err(Refused::Fatal(said.into())));

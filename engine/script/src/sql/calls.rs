@@ -14,10 +14,10 @@ use super::bulk::Bulk;
 use super::parameters::{Bind, NewParameter, Set, SetRandom};
 use super::results::{FetchRow, Free, ResultNumbers};
 use super::{Answer, ConnectionId, Request, StatementId};
-use crate::Context;
 use crate::chunks;
 use crate::front::Level;
 use crate::raw::{self, Call, NOTHING, ONE, Pushed, Raw, Returns};
+use crate::{Context, Database};
 
 /// LuaJIT's type of `ffi` values.
 pub(super) const LUA_TCDATA: c_int = 10;
@@ -325,7 +325,7 @@ pub(super) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let interface = match known {
         Some(interface) => interface,
         None => {
-            let made = interface(lua, &context.program.database.driver)?;
+            let made = interface(lua, &context.program.database)?;
             lua.set_app_data(Interface(made.clone()));
             made
         }
@@ -334,7 +334,7 @@ pub(super) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     lua.globals().get::<Table>("sysbench")?.set("sql", sql)
 }
 
-fn interface(lua: &Lua, driver: &str) -> mlua::Result<Function> {
+fn interface(lua: &Lua, database: &Database) -> mlua::Result<Function> {
     let raw = lua.create_table()?;
     macro_rules! functions {
         ($($name:literal => $function:ty),* $(,)?) => {
@@ -349,6 +349,7 @@ fn interface(lua: &Lua, driver: &str) -> mlua::Result<Function> {
         "result_numbers" => ResultNumbers, "fetch_row" => FetchRow, "free" => Free, "bulk_init" => BulkInit,
         "bulk_next" => BulkNext, "bulk_done" => BulkDone, "fatal" => Fatal, "used" => Used,
     }
-    raw.raw_set("driver", driver)?;
+    raw.raw_set("driver", database.driver.as_str())?;
+    raw.raw_set("fault", database.fault.as_deref())?;
     chunks::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?.call(raw)
 }

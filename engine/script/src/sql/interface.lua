@@ -70,6 +70,10 @@ local result_meta
 
 local function driver_of(drivers, name)
    name = name or raw.driver
+   if raw.fault and name == raw.driver then
+      raw.fatal(raw.fault)
+      error("failed to initialize the DB driver", 2)
+   end
    if (name == "mysql" or name == "pgsql") and name ~= raw.driver then
       raw.fatal(("this run is connected by the %s driver; for another one use --db-driver=%s"):format(raw.driver, name))
       error("failed to initialize the DB driver", 2)

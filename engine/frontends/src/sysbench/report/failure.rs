@@ -4,7 +4,7 @@ use dbdyno_door::plan::Endpoint;
 use dbdyno_door::record::{FailedAction, Failure, ServerFailure};
 
 use super::super::Compat;
-use super::super::plan::{self, Driver};
+use super::super::plan::Driver;
 use super::super::settings::Settings;
 
 /// What was being done.
@@ -75,7 +75,7 @@ fn of_server(server: &ServerFailure, doing: Doing, settings: &Settings) -> Vec<S
     let server = &if is_lost { lost() } else { server.clone() };
     let ServerFailure { code, sqlstate, message, .. } = server;
     let mut lines = match driver {
-        Driver::Mysql => of_mysql(server),
+        Driver::Mysql => of_mysql(server, settings),
         Driver::Pgsql => of_pgsql(server),
     };
     let told = match server.action {
@@ -101,12 +101,12 @@ fn of_server(server: &ServerFailure, doing: Doing, settings: &Settings) -> Vec<S
 }
 
 /// What the driver for MySQL says.
-fn of_mysql(server: &ServerFailure) -> Vec<String> {
+fn of_mysql(server: &ServerFailure, settings: &Settings) -> Vec<String> {
     let ServerFailure { code, message, statement, .. } = server;
     match server.action {
         FailedAction::Connect => {
             vec![
-                format!("unable to connect to MySQL server on {}, aborting...", place(server)),
+                format!("unable to connect to MySQL server on {}, aborting...", place(server, settings)),
                 format!("error {code}: {message}"),
             ]
         }
@@ -151,14 +151,11 @@ fn script_place(action: FailedAction, doing: Doing) -> &'static str {
     }
 }
 
-fn place(server: &ServerFailure) -> String {
-    match &server.endpoint {
-        // The name localhost is that socket, and is told as it was given.
-        Some(Endpoint::Unix { path }) if path == plan::SOCKET => "host 'localhost', port 3306".into(),
-        Some(Endpoint::Unix { path }) => format!("socket '{path}'"),
-        Some(Endpoint::Tcp { host, port }) => format!("host '{host}', port {port}"),
-        None => "host 'localhost', port 3306".into(),
-    }
+/// As it was given. Where that says the same socket twice, by several ports of localhost, the first is as good.
+fn place(server: &ServerFailure, settings: &Settings) -> String {
+    let is_it = |(endpoint, _): &&(Endpoint, String)| server.endpoint.as_ref() == Some(endpoint);
+    let place = settings.places.iter().find(is_it).or(settings.places.first());
+    place.map(|(_, words)| words.clone()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -166,10 +163,14 @@ mod tests {
     use super::*;
     use crate::sysbench::registry::Registry;
 
-    fn settings(driver: &str, compat: Compat) -> Settings {
+    fn settings(options: &[(&str, &str)], compat: Compat) -> Settings {
         let mut registry = Registry::new(compat);
-        registry.set("db-driver", Some(driver)).unwrap();
+        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         Settings::read(&registry, compat).unwrap()
+    }
+
+    fn mysql(compat: Compat) -> Settings {
+        settings(&[("mysql-host", "127.0.0.1"), ("mysql-port", "1")], compat)
     }
 
     fn failure(action: FailedAction) -> Failure {
@@ -186,25 +187,36 @@ mod tests {
 
     #[test]
     fn each_layer_has_its_line() {
-        let said = lines(&failure(FailedAction::Connect), Doing::Run, &settings("mysql", Compat::V10));
+        let said = lines(&failure(FailedAction::Connect), Doing::Run, &mysql(Compat::V10));
         assert_eq!(said[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
         assert_eq!(said.len(), 4);
         assert_eq!(said[3], "Thread initialization failed!");
-        let newer = lines(&failure(FailedAction::Connect), Doing::Run, &settings("mysql", Compat::V11));
+        let newer = lines(&failure(FailedAction::Connect), Doing::Run, &mysql(Compat::V11));
         assert_eq!(newer[3], "Threads initialization failed!");
-        let said = lines(&failure(FailedAction::Prepare), Doing::Run, &settings("mysql", Compat::V10));
+        let said = lines(&failure(FailedAction::Prepare), Doing::Run, &mysql(Compat::V10));
         assert_eq!(said[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
-        let said = lines(&failure(FailedAction::Execute), Doing::Run, &settings("mysql", Compat::V10));
+        let said = lines(&failure(FailedAction::Execute), Doing::Run, &mysql(Compat::V10));
         assert!(
             said[1]
                 .ends_with("SQL error, errno = 1146, state = '42S02': Table 'sbtest.sbtest1' doesn't exist")
         );
-        let said = lines(
-            &failure(FailedAction::Query),
-            Doing::Command(Command::Prepare),
-            &settings("mysql", Compat::V10),
-        );
+        let said =
+            lines(&failure(FailedAction::Query), Doing::Command(Command::Prepare), &mysql(Compat::V10));
         assert!(said[1].starts_with("`sysbench.cmdline.call_command' function failed: "));
+    }
+
+    #[test]
+    fn the_machines_own_socket_is_told_as_it_was_given() {
+        let mut failure = failure(FailedAction::Connect);
+        let mut told = |options: &[(&str, &str)]| {
+            let settings = settings(options, Compat::V10);
+            failure.server.as_deref_mut().unwrap().endpoint = Some(settings.places[0].0.clone());
+            lines(&failure, Doing::Run, &settings).remove(0)
+        };
+        let on = |place: &str| format!("unable to connect to MySQL server on {place}, aborting...");
+        assert_eq!(told(&[("mysql-port", "3307")]), on("host 'localhost', port 3307"));
+        let path = "/run/mysqld/mysqld.sock";
+        assert_eq!(told(&[("mysql-socket", path)]), on(&format!("socket '{path}'")));
     }
 
     #[test]
@@ -213,7 +225,7 @@ mod tests {
             let mut failure = failure(action);
             let server = failure.server.as_deref_mut().unwrap();
             (server.code, server.message) = (code, "relation does not exist".into());
-            lines(&failure, Doing::Run, &settings("pgsql", Compat::V10))
+            lines(&failure, Doing::Run, &settings(&[("db-driver", "pgsql")], Compat::V10))
         };
         let query = said(FailedAction::Query, 0);
         assert_eq!(query[..2], ["PQexec() failed: 7 relation does not exist", "failed query was: SELECT 1"]);
