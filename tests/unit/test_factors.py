@@ -95,6 +95,13 @@ def test_an_experiment_with_factors_survives_the_store() -> None:
         ("[factor.a]\nx = {}\n'y+z' = {}\n", "factor.a.y+z", "without + and ]"),
         (FACTORS + "[[variant]]\nname = 'a'\n", "variant.name", "made from the levels"),
         (FACTORS + COMMON + COMMON, "variant", "make a factor of what differs"),
+        (
+            FACTORS + "[variant.server]\ncpus = '0'\n",
+            "variant",
+            "Write [[variant]], and [variant.server] below",
+        ),
+        ("variant = [1]\n" + FACTORS, "variant", "this must be a list of tables"),
+        ("variant = 'a'\n" + FACTORS, "variant", "this must be a list of tables"),
         ("[[variant]]\nname = 'a'\nlevels = { a = 'b' }\n", "variant[a].levels", "under [factor.NAME]"),
         (
             "[factor.a]\nx = {}\ny = { server.cpus = '0' }\n[factor.b]\nu = {}\nv = { server.cpus = '1' }\n",
@@ -110,7 +117,7 @@ def test_an_experiment_with_factors_survives_the_store() -> None:
 )
 def test_what_a_mistake_says(text: str, key: str, told: str) -> None:
     # A bare key must stand before the first table.
-    found = faults(text) if not text.startswith("factor =") else _bare(text)
+    found = faults(text) if not text.startswith(("factor =", "variant =")) else _bare(text)
     assert told in found[key]
 
 

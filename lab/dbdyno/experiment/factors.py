@@ -88,13 +88,18 @@ def _shape_faults(factors: Any) -> Iterator[Fault]:
 
 
 def _common_faults(variants: Any) -> Iterator[Fault]:
-    if not isinstance(variants, list):
-        return  # Told as what it is, a table that must be a list.
+    if isinstance(variants, dict):
+        problem = "this is one table and must be a list"
+        yield Fault("variant", None, problem, "Write [[variant]], and [variant.server] below it")
+        return
+    if not isinstance(variants, list) or not all(isinstance(entry, dict) for entry in variants):
+        yield Fault("variant", variants, "this must be a list of tables", "Write [[variant]]")
+        return
     if len(variants) > 1:
         way_out = "Keep one, with what all variants share, and make a factor of what differs"
         yield Fault("variant", None, f"there are {len(variants)} of them beside [factor]", way_out)
     for entry in variants[:1]:
-        for key in sorted(entry.keys() & {"name", "levels"}) if isinstance(entry, dict) else ():
+        for key in sorted(entry.keys() & {"name", "levels"}):
             way_out = "Leave it out: the names are made from the levels"
             yield Fault(
                 f"variant.{key}", entry[key], "with [factor] this table is what all variants share", way_out
