@@ -13,7 +13,9 @@ import pytest
 
 from dbdyno.checks import Context, Moment, run
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.servers import open_server
+from dbdyno.run.engine import Engine
+from dbdyno.run.holding import Holding
+from dbdyno.servers import open_endpoint, open_server
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.snapshots import Snapshots
@@ -271,3 +273,105 @@ def test_a_server_that_dies_is_explained(started: Callable[..., LocalServer]) ->
     process.wait(timeout=10)
     with pytest.raises(ServerProblem, match="the PostgreSQL server ended"):
         server.status()
+
+
+@pytest.fixture
+def closed(postgresql: LocalServer) -> Iterator[LocalServer]:
+    """A server that has a role that may not log in, one that may not connect, and a database for neither."""
+    password = postgresql.address().password
+    for sql in (
+        f"CREATE ROLE owner_only NOLOGIN PASSWORD '{password}'",
+        f"CREATE ROLE stranger LOGIN PASSWORD '{password}'",
+        f"CREATE ROLE crowded LOGIN CONNECTION LIMIT 0 PASSWORD '{password}'",
+        "CREATE DATABASE closed",
+        "REVOKE CONNECT ON DATABASE closed FROM PUBLIC",
+        "GRANT CONNECT ON DATABASE closed TO crowded",
+    ):
+        postgresql.query(sql)
+    ((file,),) = postgresql.query("SHOW hba_file")
+    before = Path(file).read_text()
+    lines = ["closed,missing stranger,owner_only,crowded 127.0.0.1/32 scram-sha-256"]
+    lines += ["closed nobody 127.0.0.1/32 trust", "closed banned 127.0.0.1/32 reject"]
+    Path(file).write_text(before + "".join(f"host {line}\n" for line in lines))
+    postgresql.query("SELECT pg_reload_conf()")
+    try:
+        yield postgresql
+    finally:
+        Path(file).write_text(before)
+        postgresql.query("SELECT pg_reload_conf()")
+        postgresql.query("DROP DATABASE closed")
+        postgresql.query("DROP ROLE owner_only, stranger, crowded")
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "told", "way_out"),
+    [
+        (
+            "stranger",
+            "closed",
+            "user 'stranger' may not connect to database 'closed'",
+            "GRANT CONNECT ON DATABASE",
+        ),
+        ("owner_only", "closed", "lets the role 'owner_only' own things and not log in", "LOGIN"),
+        ("crowded", "closed", "has no connection left", "raise max_connections"),
+        ("stranger", "missing", "has no database 'missing' for user 'stranger'", "CREATE DATABASE"),
+        ("stranger", "dbdyno", "no pg_hba.conf entry", "written into pg_hba.conf"),
+        ("banned", "closed", "pg_hba.conf rejects", "written into pg_hba.conf"),
+        ("nobody", "closed", "refuses user 'nobody' with a password", "check user and password"),
+        ("canary", "closed", "no pg_hba.conf entry", "written into pg_hba.conf"),
+    ],
+)
+def test_who_may_not_enter_is_told_why(
+    closed: LocalServer, user: str, database: str, told: str, way_out: str
+) -> None:
+    """libpq gives no SQLSTATE for any of these, and the server answers all the same."""
+    address = closed.address()
+    _refused(f"postgresql://{user}@127.0.0.1:{address.port}/{database}", address.password, told, way_out)
+
+
+def test_a_wrong_password_is_told(closed: LocalServer) -> None:
+    target = f"postgresql://stranger@127.0.0.1:{closed.address().port}/closed"
+    _refused(target, "wrong", "refuses user 'stranger' with a password", "check user and password")
+    _refused(target, "", "refuses user 'stranger' without a password", "check user and password")
+
+
+def _refused(target: str, password: str, told: str, way_out: str) -> None:
+    with pytest.raises(ServerProblem) as caught, closing(open_endpoint(target, password)) as server:
+        server.start()
+    problem = caught.value
+    assert told in problem.text
+    assert way_out in problem.way_out
+    assert "cannot be reached" not in problem.text
+    assert problem.exit_code == 3
+
+
+def test_only_the_tables_of_the_run_are_vacuumed(postgresql: LocalServer, workspace: Workspace) -> None:
+    """On a server that is only reached, the account's other tables are left as they are."""
+    address = postgresql.address()
+    target = f"postgresql://dbdyno@127.0.0.1:{address.port}/dbdyno"
+    remote = Variant(name="theirs", server=ServerSpec(kind="remote", url=target))
+    workload = OltpWorkload(name="oltp_point_select", tables=2, table_size=50)
+    given = Experiment(
+        name="settled",
+        workloads=(workload,),
+        load=Load(connections=(1,), duration_s=1.0),
+        design=Design(state="preserve"),
+        variants=(remote,),
+    )
+    said: list[str] = []
+    holding = Holding(given, workspace, Engine(), lambda _progress: None, said.append)
+    with closing(open_endpoint(target, address.password)) as server:
+        server.start()
+        server.query("CREATE TABLE foreign_one AS SELECT 1 AS id")
+        try:
+            with holding.finishing():
+                holding.ready(server, workload, remote)
+                vacuumed = dict(server.query("SELECT relname, vacuum_count FROM pg_stat_user_tables"))
+                # By the loader, and once more to freeze their rows.
+                assert vacuumed["sbtest1"] == vacuumed["sbtest2"] == 2
+                assert vacuumed["foreign_one"] == 0
+                # PostgreSQL has -1 for what was neither vacuumed nor analysed.
+                rows = dict(server.query("SELECT relname, reltuples FROM pg_class WHERE relkind = 'r'"))
+                assert (rows["sbtest1"], rows["foreign_one"]) == (50, -1)
+        finally:
+            server.query("DROP TABLE foreign_one")

@@ -132,14 +132,15 @@ class Holding:
         if isinstance(workload, SqlWorkload):
             self._load_own(server, workload)
             return
-        steps: set[str] = set()
+        # Step -> tables of which it was told.
+        steps: dict[str, list[str]] = {}
 
         def loading(record: Record) -> None:
-            steps.add(record["data"]["step"])
+            steps.setdefault(record["data"]["step"], []).append(record["data"]["table"])
 
         prepare(self._experiment, workload, server, self._engine, self._tell, on_loading=loading)
         if "created" in steps:
-            server.settle()
+            server.settle(steps["created"])
         # What was there before belongs to an earlier run, which was told to keep it.
         if not server.ours and "kept" not in steps and (server, workload) not in self._made:
             self._made.append((server, workload))
@@ -160,7 +161,7 @@ class Holding:
             return
         prepare(self._experiment, workload, server, self._engine, self._tell)
         self._own.append((here, workload))
-        server.settle()
+        server.settle(list(workload.made(here.protocol).values()))
         if not server.ours:
             self._made.append((server, workload))
 

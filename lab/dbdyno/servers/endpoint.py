@@ -7,7 +7,7 @@ The load and the administration share one account here, since it is the only one
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,9 +140,9 @@ class EndpointServer(Server):
                 )
         return left
 
-    def settle(self) -> None:
+    def settle(self, tables: Sequence[str]) -> None:
         """As far as the account may: vacuum and statistics where the protocol has them."""
-        self._reached.settle(self._admin)
+        self._reached.settle(self._admin, tables)
 
     def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — it is not ours to stop.
         """Take back what was set, and disconnect; the server goes on.

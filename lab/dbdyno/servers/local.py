@@ -133,13 +133,13 @@ class LocalServer(Server):
         if status != 0:
             raise self._explained(status)
 
-    def settle(self) -> None:
+    def settle(self, tables: Sequence[str]) -> None:  # noqa: ARG002 — all that it holds is ours.
         """See `Server`."""
         self._product.settle(self._asked(), DATABASE)
 
     def rest(self) -> None:
         """Stop it cleanly with nothing left to be done, so that its data can be a snapshot."""
-        self.settle()
+        self.settle(())
         self._product.before_snapshot(self._asked())
         self.stop(clean=True)
 

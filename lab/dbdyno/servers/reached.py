@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -76,8 +76,8 @@ class Reached(ABC):
         """Why a connection failed, in the user's terms."""
 
     @abstractmethod
-    def settle(self, admin: Admin) -> None:
-        """Bring freshly loaded data to rest, as far as the account may."""
+    def settle(self, admin: Admin, tables: Sequence[str]) -> None:
+        """Bring freshly loaded tables, named as in SQL, to rest, and no others, as far as the account may."""
 
     @abstractmethod
     def change(self, admin: Admin, name: str, value: Value) -> str:
@@ -178,7 +178,7 @@ class ReachedMySQL(Reached):
             return ServerProblem(f"{_where(target)}: {text}", "see docs/connections.md", NOT_REACHABLE)
         return _full(target, text) if code == 1040 else _unreachable(target, text)
 
-    def settle(self, admin: Admin) -> None:
+    def settle(self, admin: Admin, tables: Sequence[str]) -> None:
         """Nothing: the loader has analysed its tables."""
 
     def change(self, admin: Admin, name: str, value: Value) -> str:
@@ -213,6 +213,64 @@ def _mysql_value(text: str) -> str:
     if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) or text.upper() in {"ON", "OFF"}:
         return text
     return _mysql_literal(text)
+
+
+def _no_entry(target: Target, text: str, _: bool) -> ServerProblem:
+    return ServerProblem(
+        f"{_where(target)} lets user {target.user!r} into database {target.database!r} not from here, or "
+        f"not in this way: {text}",
+        "have an entry for them written into pg_hba.conf, and the server reload it; one of hostssl wants TLS",
+        NOT_REACHABLE,
+    )
+
+
+def _no_right(target: Target, text: str, _: bool) -> ServerProblem:
+    user, database = target.user.replace('"', '""'), target.database.replace('"', '""')
+    return ServerProblem(
+        f"user {target.user!r} may not connect to database {target.database!r} on {_where(target)}: {text}",
+        f'GRANT CONNECT ON DATABASE "{database}" TO "{user}", or name another database or user',
+        NOT_REACHABLE,
+    )
+
+
+def _no_login(target: Target, text: str, _: bool) -> ServerProblem:
+    user = target.user.replace('"', '""')
+    return ServerProblem(
+        f"{_where(target)} lets the role {target.user!r} own things and not log in: {text}",
+        f'ALTER ROLE "{user}" LOGIN, or name another user',
+        NOT_REACHABLE,
+    )
+
+
+def _no_place(target: Target, text: str, _: bool) -> ServerProblem:
+    return _no_database(target, text, f'CREATE DATABASE "{target.database}"')
+
+
+def _no_room(target: Target, text: str, _: bool) -> ServerProblem:
+    return _full(target, text)
+
+
+def _no_user(target: Target, text: str, with_password: bool) -> ServerProblem:
+    return _wrong_login(target, text, with_password=with_password)
+
+
+def _refused(target: Target, text: str, _: bool) -> ServerProblem:
+    return ServerProblem(
+        f"{_where(target)} refuses the connection: {text}", "look at the server's log for more", NOT_REACHABLE
+    )
+
+
+# What a server of PostgreSQL says when it lets nobody in, in English; the first that fits. What it says in
+# another language or of something else begins with FATAL all the same.
+_REFUSALS: tuple[tuple[re.Pattern[str], Callable[[Target, str, bool], ServerProblem]], ...] = (
+    (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects"), _no_entry),
+    (re.compile(r"permission denied for database"), _no_right),
+    (re.compile(r"is not permitted to log in"), _no_login),
+    (re.compile(r'database ".*" does not exist|not currently accepting connections'), _no_place),
+    (re.compile(r"password|authentication failed|role \".*\" does not exist"), _no_user),
+    (re.compile(r"too many (clients|connections)|remaining connection slots"), _no_room),
+    (re.compile(r"FATAL:"), _refused),
+)
 
 
 class ReachedPostgreSQL(Reached):
@@ -258,21 +316,17 @@ class ReachedPostgreSQL(Reached):
         ((text,),) = admin.query("SELECT version()")
         return {"built": str(text)}
 
-    def refusal(self, target: Target, code: int | str, text: str, *, with_password: bool) -> ServerProblem:
-        """By SQLSTATE, else by libpq's words."""
-        if code in ("28000", "28P01") or "password" in text:
-            return _wrong_login(target, text, with_password=with_password)
-        if code in ("3D000", "42501") or ("database" in text and "does not exist" in text):
-            return _no_database(target, text, f'CREATE DATABASE "{target.database}"')
-        if "SSL" in text or "certificate" in text:
-            return _no_tls(target, text)
-        if code == "53300" or "too many clients" in text or "remaining connection slots" in text:
-            return _full(target, text)
-        return _unreachable(target, text)
+    def refusal(self, target: Target, code: int | str, text: str, *, with_password: bool) -> ServerProblem:  # noqa: ARG002
+        """By the server's words, and libpq's: when a connection is not made, there is no SQLSTATE."""
+        for words, told in _REFUSALS:
+            if words.search(text):
+                return told(target, text, with_password)
+        return _no_tls(target, text) if "SSL" in text or "certificate" in text else _unreachable(target, text)
 
-    def settle(self, admin: Admin) -> None:
-        """Freeze every row of the account's own tables, so that no trial does it."""
-        admin.query("VACUUM (FREEZE, ANALYZE)")
+    def settle(self, admin: Admin, tables: Sequence[str]) -> None:
+        """Freeze every row of the tables, so that no trial does it."""
+        if tables:
+            admin.query(f"VACUUM (FREEZE, ANALYZE) {', '.join(tables)}")
 
     def change(self, admin: Admin, name: str, value: Value) -> str:
         """ALTER SYSTEM and a reload; what waits for a restart is taken back and refused."""

@@ -11,7 +11,7 @@ of one server of one variant.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -113,8 +113,11 @@ class Server(ABC):
         """Start and wait until it answers. Raises ServerProblem with the server's own words."""
 
     @abstractmethod
-    def settle(self) -> None:
-        """Bring freshly loaded data of a running server to rest, as far as we may."""
+    def settle(self, tables: Sequence[str]) -> None:
+        """Bring freshly loaded data of a running server to rest, as far as we may.
+
+        `tables` are those that were loaded, as SQL names them; on servers of others no other is touched.
+        """
 
     @abstractmethod
     def stop(self, *, clean: bool) -> None:
