@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_mysqls_pool_and_the_account_that_passes_it_by(pooled: LocalServer) -> N
     given = experiment()
     (note,) = find("P22", Moment.READY, pooled, given)
     assert note.level == "note"
-    assert f"logs in as {pooled.address().user!r}, which lacks TP_CONNECTION_ADMIN" in note.text
+    assert f"logs in as '{pooled.address().user}'@'127.0.0.1', which lacks TP_CONNECTION_ADMIN" in note.text
     account = f"'{pooled.address().user}'@'127.0.0.1'"
     pooled.query(f"GRANT TP_CONNECTION_ADMIN ON *.* TO {account}")
     try:
@@ -51,6 +52,49 @@ def test_mysqls_pool_and_the_account_that_passes_it_by(pooled: LocalServer) -> N
     assert stop.evidence["accounts"] == [account]
     assert f"REVOKE TP_CONNECTION_ADMIN ON *.* FROM {account}" in stop.text
     assert [finding.level for finding in find("P22", Moment.READY, pooled, given)] == ["note"]
+
+
+def test_mysqls_pool_and_the_role_that_passes_it_by(pooled: LocalServer) -> None:
+    """The account has the privilege by a role alone: where it is active at login, its connections pass."""
+    given, account = experiment(), f"'{pooled.address().user}'@'127.0.0.1'"
+    for sql in ("CREATE ROLE past_it", "GRANT TP_CONNECTION_ADMIN ON *.* TO past_it"):
+        pooled.query(sql)
+    try:
+        pooled.query(f"GRANT past_it TO {account}")
+        # Granted, and not active.
+        assert [found.level for found in find("P22", Moment.READY, pooled, given)] == ["note"]
+        pooled.query(f"SET DEFAULT ROLE past_it TO {account}")
+        (by_default,) = find("P22", Moment.READY, pooled, given)
+        pooled.query(f"SET DEFAULT ROLE NONE TO {account}")
+        pooled.query(f"REVOKE past_it FROM {account}")
+        # A role that everybody has.
+        pooled.query("SET GLOBAL mandatory_roles = 'past_it', activate_all_roles_on_login = ON")
+        (by_all,) = find("P22", Moment.READY, pooled, given)
+    finally:
+        pooled.query("SET GLOBAL mandatory_roles = '', activate_all_roles_on_login = OFF")
+        pooled.query("DROP ROLE past_it")
+    for stop in (by_default, by_all):
+        assert stop.level == "stop"
+        assert f"account {account} has TP_CONNECTION_ADMIN by its roles (`past_it`@`%`)" in stop.text
+        assert stop.evidence["roles"] == ["`past_it`@`%`"]
+        # It is not the account's to revoke.
+        assert f"FROM {account}" not in stop.text
+    assert [found.level for found in find("P22", Moment.READY, pooled, given)] == ["note"]
+
+
+def test_a_pool_that_is_built_in_is_seen_whatever_the_product(mariadb: LocalServer) -> None:
+    """As Percona Server has it, which calls itself MySQL."""
+    described = mariadb.describe()
+    variables = {**described.variables, "thread_handling": "pool-of-threads", "extra_port": "0"}
+    description = replace(described, product="mysql", variables=variables)
+    (note,) = find("P22", Moment.READY, mariadb, experiment(), description=description)
+    assert note.level == "note"
+    assert "Percona Server's thread pool" in note.text
+    variables = {**variables, "extra_port": str(mariadb.address().port)}
+    (stop,) = find(
+        "P22", Moment.READY, mariadb, experiment(), description=replace(description, variables=variables)
+    )
+    assert (stop.level, stop.evidence["extra_port"]) == ("stop", str(mariadb.address().port))
 
 
 def test_a_server_without_a_pool_has_nothing_to_pass_by(mariadb: LocalServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,6 +54,28 @@ def test_a_cache_fits_into_what_there_is(spec: dict[str, Any], told: str | None)
     assert len(found) == (told is not None)
     assert all(str(told) in finding.text for finding in found)
     assert all(finding.level == "stop" for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("product", "file", "arguments", "fits"),
+    [
+        ("mariadb", "[mysqld]\ninnodb-buffer-pool-size = 9999G\n", (), False),
+        ("mysql", "[mysqld]\ninnodb_buffer_pool_size=64M\n", ("--innodb-buffer-pool-size=9999G",), False),
+        # The last of a name wins, as with the server.
+        ("mysql", "[mysqld]\ninnodb_buffer_pool_size=9999G\n", ("--innodb-buffer-pool-size=64M",), True),
+        ("mysql", "[client]\ninnodb_buffer_pool_size=9999G\n", (), True),
+        ("postgresql", "shared_buffers = '9999GB' # all\n", (), False),
+        ("postgresql", "", ("--shared-buffers=9999GB",), False),
+    ],
+)
+def test_a_cache_may_be_declared_in_a_file_and_in_arguments(
+    product: Any, file: str, arguments: tuple[str, ...], fits: bool, tmp_path: Path
+) -> None:
+    config = tmp_path / "server.cnf"
+    config.write_text(file)
+    spec = ServerSpec(product=product, config=config, arguments=arguments)
+    found = checks.run(Moment.DESIGN, Context(experiment(spec)), ["P19"])
+    assert [finding.level for finding in found] == ([] if fits else ["stop"])
 
 
 @pytest.mark.parametrize(("share", "fits"), [(0.3, True), (0.5, False)])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dbdyno.checks import statements
 from dbdyno.checks.capacities import Capacity, Demand, of_client, of_postgresql, of_server
+from dbdyno.checks.declarations import settings
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import as_text, variable_name
 from dbdyno.experiment.model import Workload
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -35,9 +35,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     demands = [(workload, _demand(context, workload)) for workload in _workloads(context)]
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
-            declared = {
-                variable_name(name): as_text(value) for name, value in variant.server.variables.items()
-            }
+            declared = settings(variant)
             for workload, demand in demands:
                 limits = _limits_of(variant.server.product)(declared, demand, {}, ours=True)
                 yield from _judge(limits, demand, workload, variant.name)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import psutil
 
+from dbdyno.checks.declarations import settings
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import as_text, number, variable_name
+from dbdyno.checks.quantities import number
 from dbdyno.checks.topology import here
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.server import size_bytes
@@ -51,14 +52,13 @@ def memory_bytes() -> int:
     return found
 
 
-def _cache(settings: Mapping[str, str]) -> int:
-    sizes = (number(settings.get(name, "")) for name in CACHES)
+def _cache(known: Mapping[str, str]) -> int:
+    sizes = (number(known.get(name, "")) for name in CACHES)
     return int(sum(size for size in sizes if size is not None))
 
 
 def _alone(variant: Variant) -> Iterator[Finding]:
-    settings = {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}
-    cache = _cache(settings)
+    cache = _cache(settings(variant))
     machine = memory_bytes()
     limit = machine if variant.server.memory is None else min(machine, size_bytes(variant.server.memory))
     if cache > SHARE * limit:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.servers.server import Server
+from dbdyno.checks.samples import logged_in
+from dbdyno.servers.admin import Admin
+from dbdyno.servers.server import Server, ServerProblem
 
 # The privilege whose connections get a thread of their own beside MySQL's pool.
 PASSES_BY = "TP_CONNECTION_ADMIN"
@@ -16,10 +19,12 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
     Catches measuring one thread per connection under the pool's name. Seed 000 warns its readers: root, and
     whoever has all privileges, has TP_CONNECTION_ADMIN, whose connections MySQL's pool keeps in a group of
-    their own; and MariaDB's extra_port has one thread per connection whatever thread_handling says.
+    their own; and the extra_port of MariaDB and Percona Server has one thread per connection whatever
+    thread_handling says.
 
-    Rule: where a server has a thread pool, an account of the load with that privilege, or a connection to the
-    extra port, is a stop. Otherwise a note says which account it was, and why it is right.
+    Rule: where a server has a thread pool, an account of the load with that privilege, by itself or by a role
+    that is active when it logs in, or a connection to the extra port, is a stop. Otherwise a note says which
+    account it was, and why it is right.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     server, description = context.server, context.description
@@ -27,10 +32,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         return
     if description.product == "mysql" and _has_plugin(server):
         yield from _mysql(context, server)
-    elif (
-        description.product == "mariadb" and description.variables.get("thread_handling") == "pool-of-threads"
-    ):
-        yield from _mariadb(context, server, description.variables.get("extra_port", "0"))
+    elif description.variables.get("thread_handling") == "pool-of-threads":
+        whose = "MariaDB" if description.product == "mariadb" else "Percona Server"
+        yield from _built_in(context, server, whose, description.variables.get("extra_port", "0"))
 
 
 def _has_plugin(server: Server) -> bool:
@@ -43,52 +47,73 @@ def _has_plugin(server: Server) -> bool:
 
 
 def _mysql(context: Context, server: Server) -> Iterator[Finding]:
-    user = server.address().user
-    rows = server.query(
-        f"SELECT GRANTEE FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = '{PASSES_BY}'"
-    )
-    granted = [str(grantee) for (grantee,) in rows]
-    if server.ours:
-        # 'user'@'host', as SQL writes it.
-        accounts = sorted(grantee for grantee in granted if grantee.startswith(f"'{user}'@"))
-    else:
-        # There we are the load's own account.
-        ((current,),) = server.query("SELECT CURRENT_USER()")
-        name, _, host = str(current).rpartition("@")
-        accounts = [grantee for grantee in granted if grantee == f"'{name}'@'{host}'"]
-    if accounts:
-        yield _stop(
-            context,
-            f"the load's account {accounts[0]} has {PASSES_BY}: MySQL's thread pool serves its connections "
-            "in a group of their own, as if there were no pool. Use an account without it: "
-            f"REVOKE {PASSES_BY} ON *.* FROM {accounts[0]}.",
-            accounts=accounts,
-            privilege=PASSES_BY,
-        )
-    else:
+    with logged_in(server.address(), context.experiment.load.transport) as admin:
+        account, roles = _account(admin)
+        passes_by = _grants(admin, "SHOW GRANTS")
+        # Named, an account is shown without what its roles bring.
+        by_itself = _grants(admin, f"SHOW GRANTS FOR {account}")
+    if not passes_by:
         yield _note(
             context,
-            f"the load logs in as {user!r}, which lacks {PASSES_BY}: its connections go through MySQL's "
-            "thread pool.",
-            user=user,
+            f"the load logs in as {account}, which lacks {PASSES_BY}, by itself and by its roles: its "
+            "connections go through MySQL's thread pool.",
+            user=server.address().user,
+            account=account,
             privilege=PASSES_BY,
         )
+        return
+    if by_itself:
+        how, way_out = "", f"REVOKE {PASSES_BY} ON *.* FROM {account}"
+    else:
+        how = f" by its roles ({roles})"
+        way_out = (
+            f"SET DEFAULT ROLE NONE TO {account}, where activate_all_roles_on_login is OFF and the role is "
+            f"none of mandatory_roles, or REVOKE {PASSES_BY} ON *.* FROM the role"
+        )
+    yield _stop(
+        context,
+        f"the load's account {account} has {PASSES_BY}{how}: MySQL's thread pool serves its connections "
+        f"in a group of their own, as if there were no pool. Use an account without it: {way_out}.",
+        accounts=[account],
+        privilege=PASSES_BY,
+        roles=[] if by_itself else roles.split(","),
+    )
 
 
-def _mariadb(context: Context, server: Server, extra_port: str) -> Iterator[Finding]:
+def _account(admin: Admin) -> tuple[str, str]:
+    """The account that the server has taken for the load's, and its active roles, both as SQL writes them."""
+    ((current,),) = admin.query("SELECT CURRENT_USER()")
+    name, _, host = str(current).rpartition("@")
+    account = "@".join("'" + part.replace("'", "''") + "'" for part in (name, host))
+    try:
+        ((roles,),) = admin.query("SELECT CURRENT_ROLE()")
+    except ServerProblem:
+        # MySQL before 8.0 has none.
+        return account, ""
+    return account, str(roles)
+
+
+def _grants(admin: Admin, sql: str) -> bool:
+    """Whether what a statement shows of an account passes the pool by."""
+    return any(
+        re.match(rf"GRANT\b.*\b{PASSES_BY}\b.* ON \*\.\* ", str(grant)) for (grant,) in admin.query(sql)
+    )
+
+
+def _built_in(context: Context, server: Server, whose: str, extra_port: str) -> Iterator[Finding]:
     address = server.address()
     if context.experiment.load.transport == "tcp" and str(address.port) == extra_port != "0":
         yield _stop(
             context,
-            f"the load connects to port {extra_port}, the extra_port, where MariaDB gives every connection a "
-            "thread of its own beside the thread pool. Use the server's own port.",
+            f"the load connects to port {extra_port}, the extra_port, where {whose} gives every connection "
+            "a thread of its own beside the thread pool. Use the server's own port.",
             extra_port=extra_port,
         )
     else:
         yield _note(
             context,
             f"the load logs in as {address.user!r} on the server's own port: its connections go through "
-            "MariaDB's thread pool, which no privilege passes by.",
+            f"{whose}'s thread pool, which no privilege passes by.",
             user=address.user,
         )
 

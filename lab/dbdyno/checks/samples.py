@@ -34,27 +34,34 @@ Value = int | float | str | None
 @contextmanager
 def asking(server: Server, workload: SqlWorkload) -> Iterator[Admin]:
     """A connection as the load's are: its account, its database, its session statements."""
-    admin = PROTOCOLS[server.address().protocol].admin(_target(server.address()), server.address().password)
-    try:
-        admin.query("SELECT 1")
+    with logged_in(server.address()) as admin:
         for sql in workload.session:
             admin.query(sql)
         yield admin
-    finally:
-        admin.close()
 
 
-def _target(address: Address) -> Target:
-    return Target(
+@contextmanager
+def logged_in(address: Address, transport: str | None = None) -> Iterator[Admin]:
+    """A connection to the load's database by its account; over "tcp" a server may take it for another account
+    than over "unix". Raises ServerProblem.
+    """
+    socket = None if transport == "tcp" else address.unix_socket
+    target = Target(
         address.user,
         address.host,
         address.port,
         address.database,
-        address.unix_socket,
+        socket,
         address.others,
         address.connect,
         address.protocol,
     )
+    admin = PROTOCOLS[address.protocol].admin(target, address.password)
+    try:
+        admin.query("SELECT 1")
+        yield admin
+    finally:
+        admin.close()
 
 
 def about(

@@ -1,0 +1,21 @@
+"""What an experiment declares of a server's settings, for checks that look before it runs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from dbdyno.checks.quantities import as_text, variable_name
+from dbdyno.experiment.model import Variant
+from dbdyno.servers.declared import declared
+from dbdyno.servers.server import ServerProblem
+
+
+def settings(variant: Variant) -> dict[str, str]:
+    """Declared settings by variable. Of a server that dbdyno starts also those of its `config` and its
+    `arguments`: the last of a name wins, as with the server.
+    """
+    if variant.server.started:
+        # What is wrong with a declaration is told when the server is opened.
+        with suppress(ServerProblem):
+            return declared(variant).by_name()
+    return {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}
