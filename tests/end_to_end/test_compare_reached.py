@@ -308,7 +308,7 @@ def test_the_users_own_commands_run_a_server(
         "assert not any('PASSWORD' in name for name in os.environ)\n"
         "if sys.argv[2:]: sys.exit(subprocess.run(sys.argv[2:]).returncode)\n"
         "if sys.argv[1] == 'describe': print(json.dumps({'rack': 7}))\n"
-        "if sys.argv[1] == 'sample': print('cpu_user_s 12.5\\nnote: none')\n"
+        "if sys.argv[1] == 'sample': print('cpu_user_s 12.5\\nnfs_calls=7\\nnote: none\\nodd nan')\n"
         "if sys.argv[1] == 'during':\n"
         "    import time; print('watching', os.environ['DBDYNO_POINT'], flush=True); time.sleep(600)\n"
     )
@@ -331,7 +331,7 @@ def test_the_users_own_commands_run_a_server(
     for trial in trials:
         assert trial.done
         assert trial.server["host"]["rack"] == 7
-        assert trial.server["process"]["after"] == {"cpu_user_s": 12.5}
+        assert trial.server["process"]["after"] == {"cpu_user_s": 12.5, "nfs_calls": 7.0}
         assert (trial.path / "hook-during_trial.txt").read_text().startswith("watching connections=2\n")
         assert trial.meta["hooks"]["before_trial"]["exit_status"] == 0
         assert trial.meta["hooks"]["during_trial"]["exit_status"] == 0

@@ -78,6 +78,8 @@ class Making:
     question: str = "Is b as fast as a?"
     # The counters at the edges of a trial's measurement, as server.json keeps them.
     edges: Callable[[Trial], dict[str, Any] | None] = lambda _trial: None
+    # Why they were not read.
+    unread: Callable[[Trial], str] = lambda _trial: ""
 
 
 def experiment(making: Making) -> Experiment:
@@ -281,4 +283,5 @@ def _server(trial: Trial, plan: Experiment, making: Making) -> Mapping[str, Any]
         "status_after": {"Com_select": "1000"},
         "process": {"cpu_user_s": 1.5},
         "edges": making.edges(trial),
+        "edges_unread": making.unread(trial),
     }

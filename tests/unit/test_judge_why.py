@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno import report
 from dbdyno.experiment.schedule import Trial
-from dbdyno.explain.costs import between, costs
+from dbdyno.explain.costs import KNOWN, between, costs
 from dbdyno.explain.measures import counter
 from dbdyno.explain.telling import amount, figures
 from dbdyno.judge import judge
 from dbdyno.report import tables
+from dbdyno.servers.usage import Usage, host
 
 # Name -> what one transaction adds to it in a trial.
 PerTransaction = Callable[[Trial], Mapping[str, float]]
@@ -56,10 +58,9 @@ def explained(folder: Path, status: PerTransaction, process: PerTransaction, **m
     run = make(
         folder,
         Making(
-            connections=(10, 20),
             speed=Arms(a=lambda _t: 100, b=lambda _t: 90),
             edges=lambda trial: edges(trial, status, process),
-            **making,
+            **{"connections": (10, 20), **making},
         ),
     )
     run.write_verdict(judge(run))
@@ -124,6 +125,101 @@ def test_the_costs_of_every_variant_and_point_are_there(tmp_path: Path) -> None:
         assert row["told"]["cpu_us"].endswith("µs")
         # What could not be seen has no figure.
         assert "disk_reads" not in row["costs"]
+        # The server's own counters are kept too, of every variant at every load.
+        assert row["costs"]["Handler_read_next"] == pytest.approx({"a": 8, "b": 4}[row["variant"]], rel=0.04)
+        assert set(row["costs"]) >= {f"Noise_{i:03}" for i in range(120)}
+        # In words stand the resources alone.
+        assert set(row["told"]) == {"cpu_us", "context_switches"}
+
+
+def at_twenty(trial: Trial) -> dict[str, float]:
+    """A counter that moves at 20 connections, as much as another falls there that rises at 10."""
+    crowded, b = trial.point.connections == 20, trial.variant == "b"
+    return {
+        "Waits_when_crowded": (4.0 if crowded and b else 2.0) * noise(trial, "crowded", 0.03),
+        "Crossing": (1.5 if crowded == b else 1.0) * noise(trial, "crossing", 0.01),
+        "Still": 7.0 * noise(trial, "still", 0.05),
+    }
+
+
+def test_each_load_has_what_moved_there(tmp_path: Path) -> None:
+    found = explained(tmp_path, at_twenty, lambda _trial: {})
+    few, many = found["comparisons"][0]["points"]
+    assert (few["at"], many["at"]) == ({"connections": 10}, {"connections": 20})
+    assert [one["key"] for one in few["moved"]] == ["Crossing"]
+    assert [one["key"] for one in many["moved"]] == ["Waits_when_crowded", "Crossing"]
+    # Planted: 1 / 1.5 and 4 / 2.
+    assert few["moved"][0]["effect_percent"] == pytest.approx(-100 / 3, abs=2)
+    assert many["moved"][0]["effect_percent"] == pytest.approx(100, abs=5)
+    assert many["moved"][0]["variant"] == pytest.approx(4, rel=0.03)
+    low, high = many["moved"][0]["interval_percent"]
+    assert 0 < low <= high
+    # Over the whole curve one rises as far as it falls.
+    whole = {one["key"]: one["moved"] for one in found["comparisons"][0]["measures"]}
+    assert [key for key, moved in whole.items() if moved] == ["Waits_when_crowded"]
+    assert {"Crossing", "Still"} <= whole.keys()
+    page = report.write(found["run"]).read_text()
+    assert "What moved farthest at each load: b against a on oltp_read_write" in page
+    # No process was seen.
+    assert "What one transaction of" not in page
+
+
+def test_one_load_is_the_whole_curve(tmp_path: Path) -> None:
+    found = explained(tmp_path, status, process, connections=(10,))
+    assert found["comparisons"][0]["points"] == []
+    assert "What moved farthest at each load" not in report.write(found["run"]).read_text()
+
+
+@pytest.mark.parametrize("device", [True, False])
+def test_reads_and_writes_are_the_devices_or_else_the_processes(tmp_path: Path, device: bool) -> None:
+    """Where the data's device does not count, the calls of the server's processes stand in its place."""
+
+    def used(trial: Trial) -> dict[str, float]:
+        calls = {"read_calls": 2.0 if trial.variant == "a" else 4.0, "write_calls": 1.0}
+        return {**calls, "disk_reads": 3.0, "disk_writes": 5.0} if device else calls
+
+    found = explained(tmp_path, lambda _trial: {}, used)
+    told = {"disk_reads": "3", "disk_writes": "5"} if device else {"read_calls": "4", "write_calls": "1"}
+    assert found["costs"][-1]["told"] == told
+    assert found["costs"][-1]["costs"]["read_calls"] == pytest.approx(4, rel=0.01)
+    measures = {one["key"]: one for one in found["comparisons"][0]["measures"]}
+    assert measures["read_calls"]["group"] == ("part" if device else "resource")
+    assert measures["read_calls"]["moved"] == (not device)
+    page = report.write(found["run"]).read_text()
+    assert ('scope="col">read calls</th>' in page) == (not device)
+    assert ('scope="col">disk reads</th>' in page) == device
+
+
+def test_a_sample_may_count_what_it_likes(tmp_path: Path) -> None:
+    def sample(trial: Trial) -> dict[str, float]:
+        slow = trial.variant == "b"
+        return {"nfs_calls": 6.0 if slow else 3.0, "lock_s": 2e-4 if slow else 1e-4, "rss_bytes": 9.0}
+
+    measures = explained(tmp_path, lambda _trial: {}, sample)["comparisons"][0]["measures"]
+    found = {one["key"]: one for one in measures if one["group"] != "wait"}
+    assert found.keys() == {"sample.nfs_calls", "sample.lock_s"}
+    assert found["sample.nfs_calls"]["moved"]
+    assert found["sample.nfs_calls"]["sentence"] == "nfs_calls: 6 per transaction with b, 3 with a"
+    assert found["sample.lock_s"]["variant"] == pytest.approx(2e-4, rel=0.03)
+
+
+def test_every_name_of_a_local_server_is_known() -> None:
+    """Else a level of its processes would be taken for a counter of the user's own."""
+    names = Usage(os.getpid()).read().keys() | host(Path.cwd()).keys() | host(Path("/dev/shm")).keys()
+    assert names <= KNOWN
+    assert {"rss_bytes", "host_switches"} <= names
+
+
+def test_counters_that_could_not_be_read_are_told(tmp_path: Path) -> None:
+    def unread(trial: Trial) -> str:
+        return "the sample command failed: exit status 7" if trial.variant == "b" and trial.block < 2 else ""
+
+    run = make(tmp_path, Making(connections=(10,), unread=unread))
+    (found,) = [one for one in judge(run)["checks"] if "counters are not known" in one["text"]]
+    assert (found["code"], found["level"], found["subject"]) == ("R04", "warn", "b")
+    assert found["text"].startswith("of 2 trials of b the server's counters are not known")
+    assert "2 x the sample command failed: exit status 7" in found["text"]
+    assert len(found["evidence"]["trials"]) == 2
 
 
 def test_the_report_says_it_in_words_and_in_a_table(tmp_path: Path) -> None:

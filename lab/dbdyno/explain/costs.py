@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dbdyno.explain.measures import BY_KEY, PAGE_KIB, Measure, counter, wait
+from dbdyno.explain.measures import BY_KEY, PAGE_KIB, Measure, counter, sampled, wait
 
 KIB = 1024.0
 # Raw names of processes and machine whose sum is a measure, and one unit of them in the measure's own.
@@ -24,7 +24,21 @@ _RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
     "write_kib": (("write_bytes",), 1 / KIB),
     "disk_reads": (("disk_reads",), 1.0),
     "disk_writes": (("disk_writes",), 1.0),
+    "read_calls": (("read_calls",), 1.0),
+    "write_calls": (("write_calls",), 1.0),
 }
+# Reads and writes are those of the data's device; where it does not count (tmpfs, nfs, overlay), those that
+# the server's processes ask for.
+_INSTEAD_OF = {"read_calls": "disk_reads", "write_calls": "disk_writes"}
+# What else is known of processes and machine: levels, parts, and what is all the machine's.
+_OTHERS = frozenset(
+    {
+        *("rss_bytes", "threads", "processes", "threads_ended", "disk_read_bytes", "disk_write_bytes"),
+        *("host_cpu_s", "host_iowait_s", "host_steal_s", "host_switches"),
+    }
+)
+# All names of ours; others are those of a `sample` command.
+KNOWN = _OTHERS.union(*(names for names, _ in _RAW.values()))
 assert _RAW.keys() == BY_KEY.keys()
 assert PAGE_KIB == 4.0
 
@@ -85,10 +99,18 @@ def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -
 
 def _resources(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
     before, after = ({**edge["host"], **edge["process"]} for edge in (begin, end))
+    both = before.keys() & after.keys()
     for key, (names, factor) in _RAW.items():
-        if all(name in before and name in after for name in names):
+        if both.issuperset(names):
             grown = sum(after[name] - before[name] for name in names)
-            yield BY_KEY[key], max(0.0, grown) * factor
+            measure = BY_KEY[key]
+            if _INSTEAD_OF.get(key) in both:
+                measure = replace(measure, group="part")
+            yield measure, max(0.0, grown) * factor
+    # What a `sample` command counts beside; what fell is no counter, or was reset.
+    for name in sorted(both - KNOWN):
+        if after[name] >= before[name]:
+            yield sampled(name), after[name] - before[name]
 
 
 def _counters(edges: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:

@@ -43,6 +43,8 @@ RESOURCES: tuple[Measure, ...] = (
     Measure("read_kib", "read from storage", "resource", PAGE_KIB, "reads {} from storage", "KiB"),
     Measure("disk_writes", "writes of the disk", "resource", 1.0, "has the disk write {} times"),
     Measure("write_kib", "written to storage", "resource", PAGE_KIB, "writes {} to storage", "KiB"),
+    Measure("read_calls", "read calls", "resource", 1.0, "makes {} read calls"),
+    Measure("write_calls", "write calls", "resource", 1.0, "makes {} write calls"),
     Measure(
         "major_faults",
         "major page faults",
@@ -133,6 +135,14 @@ def counter(name: str) -> Measure | None:
     if name not in _COUNTED and (name.startswith(_NO_COUNTERS) or name.endswith(_NO_COUNTER_ENDS)):
         return None
     return Measure(name, name, "counter", 1.0, _PHRASES.get(name, ""))
+
+
+def sampled(name: str) -> Measure:
+    """The measure behind a counter of a `sample` command that has a name of the user's own.
+
+    Seconds (`…_s`) are taken to be counted in the kernel's ticks, all else one by one.
+    """
+    return Measure(f"sample.{name}", name, "counter", CPU_TICK_US / 1e6 if name.endswith("_s") else 1.0)
 
 
 def wait(name: str) -> Measure:

@@ -78,6 +78,29 @@ def completeness(trials: Sequence[Measured], blocks: int) -> Iterator[Finding]:
             )
 
 
+def counters(unread: Mapping[int, str], trials: Sequence[Measured]) -> Iterator[Finding]:
+    """R04: trials that count, and whose server's counters could not be read at both edges of the measurement;
+    `unread` has the reason by trial index.
+    """
+    by_variant: dict[str, list[int]] = defaultdict(list)
+    for trial in trials:
+        if trial.figures is not None and unread.get(trial.place.index):
+            by_variant[trial.place.variant].append(trial.place.index)
+    for variant, indices in by_variant.items():
+        told = Counter(unread[index] for index in indices)
+        reason, count = told.most_common(1)[0]
+        yield finding(
+            "R04",
+            "warn",
+            f"of {_count(len(indices), 'trial')} of {variant} the server's counters are not known, so that "
+            "what a transaction costs, and why the variants differ, is told without them "
+            f"({f'{count} x ' if count > 1 else ''}{reason})",
+            variant,
+            trials=indices,
+            reasons=dict(told),
+        )
+
+
 def arithmetic(faults: Mapping[int, Sequence[str]], trials: Sequence[Measured]) -> Iterator[Finding]:
     """R03: trials whose own numbers contradict each other, by variant. `faults` is by trial index."""
     by_variant: dict[str, list[int]] = defaultdict(list)

@@ -88,6 +88,8 @@ class _Evidence:
     faults: dict[int, list[str]] = field(default_factory=dict)
     # What one transaction cost the server.
     costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
+    # Why the counters behind them were not read, where they were not.
+    unread: dict[int, str] = field(default_factory=dict)
     warnings: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
 
 
@@ -134,6 +136,7 @@ def _measure_company(
             continue
         evidence.faults[place.index] = arithmetic.faults(recording)
         server = stored[place.index].server
+        evidence.unread[place.index] = server.get("edges_unread", "")
         evidence.costs[place.index] = costs(server, recording.ticks, recording.start_unix_us)
 
 
@@ -176,6 +179,7 @@ def _findings(evidence: _Evidence, experiment: Experiment, standard: Scale) -> I
         for variant in experiment.variants
     }
     yield from findings.completeness(trials, experiment.design.blocks)
+    yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.faults, trials)
     if not experiment.load.changes:
         planned_us = round(experiment.load.duration_s * 1e6)

@@ -7,11 +7,14 @@ first.
         -> estimate and interval by the signed-rank machinery, one measure at a time
         -> "moved" where the joint sign-flip test over all measures says that it is no accident
 
-Measures that moved come first, resources before the server's own counters, the largest change first.
+Measures that moved come first, resources before the server's own counters, the largest change first. Where
+there are several points, the same is asked of each of them, in one family of all measures at all points: a
+counter may move at many connections and stay at few.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +35,11 @@ from dbdyno.stats.words import EXPLORATORY_BELOW
 SCHEMA = 1
 # Counted less often than this in the busier arm's trials, nothing can be said of a counter.
 COUNTED_MIN = 5.0
-# What a transaction costs, in the table of every variant and load.
+# What a transaction costs, in the table of every variant and load; reads and writes are calls of the server
+# where no device counts them.
 HEADLINE = (
     *("cpu_us", "context_switches", "cpu_wait_us"),
-    *("disk_reads", "read_kib", "disk_writes", "write_kib"),
+    *("disk_reads", "read_calls", "read_kib", "disk_writes", "write_calls", "write_kib"),
 )
 
 # Trial -> its costs by key.
@@ -78,9 +82,19 @@ def explained(trials: Sequence[Measured], costs: Costs, experiment: Experiment) 
     for variant in experiment.variants[1:]:
         for workload in experiment.workloads:
             of = [trial for trial in trials if trial.place.workload == workload.title]
-            found = moved(of, costs, experiment, variant.name)
-            entries = [_json(one, variant.name, baseline, per[workload.title]) for one in found]
-            comparisons.append({"variant": variant.name, "workload": workload.title, "measures": entries})
+            names = (variant.name, baseline, per[workload.title])
+            pairs = _pairs(of, costs, experiment, variant.name)
+            comparisons.append(
+                {
+                    "variant": variant.name,
+                    "workload": workload.title,
+                    "measures": [_json(one, *names) for one in moved(pairs)],
+                    "points": [
+                        {"at": at, "moved": [_json(one, *names) for one in found]}
+                        for at, found in moved_at(pairs)
+                    ],
+                }
+            )
     return {
         "schema": SCHEMA,
         "baseline": baseline,
@@ -95,64 +109,123 @@ def _statements(trials: Sequence[Measured], workload: str) -> float:
     return round(median(one.statements / one.events for one in found)) if found else 0.0
 
 
-def moved(trials: Sequence[Measured], costs: Costs, experiment: Experiment, variant: str) -> list[Moved]:
-    """Every measure that both arms have on one workload, ranked. Blocks that lack a trial are left out."""
-    cells = _cells(trials, costs, (experiment.variants[0].name, variant))
-    points = [next(iter(point.at().values())) for point in experiment.load.points()]
-    blocks = [
-        block
-        for block in sorted({block for _, _, block in cells})
-        if all((arm, point, block) in cells for arm in (0, 1) for point in points)
-    ]
-    if not blocks:
-        return []
-    keys = set.intersection(*(set(cell) for place, cell in cells.items() if place[2] in blocks))
-    kept: dict[str, list[float]] = {}
-    for key in sorted(keys):
-        if any(
-            cells[arm, point, block][key].counted
-            >= COUNTED_MIN * cells[arm, point, block][key].measure.quantum
-            for arm in (0, 1)
-            for point in points
-            for block in blocks
-        ):
-            kept[key] = [
-                fmean(math.log(cells[1, p, b][key].floored / cells[0, p, b][key].floored) for p in points)
-                for b in blocks
-            ]
-    # Parts of a resource would be told twice.
-    family = [key for key in kept if _measure(cells, key).group != "part"]
-    adjusted = dict(zip(family, family_p_values([kept[key] for key in family]), strict=True))
-    found = []
-    for key, differences in kept.items():
-        effect = curve_effect(differences)
-        assert effect is not None, "there is a block"
-        levels = (_level(cells, key, 0, points, blocks), _level(cells, key, 1, points, blocks))
-        found.append(Moved(_measure(cells, key), levels, effect, adjusted.get(key, 1.0)))
-    return sorted(found, key=lambda one: (*one.rank, one.measure.key))
+@dataclass(frozen=True)
+class _Pairs:
+    """The trials of baseline (arm 0) and variant (arm 1) on one workload that can be compared."""
+
+    # Arm, level of the point, block -> costs by key.
+    cells: Mapping[tuple[int, float, int], Mapping[str, Cost]]
+    # As plans and results name them.
+    points: Sequence[Mapping[str, float]]
+    # Those that lack no trial.
+    blocks: Sequence[int]
+
+    @property
+    def levels(self) -> list[float]:
+        return [_level(point) for point in self.points]
+
+    def counted(self) -> list[str]:
+        """What every trial has, and one of them has counted often enough to speak of."""
+        complete = [self.cells[arm, at, block] for arm, at, block in self._places()]
+        every = set.intersection(*(set(cell) for cell in complete)) if complete else set()
+        return sorted(
+            key
+            for key in every
+            if any(cell[key].counted >= COUNTED_MIN * cell[key].measure.quantum for cell in complete)
+        )
+
+    def measure(self, key: str) -> Measure:
+        return self.cells[next(self._places())][key].measure
+
+    def differences(self, key: str, at: float) -> list[float]:
+        """The log ratio of every block at a point."""
+        return [
+            math.log(self.cells[1, at, block][key].floored / self.cells[0, at, block][key].floored)
+            for block in self.blocks
+        ]
+
+    def amounts(self, key: str, levels: Sequence[float]) -> tuple[float, float]:
+        """Baseline's and variant's: geometric mean over the points of the median over the blocks."""
+        return self._amount(key, 0, levels), self._amount(key, 1, levels)
+
+    def _amount(self, key: str, arm: int, levels: Sequence[float]) -> float:
+        costs = [[self.cells[arm, at, block][key] for block in self.blocks] for at in levels]
+        if not any(cost.counted for of_point in costs for cost in of_point):
+            return 0.0
+        medians = [median(cost.floored for cost in of_point) for of_point in costs]
+        return math.exp(fmean(math.log(value) for value in medians))
+
+    def _places(self) -> Iterator[tuple[int, float, int]]:
+        return itertools.product((0, 1), self.levels, self.blocks)
 
 
-# Arm (0 the baseline), point, block -> costs by key.
-Cells = Mapping[tuple[int, float, int], Mapping[str, Cost]]
-
-
-def _cells(trials: Sequence[Measured], costs: Costs, names: tuple[str, str]) -> Cells:
-    return {
+def _pairs(trials: Sequence[Measured], costs: Costs, experiment: Experiment, variant: str) -> _Pairs:
+    """The trials of one workload that both arms have; blocks that lack one are left out."""
+    names = (experiment.variants[0].name, variant)
+    cells = {
         (names.index(trial.place.variant), trial.place.level[1], trial.place.block): costs[trial.place.index]
         for trial in trials
         if trial.place.variant in names and trial.figures is not None and costs.get(trial.place.index)
     }
+    points = [point.at() for point in experiment.load.points()]
+    blocks = [
+        block
+        for block in sorted({block for _, _, block in cells})
+        if all((arm, _level(point), block) in cells for arm in (0, 1) for point in points)
+    ]
+    return _Pairs(cells, points, blocks)
 
 
-def _measure(cells: Cells, key: str) -> Measure:
-    return next(cell[key].measure for cell in cells.values() if key in cell)
+def _level(at: Mapping[str, float]) -> float:
+    (level,) = at.values()
+    return level
 
 
-def _level(cells: Cells, key: str, arm: int, points: Sequence[float], blocks: Sequence[int]) -> float:
-    if not any(cells[arm, point, block][key].counted for point in points for block in blocks):
-        return 0.0
-    medians = [median(cells[arm, point, block][key].floored for block in blocks) for point in points]
-    return math.exp(fmean(math.log(value) for value in medians))
+def moved(pairs: _Pairs) -> list[Moved]:
+    """Every measure over the whole curve, ranked; [] where no block is complete."""
+    levels = pairs.levels
+    kept = {
+        key: [
+            fmean(of_block) for of_block in zip(*(pairs.differences(key, at) for at in levels), strict=True)
+        ]
+        for key in pairs.counted()
+    }
+    measures = {key: pairs.measure(key) for key in kept}
+    # Parts of a resource would be told twice.
+    family = [key for key, measure in measures.items() if measure.group != "part"]
+    adjusted = dict(zip(family, family_p_values([kept[key] for key in family]), strict=True))
+    found = [
+        Moved(measures[key], pairs.amounts(key, levels), _effect(differences), adjusted.get(key, 1.0))
+        for key, differences in kept.items()
+    ]
+    return sorted(found, key=lambda one: (*one.rank, one.measure.key))
+
+
+def moved_at(pairs: _Pairs) -> Iterator[tuple[Mapping[str, float], list[Moved]]]:
+    """What surely moved at each of several points, ranked; nothing where the curve is one point.
+
+    All measures at all points are one family, so that the chance of a false word holds for all of them.
+    """
+    if len(pairs.points) < 2 or len(pairs.blocks) < EXPLORATORY_BELOW:
+        return
+    keys = [key for key in pairs.counted() if pairs.measure(key).group != "part"]
+    places = list(itertools.product(pairs.levels, keys))
+    differences = [pairs.differences(key, at) for at, key in places]
+    adjusted = zip(places, differences, family_p_values(differences), strict=True)
+    found: dict[float, list[Moved]] = {at: [] for at in pairs.levels}
+    for (at, key), of_blocks, p_value in adjusted:
+        if p_value <= ALPHA:
+            one = Moved(pairs.measure(key), pairs.amounts(key, [at]), _effect(of_blocks), p_value)
+            if one.surely:
+                found[at].append(one)
+    for point in pairs.points:
+        yield point, sorted(found[_level(point)], key=lambda one: (*one.rank, one.measure.key))
+
+
+def _effect(differences: Sequence[float]) -> Effect:
+    effect = curve_effect(differences)
+    assert effect is not None, "there is a block"
+    return effect
 
 
 def _json(one: Moved, variant: str, baseline: str, per: str) -> dict[str, Any]:
@@ -177,7 +250,10 @@ def _json(one: Moved, variant: str, baseline: str, per: str) -> dict[str, Any]:
 def _costs(
     trials: Sequence[Measured], costs: Costs, experiment: Experiment, per: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """What a transaction costs, by workload, variant and point: medians over the blocks."""
+    """What a transaction costs, by workload, variant and point: medians over the blocks.
+
+    Of everything that is counted; told in words are the resources of `HEADLINE`.
+    """
     for workload in experiment.workloads:
         for variant in experiment.variants:
             for point in experiment.load.points():
@@ -189,10 +265,9 @@ def _costs(
                     and trial.figures is not None
                     and costs.get(trial.place.index)
                 ]
+                measures = {key: one.measure for cost in found for key, one in cost.items()}
                 each = {
-                    key: median(cost[key].each for cost in found if key in cost)
-                    for key in HEADLINE
-                    if any(key in cost for cost in found)
+                    key: median(cost[key].each for cost in found if key in cost) for key in sorted(measures)
                 }
                 if each:
                     yield {
@@ -202,12 +277,12 @@ def _costs(
                         "per": per[workload.title],
                         "blocks": len(found),
                         "costs": each,
-                        "told": {key: amount(_key_measure(found, key), value) for key, value in each.items()},
+                        "told": {
+                            key: amount(measures[key], each[key])
+                            for key in HEADLINE
+                            if key in each and measures[key].group == "resource"
+                        },
                     }
-
-
-def _key_measure(found: Sequence[Mapping[str, Cost]], key: str) -> Measure:
-    return next(cost[key].measure for cost in found if key in cost)
 
 
 def unmoved(entries: Mapping[str, Any], experiment: Experiment) -> Iterator[Finding]:

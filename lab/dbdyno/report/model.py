@@ -18,6 +18,21 @@ from dbdyno.store.files import read_json
 LEVELS = ("stop", "warn", "note")
 # Rows of what moved that are shown.
 REASONS = 15
+# The same for each of several loads.
+REASONS_AT = 3
+# What a transaction costs: key of explained.json and head of its column, in order. Columns that no row has
+# are left out.
+COSTS = (
+    ("cpu_us", "CPU time"),
+    ("context_switches", "context switches"),
+    ("cpu_wait_us", "wait for a CPU"),
+    ("disk_reads", "disk reads"),
+    ("read_calls", "read calls"),
+    ("read_kib", "read"),
+    ("disk_writes", "disk writes"),
+    ("write_calls", "write calls"),
+    ("write_kib", "written"),
+)
 # Findings of one check about one subject that are shown in full.
 ALIKE_SHOWN = 3
 
@@ -93,21 +108,37 @@ class Report:
 
     def reasons(self, comparison: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """What moved surely between the variants of a comparison, first things first; at most `REASONS`."""
-        for entry in self.why.get("comparisons", ()):
-            if (entry["variant"], entry["workload"]) == (comparison["variant"], comparison["workload"]):
-                return [one for one in entry["measures"] if one["moved"]][:REASONS]
-        return []
+        return [one for one in self._explained(comparison).get("measures", ()) if one["moved"]][:REASONS]
+
+    def reasons_at(
+        self, comparison: Mapping[str, Any]
+    ) -> list[tuple[Mapping[str, float], Sequence[Mapping[str, Any]], int]]:
+        """The same at each of several loads: the load, at most `REASONS_AT` of them, and how many more."""
+        return [
+            (point["at"], point["moved"][:REASONS_AT], max(0, len(point["moved"]) - REASONS_AT))
+            for point in self._explained(comparison).get("points", ())
+            if point["moved"]
+        ]
 
     def counted(self, comparison: Mapping[str, Any]) -> int:
         """Of how many things that were looked at."""
+        return sum(one["group"] != "part" for one in self._explained(comparison).get("measures", ()))
+
+    def _explained(self, comparison: Mapping[str, Any]) -> Mapping[str, Any]:
         for entry in self.why.get("comparisons", ()):
             if (entry["variant"], entry["workload"]) == (comparison["variant"], comparison["workload"]):
-                return sum(one["group"] != "part" for one in entry["measures"])
-        return 0
+                found: Mapping[str, Any] = entry
+                return found
+        return {}
 
     def cost_rows(self, workload: str) -> list[Mapping[str, Any]]:
-        """What a transaction cost each variant at each load."""
-        return [row for row in self.why.get("costs", ()) if row["workload"] == workload]
+        """What a transaction cost each variant at each load, where the server's processes were seen."""
+        return [row for row in self.why.get("costs", ()) if row["workload"] == workload and row["told"]]
+
+    def cost_columns(self, workload: str) -> list[tuple[str, str]]:
+        """Key and title of the columns that some of these rows have."""
+        rows = self.cost_rows(workload)
+        return [(key, title) for key, title in COSTS if any(key in row["told"] for row in rows)]
 
     def factor_rows(self, workload: str) -> list[Mapping[str, Any]]:
         """What the factors do on a workload, single ones first; [] where the experiment has none."""

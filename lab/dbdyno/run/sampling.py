@@ -97,7 +97,8 @@ class Edges:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._begin, self._end = Counters(), Counters()
-        self._complete = False
+        # Why there is none of them; empty where both were read.
+        self.unread = "the measurement was over before they were read"
         # Counter -> what one reading adds to it.
         self._own: dict[str, float] = {}
 
@@ -133,7 +134,7 @@ class Edges:
 
     def as_json(self) -> dict[str, Any] | None:
         """{"begin", "end", "own"}; None where the measurement ended before both were read."""
-        if not self._complete:
+        if self.unread:
             return None
         return {"begin": self._begin.as_json(), "end": self._end.as_json(), "own": self._own}
 
@@ -147,10 +148,10 @@ class Edges:
             self._watch_until(last)
             if not self._over.is_set():
                 self._end.read(self._server, waits=self._waits)
-                self._complete = self._end.unix_us > self._begin.unix_us
-        except ServerProblem:
-            # A server that no longer answers is the trial's failure, and is told there.
-            return
+                self.unread = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
+        except ServerProblem as problem:
+            # Where the server no longer answers the trial fails too; a command of the user's fails alone.
+            self.unread = problem.text
 
     def _watch_until(self, unix_s: float) -> None:
         pause_s = WATCH_S

@@ -156,4 +156,5 @@ def server_record(
         "status_after": dict(after.status),
         "process": {"before": dict(before.process), "after": dict(after.process)},
         "edges": edges.as_json() if edges else None,
+        "edges_unread": edges.unread if edges else "",
     }

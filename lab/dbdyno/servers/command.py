@@ -6,9 +6,11 @@ They are reached by a URL like any other; what ssh, systemctl or a cloud's tool 
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.experiment.model import Variant
@@ -97,15 +99,14 @@ class CommandServer(EndpointServer):
         return {**told, **facts(self._run("describe", self._commands.describe))}
 
     def process(self) -> Mapping[str, float]:
-        """The numbers of the `sample` command; others are left out."""
+        """The numbers of the `sample` command, by its own names; what is none is left out."""
         if not self._commands.sample:
             return {}
         found: dict[str, float] = {}
         for name, value in facts(self._run("sample", self._commands.sample)).items():
-            try:
-                found[name] = float(value)
-            except (TypeError, ValueError):
-                continue
+            with suppress(TypeError, ValueError, OverflowError):
+                if math.isfinite(count := float(value)):
+                    found[name] = count
         return found
 
     def _run(self, what: str, argv: Sequence[str]) -> str:
