@@ -10,6 +10,9 @@ from dataclasses import replace
 
 import pytest
 from tests.end_to_end.differential import (
+    DATABASE,
+    PASSWORD,
+    USER,
     Case,
     drop_in,
     original,
@@ -254,3 +257,23 @@ def test_errors_to_ignore_are_a_list_of_ours(
     assert int(counted[1]) == 9
     other = replace(ignored, run=f"{run} --db-ignore-errors=40001")
     assert said(drop_in(pgsbtest.folder, *way), other, pgsbtest).exit_code == 1
+
+
+@pytest.mark.parametrize("compat", ["", "--compat=1.1"])
+def test_variables_of_libpq_stand_where_nothing_is_given(
+    pgsbtest: PostgreSQLDatabase, compat: str, way: tuple[str, ...]
+) -> None:
+    """An empty value is none, for sysbench has defaults for each."""
+    address = pgsbtest.server.address()
+    variables = f"PGHOST={address.host} PGPORT={address.port} PGUSER={USER} PGPASSWORD={PASSWORD}"
+    nothing = " ".join(f"--pgsql-{name}=" for name in ("host", "user", "password", "db"))
+    run = f"sysbench {TABLES} --db-driver=pgsql {nothing} --pgsql-port={address.port} {{only}} --events=3 run"
+    case = Case("variables", f"env {variables} PGDATABASE={DATABASE} {run}", tables=TABLES)
+    if not compat:
+        same_either_way(pgsbtest, case, way)
+    refusing_tls = replace(
+        case, run=case.run.replace("env ", "env PGSSLMODE=require ").replace(" run", f" {compat} run")
+    )
+    encrypted = said(drop_in(pgsbtest.folder, *way), refusing_tls, pgsbtest)
+    # 1.1 has an option for it, with a default.
+    assert encrypted.exit_code == (0 if compat else 1), encrypted.raw
