@@ -230,3 +230,21 @@ def test_modules_that_require_modules(folder: Path) -> None:
     run = "mkdir lib inner; mv a.lua lib; mv b.lua inner; sysbench main.lua run"
     files = {Path(name).name: text for name, text in MODULES.items()}
     same(folder, Case("modules", run, files=files))
+
+
+@pytest.mark.parametrize("where", ["init", "thread_init", "done"])
+def test_an_interrupt_while_nothing_is_measured(folder: Path, where: str) -> None:
+    script = f"""
+ffi.cdef[[int usleep(unsigned int);]]
+function {where}()
+  print("there")
+  for _ = 1, 3600 do ffi.C.usleep(1000000) end
+end
+function event() end
+"""
+    # A shell has it ignored in what it runs in the background.
+    run = "env --default-signal=INT sysbench waits.lua --events=1 run >out & "
+    run += (
+        "until grep -qs there out; do sleep 0.05; done; kill -INT $!; wait $! || code=$?; cat out; exit $code"
+    )
+    same(folder, Case(where, run, files={"waits.lua": script}))

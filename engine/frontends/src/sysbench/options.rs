@@ -39,7 +39,7 @@ const PACE: [Row; 2] = [
     row("thread-stack-size", Size, Some("64K"), "accepted, and without effect: users are no threads"),
 ];
 const INIT_TIMEOUT: [Row; 1] =
-    [row("thread-init-timeout", Int, Some("30"), "seconds that a user may take to connect")];
+    [row("thread-init-timeout", Int, Some("30"), "seconds within which all threads must be ready")];
 const REPORTS: [Row; 8] = [
     row(
         "rate",
