@@ -64,6 +64,19 @@ pub struct Rows {
     pub form: Form,
 }
 
+/// One of several results that a server gave to one statement, as to the call of a procedure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Whether it is a result set, even an empty one.
+    pub returns_rows: bool,
+    /// Rows in it, or rows changed where it is none.
+    pub rows: u64,
+    /// Columns of its rows, where they are kept.
+    pub columns: u32,
+    /// The first of its rows among those that are kept; they end where the next part's begin.
+    pub first_row: usize,
+}
+
 /// How a row holds its columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
@@ -150,8 +163,17 @@ pub trait Scripted: Connection {
     /// Sends what was written and skims the answer.
     fn skimmed(&mut self) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Sends what was written and keeps the rows of the first result in `rows`, which it returns whatever happens.
+    /// Sends what was written and keeps the rows of the first result in `rows`, which it returns whatever happens; those
+    /// of all results after [`Scripted::tell_parts`].
     fn kept(&mut self, rows: Rows) -> impl Future<Output = (Rows, Result<Outcome, WireError>)>;
+
+    /// From here on an answer of several results is told one by one, where the protocol has such answers.
+    fn tell_parts(&mut self) {}
+
+    /// Takes the results of the last answer where there were several, the first included; nothing where there was one.
+    fn take_parts(&mut self) -> Vec<Part> {
+        Vec::new()
+    }
 
     /// Forgets prepared statement `id`. The server does not answer.
     fn forget(&mut self, id: u32) -> impl Future<Output = Result<(), WireError>>;

@@ -27,7 +27,7 @@ use self::login::LoggedIn;
 pub use self::login::PublicKey;
 use self::skim::{Answer, Expect, Skim, text_row};
 pub use crate::Address;
-use crate::scripted::Type;
+use crate::scripted::{Part, Type};
 use crate::socket::Socket;
 use crate::tls::TlsClient;
 use crate::trouble::{Trouble, lost};
@@ -105,6 +105,8 @@ impl MysqlConnector {
             timeout,
             out: Vec::new(),
             statements: Vec::new(),
+            tells_parts: false,
+            parts: Vec::new(),
         })
     }
 }
@@ -120,6 +122,9 @@ pub struct MysqlConnection {
     /// The message being sent; kept to save the allocation.
     out: Vec<u8>,
     statements: Vec<Statement>,
+    /// Whether several results are told one by one, and those of the last answer.
+    tells_parts: bool,
+    parts: Vec<Part>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use super::skim::{Expect, Skim};
 use super::{MysqlConnection, MysqlConnector, message};
-use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector};
+use crate::scripted::{Parameter, Part, Prepared, Rows, Scripted, ScriptedConnector};
 use crate::trouble::Trouble;
 use crate::{Outcome, WireError, within};
 
@@ -37,14 +37,27 @@ impl Scripted for MysqlConnection {
     }
 
     async fn skimmed(&mut self) -> Result<Outcome, WireError> {
-        Ok(self.ask(Expect::Result).await?.outcome)
+        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).telling_parts(self.tells_parts);
+        let answer = self.exchange(&mut skim).await;
+        self.parts = skim.take_parts();
+        Ok(answer?.outcome)
     }
 
     async fn kept(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
         rows.clear();
-        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).keep_first(rows, ROWS_MAX);
+        let skim = Skim::new(Expect::Result, self.deprecate_eof);
+        let mut skim = skim.telling_parts(self.tells_parts).keep_in(rows, ROWS_MAX, self.tells_parts);
         let answer = self.exchange(&mut skim).await;
-        (skim.into_first(), answer.map(|answer| answer.outcome))
+        self.parts = skim.take_parts();
+        (skim.into_kept(), answer.map(|answer| answer.outcome))
+    }
+
+    fn tell_parts(&mut self) {
+        self.tells_parts = true;
+    }
+
+    fn take_parts(&mut self) -> Vec<Part> {
+        std::mem::take(&mut self.parts)
     }
 
     async fn forget(&mut self, id: u32) -> Result<(), WireError> {

@@ -14,7 +14,7 @@
 pub use super::fields::{server_error, text_row};
 
 use super::fields::Cursor;
-use crate::scripted::Rows;
+use crate::scripted::{Part, Rows};
 use crate::{Outcome, WireError};
 
 /// Most bytes of one kept packet; a longer one is cut. An error message has at most 512 bytes.
@@ -27,6 +27,9 @@ const DEFINITION_MAX: usize = 64 << 10;
 const KEPT_ROWS_MAX: usize = 32 << 20;
 /// What a kept row costs beside its bytes.
 const KEPT_ROW_COST: usize = size_of::<Vec<u8>>() + 16;
+
+/// Most results of one answer, where each is told.
+const PARTS_MAX: usize = 1 << 16;
 
 const STATUS_MORE_RESULTS: u16 = 0x0008;
 
@@ -88,6 +91,8 @@ pub struct Skim {
     /// Whether only those of the first result are, and whether that has ended.
     first_only: bool,
     first_ended: bool,
+    /// Where several results are told one by one: those so far.
+    parts: Option<Parts>,
     rows_bytes: usize,
     rows_max: usize,
     /// Most bytes of the whole answer.
@@ -111,6 +116,7 @@ impl Skim {
             rows: None,
             first_only: false,
             first_ended: false,
+            parts: None,
             rows_bytes: 0,
             rows_max: KEPT_ROWS_MAX,
             bytes_max: u64::MAX,
@@ -130,9 +136,10 @@ impl Skim {
         self
     }
 
-    /// Keeps the rows of the first result in `rows`, which is empty, up to `max` bytes in all.
-    pub fn keep_first(mut self, rows: Rows, max: usize) -> Self {
-        (self.rows, self.first_only, self.rows_max) = (Some(rows), true, max);
+    /// Keeps the rows of the first result in `rows`, which is empty, up to `max` bytes in all; those of `all` results if
+    /// they are wanted.
+    pub fn keep_in(mut self, rows: Rows, max: usize, all: bool) -> Self {
+        (self.rows, self.first_only, self.rows_max) = (Some(rows), !all, max);
         self
     }
 
@@ -143,8 +150,19 @@ impl Skim {
     }
 
     /// The rows kept, as they lie.
-    pub fn into_first(self) -> Rows {
+    pub fn into_kept(self) -> Rows {
         self.rows.unwrap_or_default()
+    }
+
+    /// Tells the results of an answer one by one, where `wanted`.
+    pub fn telling_parts(mut self, wanted: bool) -> Self {
+        self.parts = wanted.then(Parts::default);
+        self
+    }
+
+    /// Takes the results one by one where there were several; nothing where there was one.
+    pub fn take_parts(&mut self) -> Vec<Part> {
+        self.parts.take().map(|parts| parts.ended).unwrap_or_default()
     }
 
     /// Takes the next bytes. Returns the answer when it is complete.
@@ -275,6 +293,9 @@ impl Skim {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
                 self.answer.outcome.returns_rows = true;
+                if let (Some(parts), Some(_)) = (&mut self.parts, &self.rows) {
+                    parts.columns = columns as u32;
+                }
                 if let Some(rows) = self.rows.as_mut().filter(|rows| rows.columns == 0) {
                     rows.columns = columns as u32;
                 }
@@ -294,7 +315,7 @@ impl Skim {
         if !self.answer.outcome.returns_rows {
             self.answer.outcome.rows = affected;
         }
-        Ok(self.end_of_result(status))
+        self.end_of_result(status, affected)
     }
 
     /// Prepare OK: 0x00, statement id, columns, parameters.
@@ -320,7 +341,7 @@ impl Skim {
                 let mut cursor = Cursor(&payload[1..]);
                 cursor.u16()?;
                 let status = cursor.u16()?;
-                Ok(self.end_of_result(status))
+                self.end_of_result(status, 0)
             }
             _ => {
                 self.answer.outcome.rows += 1;
@@ -353,125 +374,46 @@ impl Skim {
         WireError::Protocol(format!("a result of more than {} bytes", self.rows_max))
     }
 
-    fn end_of_result(&mut self, status: u16) -> bool {
+    fn end_of_result(&mut self, status: u16, affected: u64) -> Result<bool, WireError> {
+        let is_last = status & STATUS_MORE_RESULTS == 0;
+        let returns_rows = self.state == State::Rows;
         self.state = State::Head;
         self.first_ended = true;
-        status & STATUS_MORE_RESULTS == 0
+        let Some(parts) = &mut self.parts else { return Ok(is_last) };
+        let rows = if returns_rows { self.answer.outcome.rows - parts.rows_before } else { affected };
+        let kept = self.rows.as_ref().map_or(0, |rows| rows.ends.len());
+        parts.end(Part { returns_rows, rows, columns: 0, first_row: 0 }, is_last)?;
+        (parts.rows_before, parts.kept_before) = (self.answer.outcome.rows, kept);
+        Ok(is_last)
+    }
+}
+
+/// Results of one answer, told one by one.
+#[derive(Debug, Default)]
+struct Parts {
+    /// Those that have ended, where there are several.
+    ended: Vec<Part>,
+    /// Columns of the one under way, where rows are kept.
+    columns: u32,
+    /// Rows that were counted and kept before it.
+    rows_before: u64,
+    kept_before: usize,
+}
+
+impl Parts {
+    /// A result has ended; the only one of an answer is not told.
+    fn end(&mut self, part: Part, is_last: bool) -> Result<(), WireError> {
+        if is_last && self.ended.is_empty() {
+            return Ok(());
+        }
+        if self.ended.len() >= PARTS_MAX {
+            return Err(WireError::Protocol(format!("an answer of more than {PARTS_MAX} results")));
+        }
+        let columns = if part.returns_rows { self.columns } else { 0 };
+        self.ended.push(Part { columns, first_row: self.kept_before, ..part });
+        Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mysql::message::packet;
-
-    const EOF: &[u8] = b"\xfe\x00\x00\x02\x00";
-    const OK_END: &[u8] = b"\xfe\x00\x00\x02\x00\x00\x00";
-
-    fn packets(payloads: &[&[u8]]) -> Vec<u8> {
-        let mut out = Vec::new();
-        for (sequence, payload) in payloads.iter().enumerate() {
-            packet(&mut out, sequence as u8 + 1, |out| out.extend_from_slice(payload));
-        }
-        out
-    }
-
-    /// Feeds `bytes` in pieces of every size; the answer must not depend on it.
-    fn skim(expect: Expect, deprecate_eof: bool, bytes: &[u8]) -> Result<Answer, WireError> {
-        let mut answers: Vec<_> = (1..=bytes.len())
-            .map(|size| {
-                let mut skim = Skim::new(expect, deprecate_eof);
-                let mut answer = None;
-                for piece in bytes.chunks(size) {
-                    assert!(answer.is_none(), "an answer before its end");
-                    answer = skim.feed(piece)?;
-                }
-                Ok(answer.expect("no answer at the end"))
-            })
-            .collect();
-        let first = answers.pop().expect("bytes");
-        assert!(answers.iter().all(|answer| *answer == first), "{answers:?}");
-        first
-    }
-
-    fn outcome(returns_rows: bool, rows: u64, bytes: usize) -> Outcome {
-        Outcome { returns_rows, rows, bytes: bytes as u64 }
-    }
-
-    #[test]
-    fn ok_tells_changed_rows() {
-        let bytes = packets(&[b"\x00\xfc\x2c\x01\x00\x02\x00\x00\x00"]);
-        assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(false, 300, bytes.len()));
-    }
-
-    #[test]
-    fn rows_are_counted_with_and_without_end_markers() {
-        let bytes = packets(&[b"\x01", b"def...", b"\x00\x00\x03abc", b"\x00\x00\x03abd", OK_END]);
-        assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 2, bytes.len()));
-        let bytes = packets(&[b"\x02", b"def...", b"def...", EOF, b"\x00\x00\x03abc", EOF]);
-        assert_eq!(skim(Expect::Result, false, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
-        let bytes = packets(&[b"\x01", b"def...", EOF, EOF]);
-        assert_eq!(skim(Expect::Result, false, &bytes).unwrap().outcome, outcome(true, 0, bytes.len()));
-    }
-
-    #[test]
-    fn a_second_result_follows_where_the_server_says_so() {
-        let more = b"\xfe\x00\x00\x0a\x00\x00\x00";
-        let bytes = packets(&[b"\x01", b"def", b"\x01a", more, b"\x00\x00\x00\x02\x00\x00\x00"]);
-        assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
-    }
-
-    #[test]
-    fn prepare_waits_for_all_definitions() {
-        let head = b"\x00\x07\x00\x00\x00\x01\x00\x02\x00\x00\x00\x00";
-        for (deprecate_eof, rest) in [(true, 3), (false, 5)] {
-            let mut payloads: Vec<&[u8]> = vec![head];
-            payloads.extend(std::iter::repeat_n(b"def".as_slice(), rest));
-            assert_eq!(skim(Expect::Prepared, deprecate_eof, &packets(&payloads)).unwrap().statement_id, 7);
-        }
-    }
-
-    #[test]
-    fn errors_are_the_servers_words() {
-        let error = WireError::Server {
-            code: 1213,
-            state: "40001".into(),
-            message: "Deadlock found".into(),
-            is_fatal: false,
-        };
-        let payload = b"\xff\xbd\x04#40001Deadlock found";
-        assert_eq!(skim(Expect::Result, true, &packets(&[payload])), Err(error.clone()));
-        assert_eq!(skim(Expect::Result, true, &packets(&[b"\x01", b"def", b"\x01a", payload])), Err(error));
-    }
-
-    #[test]
-    fn a_row_longer_than_a_packet_is_one_row() {
-        let mut bytes = packets(&[b"\x01", b"def"]);
-        bytes.extend_from_slice(&[0xff, 0xff, 0xff, 3]);
-        bytes.resize(bytes.len() + 0xff_ffff, 0x00);
-        bytes.extend_from_slice(&packets(&[b"\xfe tail", OK_END]));
-        let mut skim = Skim::new(Expect::Result, true);
-        assert_eq!(skim.feed(&bytes).unwrap().unwrap().outcome.rows, 1);
-    }
-
-    #[test]
-    fn hostile_answers_are_errors() {
-        let bad: [&[u8]; 5] =
-            [b"\xfbetc/passwd", b"", b"\x00", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff", b"\xff"];
-        for payload in bad {
-            let result = skim(Expect::Result, true, &packets(&[payload]));
-            assert!(matches!(result, Err(WireError::Protocol(_))), "{payload:?}: {result:?}");
-        }
-    }
-
-    #[test]
-    fn a_request_for_data_is_an_answer_only_where_it_is_expected() {
-        let bytes = packets(&[b"\xfb/etc/passwd"]);
-        assert!(skim(Expect::DataRequest, true, &bytes).unwrap().data_requested);
-        for expect in [Expect::Result, Expect::Prepared] {
-            assert!(matches!(skim(expect, true, &bytes), Err(WireError::Protocol(_))));
-        }
-        let two = packets(&[b"\xfbone", b"\xfbtwo"]);
-        assert!(Skim::new(Expect::DataRequest, true).feed(&two).is_err());
-    }
-}
+mod tests;

@@ -111,7 +111,9 @@ pub(super) async fn log_in(
 fn wanted(connector: &MysqlConnector) -> CapabilityFlags {
     let mut wanted = WANTED;
     wanted.set(CapabilityFlags::CLIENT_LOCAL_FILES, connector.local_data);
-    let several = CapabilityFlags::CLIENT_MULTI_STATEMENTS | CapabilityFlags::CLIENT_MULTI_RESULTS;
+    let several = CapabilityFlags::CLIENT_MULTI_STATEMENTS
+        | CapabilityFlags::CLIENT_MULTI_RESULTS
+        | CapabilityFlags::CLIENT_PS_MULTI_RESULTS;
     wanted.set(several, connector.multi_statements);
     wanted
 }
