@@ -101,6 +101,23 @@ def test_several_percentiles(sysbench: Path) -> None:
     assert rows == ["50th percentile", "99th percentile", "99.9th percentile"]
 
 
+def test_a_script_knows_a_whole_percentile(sysbench: Path, tmp_path: Path) -> None:
+    script = (
+        SLEEPING.format(us=50_000)
+        + """
+function thread_init() print("known", sysbench.opt.percentile, type(sysbench.opt.percentile)) end
+sysbench.hooks.report_intermediate = sysbench.report_default
+"""
+    )
+    (tmp_path / "told.lua").write_text(script)
+    options = ["--time=1", "--report-interval=1", "--percentile=99.9,50"]
+    done = ran(sysbench, "told.lua", "run", *options, cwd=tmp_path)
+    assert "known\t99\tnumber\n" in done.stdout, done.stdout + done.stderr
+    assert " lat (ms,99.9%): " in done.stdout
+    assert "    99.9th percentile: " in done.stdout
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("compat", ["1.0", "1.1"])
 def test_the_forms_of_both_versions(sysbench: Path, compat: str) -> None:
     done = ran(sysbench, *DRY, "--events=5", f"--compat={compat}")

@@ -245,6 +245,55 @@ fn reports_of_the_script_have_states_of_their_own() {
 }
 
 #[test]
+fn the_chunk_runs_once_for_each_kind_of_report() {
+    let text = "print(sysbench.tid, sysbench.opt) function event() end";
+    let chunks = |interval_ms, marks_ms: &[u64]| {
+        let run =
+            Run { threads: 1, events: Some(1), interval_ms, marks_ms: marks_ms.to_vec(), ..Run::default() };
+        let ran = run.run(text);
+        assert_eq!(ran.ended.reason, EndReason::EventLimit);
+        ran.printed().replace("\tnil\n", " ")
+    };
+    assert_eq!(chunks(0, &[]), "0 0 ");
+    assert_eq!(chunks(1000, &[]), "0 1 0 ");
+    assert_eq!(chunks(0, &[2000, 3000]), "0 1 0 ");
+    assert_eq!(chunks(1000, &[2000]), "0 1 1 0 ");
+    let failing = "if sysbench.tid == 1 then error('no reports') end function event() end";
+    let ran = Run { threads: 1, interval_ms: 1000, ..Run::default() }.run(failing);
+    assert_eq!(ran.ended.reason, EndReason::ScriptError);
+    assert_eq!(ran.logged(), ["Fatal: test.lua:1: no reports"]);
+}
+
+#[test]
+fn c_functions_take_and_return_what_methods_do() {
+    // So many users share a state.
+    let text = "
+        local C = ffi.C
+        local function query(text) return C.db_query(con, text, #text) end
+        function thread_init()
+           con = C.db_connection_create(C.db_create(nil))
+           st = C.db_prepare(con, 'UPDATE t SET a = ?', 18)
+           value, bind = ffi.new('int32_t[1]', 5), ffi.new('sql_bind[1]')
+           bind[0].type, bind[0].buffer = sysbench.sql.type.INT, value
+           assert(C.db_bind_param(st, bind, 1) == 0)
+        end
+        function event(id)
+           local rs = query('SELECT 1')
+           local row = C.db_fetch_row(rs)
+           assert(rs.nrows == 1 and row ~= nil and row.values[0].ptr == nil and C.db_fetch_row(rs) == nil)
+           assert(C.db_free_results(rs) == 0 and C.db_free_results(rs) == 1 and C.db_free_results(query('SET @a = 1')) == 1)
+           assert(C.db_execute(st) == nil and con.error == 0)
+           value[0] = id st:execute()
+           assert(not pcall(function() return C.db_more_results end))
+        end
+        function thread_done() assert(C.db_close(st) == 0 and C.db_connection_close(con) == 0) C.db_connection_free(con) end";
+    let ran = Run { threads: 20, events: Some(100), ..Run::default() }.run(text);
+    assert_eq!(ran.ended.reason, EndReason::EventLimit, "{:?}", ran.logged());
+    let counts = ran.records.counts();
+    assert_eq!((counts.reads, counts.writes, counts.other), (100, 200, 100));
+}
+
+#[test]
 fn connections_that_a_script_forgets_are_closed() {
     let text = "
         function event() local con = sysbench.sql.driver():connect() con:query('SELECT 1') con = nil collectgarbage() end";

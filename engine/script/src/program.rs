@@ -21,6 +21,8 @@ pub struct Program {
     pub compat: Compat,
     /// Random numbers.
     pub random: RandomSettings,
+    /// Of which percentile reports tell, the first of `--percentile`; 0 where there is none.
+    pub percentile: f64,
     /// Number of users of a run, `--threads`.
     pub threads: u32,
     /// Whether traces are compiled.

@@ -10,7 +10,6 @@
 
 // Lua's C interface is unsafe as a whole.
 #![allow(unsafe_code)]
-#![allow(dead_code)] // Until the files of api/ use it all.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -234,7 +233,7 @@ impl Call {
     /// Pushes a number.
     #[inline]
     pub(crate) fn push(&self, number: f64) {
-        // SAFETY: Lua grants 20 slots to a call; functions here push fewer, or ask for `room`.
+        // SAFETY: Lua grants 20 slots to a call; functions here push fewer.
         unsafe { ffi::lua_pushnumber(self.lua, number) }
     }
 
@@ -266,18 +265,6 @@ impl Call {
     pub(crate) fn set_field(&self, position: c_int) {
         // SAFETY: the caller has pushed both.
         unsafe { ffi::lua_rawseti(self.lua, -2, position as _) }
-    }
-
-    /// Asks for `count` more slots on the stack.
-    ///
-    /// # Errors
-    /// Where Lua has none.
-    pub(crate) fn room(&self, count: usize) -> Result<(), String> {
-        // SAFETY: lua_checkstack only fails, it does not raise.
-        match unsafe { ffi::lua_checkstack(self.lua, count.try_into().unwrap_or(c_int::MAX)) } {
-            0 => Err("too many values for Lua's stack".into()),
-            _ => Ok(()),
-        }
     }
 
     /// Whether the coroutine can be left here.

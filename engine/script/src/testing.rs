@@ -24,6 +24,8 @@ pub(crate) struct Heard {
     pub(crate) argv: Vec<String>,
     pub(crate) command: Option<String>,
     pub(crate) compat: Compat,
+    /// Of which percentile reports tell; the 95th where this says nothing.
+    pub(crate) percentile: Option<f64>,
     /// Whether traces are not compiled.
     pub(crate) interpreted: bool,
     /// Where the script is; `test.lua` where this says nothing.
@@ -110,6 +112,7 @@ pub(crate) fn program(text: &str) -> Program {
             special_percent: 1,
             special_hot_percent: 75,
         },
+        percentile: 95.0,
         threads: 1,
         jit: Jit::Auto,
         database: Database {
@@ -125,7 +128,9 @@ pub(crate) fn program(text: &str) -> Program {
 /// A state with `text`, whose chunk has run.
 pub(crate) fn state(text: &str, heard: &Arc<Heard>) -> State {
     let front: Arc<dyn Front> = heard.clone();
-    let program = Program { compat: heard.compat, ..program(text) };
+    let usual = program(text);
+    let percentile = heard.percentile.unwrap_or(usual.percentile);
+    let program = Program { compat: heard.compat, percentile, ..usual };
     let vm = Vm::own(!heard.interpreted).unwrap();
     user(0, program, &front, &vm)
 }

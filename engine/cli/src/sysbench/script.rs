@@ -257,6 +257,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
             special_percent: special[1],
             special_hot_percent: special[2],
         },
+        percentile: settings.percentiles.first().copied().unwrap_or_default(),
         threads: settings.threads,
         jit: match registry.string("luajit-cmd").and_then(jit).or(settings.jit) {
             None => Jit::Auto,

@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dbdyno_door::plan::Plan;
-use dbdyno_gauge::Statement;
 use dbdyno_pace::Nanos;
 use dbdyno_script::sql::{Answer, ConnectionId, Quoting, Request, StatementId, Way};
-use dbdyno_script::{Context, Counter, Front, World};
-use dbdyno_wire::scripted::{self, Scripted, ScriptedConnector};
+use dbdyno_script::{Compat, Context, Front, World};
+use dbdyno_wire::scripted::{self, Part, Rows, Scripted, ScriptedConnector};
 use dbdyno_wire::{Connection, Outcome, WireError};
 use tokio::sync::Semaphore;
 
 use super::LuaFailure;
+use super::counting::statement_of;
 use super::mishaps::Said;
 use crate::desk::{Desk, Seat};
 use crate::session::OPENING_MAX;
@@ -76,9 +76,9 @@ pub(super) struct Broker<C: ScriptedConnector> {
     /// By their numbers in the state, with how the run numbers them.
     lines: RefCell<Vec<Option<Line<C::Connection>>>>,
     /// None before the clock starts, and outside a run.
-    place: RefCell<Option<Place>>,
+    pub(super) place: RefCell<Option<Place>>,
     /// What was counted before the clock started, by kind, and errors.
-    early: [Cell<u64>; 3],
+    pub(super) early: [Cell<u64>; 3],
     pub(super) under: Cell<Option<Under>>,
     /// When the last event ended, for a script with a loop of its own.
     pub(super) free_since: Cell<Option<Nanos>>,
@@ -147,6 +147,7 @@ impl<C: ScriptedConnector> Broker<C> {
             }
             Request::Prepare(statement) => self.prepare(context, statement, hold).await,
             Request::Forget(statement) => self.forget(context, statement, hold).await,
+            Request::NextResult(connection) => self.next_result(context, connection),
             Request::NextEvent => {
                 self.close_abandoned(context).await;
                 Answer::Flag(self.next_event(hold).await)
@@ -182,12 +183,10 @@ impl<C: ScriptedConnector> Broker<C> {
         }
         let start = self.now();
         let result = line.connection.skimmed().await;
+        let parts = line.connection.take_parts();
         self.put(connection, line, hold);
         match result {
-            Ok(outcome) => {
-                self.count(context, outcome, start);
-                context.sql.succeeded(connection, outcome, None)
-            }
+            Ok(outcome) => self.succeeded(context, connection, (outcome, None, parts), start),
             Err(error) => {
                 let prepared = matches!(execution.way, Way::Prepared(_));
                 let said = if prepared { Said::Execute } else { Said::Query };
@@ -210,17 +209,40 @@ impl<C: ScriptedConnector> Broker<C> {
         let rows = context.sql.take_rows(connection);
         let start = self.now();
         let (rows, result) = line.connection.kept(rows).await;
+        let parts = line.connection.take_parts();
         self.put(connection, line, hold);
         match result {
-            Ok(outcome) => {
-                self.count(context, outcome, start);
-                context.sql.succeeded(connection, outcome, Some(rows))
-            }
+            Ok(outcome) => self.succeeded(context, connection, (outcome, Some(rows), parts), start),
             Err(error) => {
                 let text = || context.sql.with_text(<[u8]>::to_vec);
                 Box::pin(self.mishap(context, connection, error, Said::Query, text, hold)).await
             }
         }
+    }
+
+    /// A statement has an outcome. Of several results the first one counts; the others do when they are asked for.
+    #[inline]
+    fn succeeded(
+        &self,
+        context: &Context,
+        connection: ConnectionId,
+        (outcome, rows, parts): (Outcome, Option<Rows>, Vec<Part>),
+        start: Nanos,
+    ) -> Answer {
+        let answer = context.sql.succeeded(connection, outcome, rows);
+        if parts.is_empty() {
+            self.count(context, outcome, start);
+            return answer;
+        }
+        let first = context.sql.several(connection, parts).unwrap_or_default();
+        self.count(context, Outcome { bytes: outcome.bytes, ..first }, start);
+        if first.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
+    }
+
+    fn next_result(&self, context: &Context, connection: ConnectionId) -> Answer {
+        let Some(outcome) = context.sql.next_part(connection) else { return Answer::Nothing };
+        self.count(context, outcome, self.now());
+        if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
     }
 
     /// Nothing is sent, and everything succeeds: `--mysql-dry-run`.
@@ -236,7 +258,7 @@ impl<C: ScriptedConnector> Broker<C> {
             context.sql.opened(connection, true);
             return Answer::Nothing;
         }
-        match self.open(number, hold).await {
+        match self.open(context, number, hold).await {
             Ok(opened) => {
                 self.put(connection, Line { connection: opened, number }, false);
                 context.sql.opened(connection, true);
@@ -247,12 +269,22 @@ impl<C: ScriptedConnector> Broker<C> {
     }
 
     /// Opens connection `number` of the run.
-    pub(super) async fn open(&self, number: u64, hold: bool) -> Result<C::Connection, WireError> {
-        if hold {
-            return self.shared.connector.connect_at_once(number).await;
+    pub(super) async fn open(
+        &self,
+        context: &Context,
+        number: u64,
+        hold: bool,
+    ) -> Result<C::Connection, WireError> {
+        let mut opened = if hold {
+            self.shared.connector.connect_at_once(number).await?
+        } else {
+            let _turn = self.shared.turns.acquire().await;
+            self.shared.connector.connect(number).await?
+        };
+        if context.program.compat == Compat::V11 {
+            opened.tell_parts();
         }
-        let _turn = self.shared.turns.acquire().await;
-        self.shared.connector.connect(number).await
+        Ok(opened)
     }
 
     pub(super) async fn close(&self, context: &Context, connection: ConnectionId, hold: bool) {
@@ -365,79 +397,6 @@ impl<C: ScriptedConnector> Broker<C> {
     #[inline]
     pub(super) fn now(&self) -> Nanos {
         self.place.borrow().as_ref().map_or(0, |place| place.desk.now())
-    }
-
-    #[inline]
-    fn count(&self, context: &Context, outcome: Outcome, start: Nanos) {
-        let (kind, counter) = match (outcome.returns_rows, outcome.rows) {
-            (true, _) => (0, Counter::Read),
-            (false, 0) => (2, Counter::Other),
-            (false, _) => (1, Counter::Write),
-        };
-        context.note(counter, 1);
-        match &*self.place.borrow() {
-            Some(Place { desk, .. }) => {
-                let end = desk.now();
-                desk.statement(Statement {
-                    class: None,
-                    kind,
-                    start,
-                    end,
-                    returns_rows: outcome.returns_rows,
-                    rows: outcome.rows,
-                    rows_expected: None,
-                    bytes: outcome.bytes,
-                });
-            }
-            None => self.early[kind].set(self.early[kind].get() + 1),
-        }
-    }
-
-    pub(super) fn count_reconnect(&self, context: &Context) {
-        context.note(Counter::Reconnect, 1);
-        if let Some(Place { desk, .. }) = &*self.place.borrow() {
-            desk.reconnect(desk.now());
-        }
-    }
-
-    pub(super) fn count_error(&self, context: &Context, code: &str) {
-        context.note(Counter::Error, 1);
-        if let Some(Place { desk, .. }) = &*self.place.borrow() {
-            desk.error(desk.now(), code);
-        }
-    }
-
-    /// Hands on what the script has counted itself: `sb_counter_inc`.
-    #[inline]
-    pub(super) fn count_scripts_own(&self, context: &Context) {
-        let Some(counted) = context.take_counted() else { return };
-        let Some(Place { desk, .. }) = self.place() else { return };
-        let now = desk.now();
-        for (counter, kind) in [(Counter::Read, 0), (Counter::Write, 1), (Counter::Other, 2)] {
-            for _ in 0..counted[counter as usize] {
-                desk.statement(statement_of(kind, now, now, 0));
-            }
-        }
-        for _ in 0..counted[Counter::Error as usize] {
-            desk.error(now, "script");
-        }
-        for _ in 0..counted[Counter::Reconnect as usize] {
-            desk.reconnect(now);
-        }
-    }
-}
-
-/// A statement of which only its kind is known.
-fn statement_of(kind: usize, start: Nanos, end: Nanos, bytes: u64) -> Statement {
-    Statement {
-        class: None,
-        kind,
-        start,
-        end,
-        returns_rows: kind == 0,
-        rows: u64::from(kind == 1),
-        rows_expected: None,
-        bytes,
     }
 }
 

@@ -102,11 +102,13 @@ impl<C: ScriptedConnector> Broker<C> {
         context.sql.opened(connection, false);
         loop {
             let opened = match self.place() {
-                Some(Place { desk, .. }) if !hold => match desk.unless_over(self.open(number, false)).await {
-                    Some(opened) => opened,
-                    None => return,
-                },
-                _ => self.open(number, hold).await,
+                Some(Place { desk, .. }) if !hold => {
+                    match desk.unless_over(self.open(context, number, false)).await {
+                        Some(opened) => opened,
+                        None => return,
+                    }
+                }
+                _ => self.open(context, number, hold).await,
             };
             if let Ok(opened) = opened {
                 self.put(connection, Line { connection: opened, number }, false);

@@ -13,11 +13,12 @@
 //! # Layout
 //! - [`Main`]: the caller's side, and `stage` behind it; `parallel`: commands that run on all users.
 //! - `worker`, `player`: the users of a run; `vms`: the LuaJIT states they have or share.
-//! - `broker`, `mishaps`: connections and statements, and what becomes of errors.
+//! - `broker`, `mishaps`: connections and statements, and what becomes of errors; `counting`: what is counted of both.
 //! - `blocking`: who holds a thread for too long.
 
 mod blocking;
 mod broker;
+mod counting;
 mod main;
 mod mishaps;
 mod parallel;

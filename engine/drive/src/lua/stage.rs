@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use dbdyno_door::Record;
 use dbdyno_door::plan::Plan;
 use dbdyno_door::record::{EndReason, Failure, StatementKind};
 use dbdyno_script::{Jit, Level, Returned, Stat, Task};
@@ -120,6 +121,18 @@ impl<C: ScriptedConnector> Stage<C> {
         let player = self.runtime.block_on(Player::new(&making, &self.shared, &self.watch, number, &vm))?;
         player.state.fill_options().map_err(|error| LuaFailure::function("report_intermediate", error))?;
         Ok(player)
+    }
+
+    /// Makes the states of those reports that are asked for, hooks or none: as in sysbench the chunk runs once in each.
+    fn make_report_states(&self) -> Result<(), LuaFailure> {
+        let report = &self.setting.plan.report;
+        for (place, wanted) in [report.interval_us > 0, !report.marks_us.is_empty()].into_iter().enumerate() {
+            if wanted {
+                let made = self.report_state()?;
+                self.reports.borrow_mut()[place] = Some(made);
+            }
+        }
+        Ok(())
     }
 
     fn call_hook(&self, player: &mut Player<C>, name: &str, stat: &Stat) -> Result<(), LuaFailure> {
@@ -244,7 +257,9 @@ impl<C: ScriptedConnector> AnyStage for Stage<C> {
             let worker = worker(Post::new(&shared, number, links));
             std::thread::spawn(move || worker.run())
         };
-        let ended = conductor::play_with(&plan, statements(), |_| Ok(()), spawn, &inbox, sink);
+        let before =
+            |_: &mut dyn FnMut(Record)| self.make_report_states().map_err(|failure| self.ended_by(&failure));
+        let ended = conductor::play_with(&plan, statements(), before, spawn, &inbox, sink);
         // A run that is ended by force ends at once.
         if ended.reason != EndReason::ForcedShutdown
             && self.has_function("done")

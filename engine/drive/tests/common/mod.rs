@@ -83,12 +83,23 @@ pub struct Run {
     pub events: Option<u64>,
     pub time_ms: u64,
     pub own_threads: Option<bool>,
+    /// Length of intervals; 0 for none.
+    pub interval_ms: u64,
+    pub marks_ms: Vec<u64>,
 }
 
 impl Default for Run {
     /// Two users on one thread, ten events.
     fn default() -> Self {
-        Self { threads: 2, workers: 1, events: Some(10), time_ms: 0, own_threads: None }
+        Self {
+            threads: 2,
+            workers: 1,
+            events: Some(10),
+            time_ms: 0,
+            own_threads: None,
+            interval_ms: 0,
+            marks_ms: Vec::new(),
+        }
     }
 }
 
@@ -115,6 +126,8 @@ impl Run {
             "workload": {"name": "oltp_point_select"}, "load": {"connections": self.threads, "shape": "closed"},
             "phases": {"warmup_us": 0, "measure_us": self.time_ms * 1000, "events": self.events,
                        "drain_us": 60_000_000, "last_events": "counted"},
+            "report": {"interval_us": self.interval_ms * 1000,
+                       "marks_us": self.marks_ms.iter().map(|mark| mark * 1000).collect::<Vec<_>>()},
             "client": {"workers": self.workers},
         });
         serde_json::from_value(plan).expect("a plan")
@@ -140,6 +153,7 @@ impl Run {
                 special_percent: 1,
                 special_hot_percent: 75,
             },
+            percentile: 95.0,
             threads: self.threads,
             jit: Jit::Auto,
             database: Database {

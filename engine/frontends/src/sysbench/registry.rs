@@ -190,6 +190,7 @@ impl Registry {
                 let name = &entry.declared.name;
                 let value = match entry.declared.kind {
                     Kind::Bool => Value::Bool(self.bool(name)),
+                    Kind::Int if name == PERCENTILE => Value::Int(self.percentile()?),
                     Kind::Int => Value::Int(self.int(name)?),
                     Kind::Size => Value::Size(self.size(name)),
                     Kind::Double => Value::Double(self.double(name)),
@@ -199,6 +200,16 @@ impl Registry {
                 Ok((name.replace('-', "_"), value))
             })
             .collect()
+    }
+
+    /// The percentile as sysbench's scripts know it, a whole number: of one with decimals what stands before them. 0 says
+    /// that there is none, so that one below 1 is 1.
+    fn percentile(&self) -> Result<i32, Usage> {
+        self.int(PERCENTILE).or_else(|refused| {
+            let given = self.first(PERCENTILE).and_then(|text| text.parse::<f64>().ok());
+            let percent = given.filter(|percent| (0.0..=100.0).contains(percent));
+            percent.map(|percent| (percent as i32).max(1)).ok_or(refused)
+        })
     }
 
     fn first(&self, name: &str) -> Option<&str> {
@@ -339,6 +350,23 @@ mod tests {
             (read("time", "10m"), read("report-interval", "1k"), read("rand-seed", "1k")),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn scripts_know_whole_percentiles() {
+        let known = |given: &str| {
+            let mut registry = Registry::new(Compat::V10);
+            registry.set("percentile", Some(given)).unwrap();
+            let values = registry.values()?;
+            Ok(values.into_iter().find(|(name, _)| name == "percentile").unwrap().1)
+        };
+        for (given, read) in
+            [("95", 95), ("99.9", 99), ("99.9,50", 99), ("50,99.9", 50), ("0.5", 1), ("0", 0)]
+        {
+            assert_eq!(known(given), Ok(Value::Int(read)), "{given}");
+        }
+        let said = "Invalid value for the 'percentile' option: 'many'";
+        assert_eq!(known("many"), Err(Usage(said.into())));
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! What differs in Lua's own library: `print` goes through the front, `io` is unbuffered, and coroutines of the script
 //! pass on the requests made inside them.
 
-use std::rc::Rc;
+use mlua::{Function, Lua, Table};
 
-use mlua::{Function, Lua, Table, Value, Variadic};
-
-use crate::Context;
 use crate::chunks;
-use crate::raw::{self, Call, Pushed, Raw, Returns};
+use crate::raw::{self, Call, NOTHING, Pushed, Raw, Returns};
 
 /// Leaves the coroutine on behalf of one inside it, whose request waits.
 struct PassOn;
@@ -42,26 +39,23 @@ function coroutine.wrap(body)
 end
 ";
 
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+/// Prints its argument, a string. A raw function: finalizers print while their state is closed.
+pub(super) struct Print;
+
+impl Raw for Print {
+    fn call(call: &Call) -> Returns {
+        call.context().front.print_bytes(call.bytes(1).unwrap_or_default());
+        NOTHING
+    }
+}
+
+const PRINT: &str = include_str!("lua/print.lua");
+
+pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
     let globals = lua.globals();
-    let front = context.front.clone();
-    globals.set(
-        "print",
-        lua.create_function(move |lua, values: Variadic<Value>| {
-            // Looked up at each call, as Lua does: a script may have one of its own.
-            let tostring = lua.globals().raw_get::<Function>("tostring")?;
-            let mut line = Vec::new();
-            for (position, value) in values.iter().enumerate() {
-                if position > 0 {
-                    line.push(b'\t');
-                }
-                line.extend_from_slice(&tostring.call::<mlua::String>(value)?.as_bytes());
-            }
-            line.push(b'\n');
-            front.print_bytes(&line);
-            Ok(())
-        })?,
-    )?;
+    let print: Function =
+        chunks::load(lua, "=print", PRINT.as_bytes())?.call(raw::function::<Print>(lua)?)?;
+    globals.set("print", print)?;
     lua.load("io.stdout:setvbuf('no')").exec()?;
     let coroutine = globals.get::<Table>("coroutine")?;
     let (resume, create) = (coroutine.get::<Function>("resume")?, coroutine.get::<Function>("create")?);
@@ -71,8 +65,10 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crate::task::ScriptError;
-    use crate::testing::{failure, printed};
+    use crate::testing::{Heard, failure, printed, users};
 
     #[test]
     fn print_joins_with_tabs_and_asks_tostring() {
@@ -81,6 +77,34 @@ mod tests {
         assert_eq!(printed(text), "me\n");
         let text = "local usual = tostring function tostring(v) return '<' .. usual(v) .. '>' end print(1, {} ~= nil)";
         assert_eq!(printed(text), "<1>\t<true>\n");
+    }
+
+    #[test]
+    fn what_tostring_makes_must_be_a_string() {
+        let text = "
+            local usual = print
+            local failing = setmetatable({}, {__tostring = function() error('no') end})
+            usual(pcall(function() usual(failing) end))
+            local place = tostring
+            function tostring(value) return value == 5 and {} or place(value) end
+            usual(pcall(function() usual(5) end))";
+        let seen = printed(text);
+        let expected =
+            "false\ttest.lua:3: no\nfalse\ttest.lua:7: 'tostring' must return a string to 'print'\n";
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn finalizers_print_while_the_state_is_closed() {
+        let text = "local state = newproxy(true)
+            getmetatable(state).__gc = function() print('closed', sysbench.tid, nil) end held = state";
+        assert_eq!(printed(text), "closed\t0\tnil\n");
+        let heard = Arc::new(Heard::default());
+        drop(users(text, &heard, 2));
+        let said = heard.printed.lock().unwrap().clone();
+        let mut lines: Vec<_> = said.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["closed\t0\tnil", "closed\t1\tnil"]);
     }
 
     #[test]

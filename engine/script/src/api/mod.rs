@@ -29,7 +29,7 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     error.set("NONE", 0)?;
     error.set("RESTART_EVENT", 1)?;
     sysbench.set("error", error)?;
-    base::install(lua, context)?;
+    base::install(lua)?;
     crate::sql::install(lua, context)?;
     rand::install(lua, context)?;
     symbols::install(lua, context)?;

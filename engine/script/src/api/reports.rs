@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use mlua::{Function, Lua, Table, UserData};
 
+use super::base::Print;
 use crate::Context;
 use crate::chunks;
 use crate::front::{Front, Stat};
+use crate::raw;
 
 const CODE: &str = include_str!("lua/reports.lua");
 
@@ -23,14 +25,11 @@ impl Drop for OpenArray {
 }
 
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let (front, another) = (Arc::clone(&context.front), Arc::clone(&context.front));
-    let emit = lua.create_function(move |_, text: mlua::String| {
-        front.print(&text.to_string_lossy());
-        Ok(())
-    })?;
-    let closing = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&another))))?;
+    let front = Arc::clone(&context.front);
+    let emit = raw::function::<Print>(lua)?;
+    let closing = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&front))))?;
     let code: Function = chunks::load(lua, "sysbench.lua", CODE.as_bytes())?;
-    code.call((lua.globals().get::<Table>("sysbench")?, emit, closing))
+    code.call((lua.globals().get::<Table>("sysbench")?, emit, closing, context.program.percentile))
 }
 
 /// The table that a report hook is given.
@@ -93,9 +92,14 @@ mod tests {
     }
 
     fn reported(text: &str) -> String {
-        let heard = Arc::new(Heard::default());
+        reported_of(None, 95, text)
+    }
+
+    /// What a hook prints where `percentile` is told, and scripts know it as `known`.
+    fn reported_of(percentile: Option<f64>, known: i32, text: &str) -> String {
+        let heard = Arc::new(Heard { percentile, ..Heard::default() });
         let state = state(&format!("function hook(stat) {text} end"), &heard);
-        opt::fill(state.lua(), Compat::V10, &[("percentile".into(), Value::Int(95))]).unwrap();
+        opt::fill(state.lua(), Compat::V10, &[("percentile".into(), Value::Int(known))]).unwrap();
         let hook: Function = state.lua().globals().get("hook").unwrap();
         let given = stat(state.lua(), &example()).unwrap();
         hook.call::<()>(given).unwrap();
@@ -114,6 +118,19 @@ mod tests {
             reported("sysbench.report_csv(stat) stat.time_interval = 0 sysbench.report_csv(stat)"),
             "11,4,40.00,800.00,560.00,160.00,80.00,12.35,1.20,0.40\n11,4, inf, inf, inf, inf, inf,12.35, inf, inf\n"
         );
+    }
+
+    #[test]
+    fn a_percentile_with_decimals_is_told_as_it_was_given() {
+        let label = |percentile, known, text: &str| {
+            let line = reported_of(Some(percentile), known, &format!("{text} sysbench.report_default(stat)"));
+            line.split_once(" lat (").unwrap().1.split_once("): ").unwrap().0.to_owned()
+        };
+        assert_eq!(label(99.9, 99, ""), "ms,99.9%");
+        assert_eq!(label(0.5, 1, ""), "ms,0.5%");
+        assert_eq!(label(99.0, 99, ""), "ms,99%");
+        assert_eq!(label(0.0, 0, ""), "ms,0%");
+        assert_eq!(label(99.9, 99, "sysbench.opt.percentile = 75"), "ms,75%", "a script's own word");
     }
 
     #[test]

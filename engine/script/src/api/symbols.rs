@@ -197,7 +197,8 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let code: Function = chunks::load(lua, "sysbench.histogram.lua", CODE.as_bytes())?;
     let own = life::symbols(lua)?;
     let (waits, types) = (raw::function::<Waits>(lua)?, raw::function::<Types>(lua)?);
-    code.call((sysbench, found, own, waits, types, context.program.compat == Compat::V11))
+    let newer = context.program.compat == Compat::V11;
+    code.call((sysbench, found, own, crate::sql::exported(lua), waits, types, newer))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use dbdyno_wire::Outcome;
-use dbdyno_wire::scripted::{Parameter, Rows, Type};
+use dbdyno_wire::scripted::{Parameter, Part, Rows, Type};
 
 use super::bulk::Bulk;
 use super::{Answer, ConnectionId, Quoting, SqlError, StatementId, Way};
@@ -42,6 +42,10 @@ pub(super) struct Connection {
     pub(super) row_count: u64,
     pub(super) rows: Rows,
     pub(super) next_row: usize,
+    /// Where its rows end: those of a further result may follow.
+    pub(super) rows_end: usize,
+    /// Results of the same statement that follow, the next one last.
+    pub(super) parts: Vec<Part>,
     pub(super) bulk: Option<Bulk>,
 }
 
@@ -51,10 +55,12 @@ impl Connection {
         self.class = ERROR_NONE;
         self.result_is_live = outcome.returns_rows;
         self.row_count = outcome.rows;
+        self.parts.clear();
         if let Some(rows) = rows {
             if outcome.returns_rows {
                 self.row_count = rows.ends.len() as u64;
             }
+            self.rows_end = rows.ends.len();
             (self.rows, self.next_row) = (rows, 0);
         } else if self.rows.columns != 0 {
             self.rows.clear();
@@ -62,10 +68,28 @@ impl Connection {
         if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
     }
 
+    /// The statement that has succeeded had all of these results. Returns what the first of them was.
+    pub(super) fn several(&mut self, mut parts: Vec<Part>) -> Option<Outcome> {
+        parts.reverse();
+        self.parts = parts;
+        self.next_part()
+    }
+
+    /// Goes on to the next of several results, and returns what it was.
+    pub(super) fn next_part(&mut self) -> Option<Outcome> {
+        let Part { returns_rows, rows, columns, first_row } = self.parts.pop()?;
+        self.class = ERROR_NONE;
+        (self.result_is_live, self.row_count) = (returns_rows, rows);
+        (self.rows.columns, self.next_row) = (columns, first_row);
+        self.rows_end = self.parts.last().map_or(self.rows.ends.len(), |next| next.first_row);
+        Some(Outcome { returns_rows, rows, bytes: 0 })
+    }
+
     pub(super) fn failed(&mut self, error: SqlError) -> Answer {
         self.class = if error.ignorable { ERROR_IGNORABLE } else { ERROR_FATAL };
         self.error = error;
         self.result_is_live = false;
+        self.parts.clear();
         Answer::Flag(false)
     }
 }
@@ -197,6 +221,7 @@ impl Book {
         let found = self.connection_mut(connection);
         found.open = open;
         found.result_is_live = false;
+        found.parts.clear();
         for statement in self.statements.iter_mut().filter(|statement| statement.connection == connection) {
             if let Way::Prepared(_) = statement.way {
                 statement.way = Way::Unprepared;

@@ -12,12 +12,13 @@ use mlua::{Function, Lua, Table};
 use super::book::ERROR_NONE;
 use super::bulk::Bulk;
 use super::parameters::{Bind, NewParameter, Set, SetRandom};
-use super::results::{FetchRow, Free, ResultNumbers};
+use super::results::{FetchRow, Free, MoreResults, NextResult, ResultNumbers};
 use super::{Answer, ConnectionId, Request, StatementId};
+use crate::Context;
 use crate::chunks;
 use crate::front::Level;
+use crate::program::{Compat, Program};
 use crate::raw::{self, Call, NOTHING, ONE, Pushed, Raw, Returns};
-use crate::{Context, Database};
 
 /// LuaJIT's type of `ffi` values.
 pub(super) const LUA_TCDATA: c_int = 10;
@@ -46,7 +47,7 @@ pub(super) fn refuse(call: &Call, alert: &str) -> Returns {
     ONE
 }
 
-const CLOSED: &str = "attempt to use an already closed connection";
+pub(super) const CLOSED: &str = "attempt to use an already closed connection";
 
 /// The connection that is argument 1, and whether it is open.
 #[inline]
@@ -317,24 +318,43 @@ impl Raw for Fatal {
     }
 }
 
-/// What interface.lua has returned: makes `sysbench.sql` of one more user of the state.
-struct Interface(Function);
+/// What interface.lua has returned.
+#[derive(Clone)]
+struct Interface {
+    /// Makes `sysbench.sql` of one more user of the state.
+    of_user: Function,
+    /// What all users find in `ffi.C`.
+    exported: Table,
+}
+
+/// Functions of exported.lua that sysbench 1.0 declares to scripts.
+const EXPORTED: &str = "db_create db_destroy db_connection_create db_connection_close db_connection_reconnect \
+    db_connection_free db_bulk_insert_init db_bulk_insert_next db_bulk_insert_done db_query db_fetch_row db_prepare \
+    db_bind_param db_bind_result db_execute db_close db_free_results sb_lua_set_test_args sb_print_test_options";
+/// And those of 1.1.
+const EXPORTED_NEWER: &str = " db_more_results db_next_result db_stmt_next_result";
 
 pub(super) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let known = lua.app_data_ref::<Interface>().map(|interface| interface.0.clone());
-    let interface = match known {
-        Some(interface) => interface,
+    let known = lua.app_data_ref::<Interface>().map(|interface| interface.of_user.clone());
+    let of_user = match known {
+        Some(of_user) => of_user,
         None => {
-            let made = interface(lua, &context.program.database)?;
-            lua.set_app_data(Interface(made.clone()));
-            made
+            let made = interface(lua, &context.program)?;
+            lua.set_app_data(made.clone());
+            made.of_user
         }
     };
-    let sql: Table = interface.call(())?;
+    let sql: Table = of_user.call(())?;
     lua.globals().get::<Table>("sysbench")?.set("sql", sql)
 }
 
-fn interface(lua: &Lua, database: &Database) -> mlua::Result<Function> {
+/// What `ffi.C` has of this, for all users of the state.
+pub(crate) fn exported(lua: &Lua) -> Table {
+    let interface = lua.app_data_ref::<Interface>().expect("`install` comes first");
+    interface.exported.clone()
+}
+
+fn interface(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
     let raw = lua.create_table()?;
     macro_rules! functions {
         ($($name:literal => $function:ty),* $(,)?) => {
@@ -348,8 +368,16 @@ fn interface(lua: &Lua, database: &Database) -> mlua::Result<Function> {
         "bind" => Bind, "set" => Set, "set_random" => SetRandom, "last_error" => LastError,
         "result_numbers" => ResultNumbers, "fetch_row" => FetchRow, "free" => Free, "bulk_init" => BulkInit,
         "bulk_next" => BulkNext, "bulk_done" => BulkDone, "fatal" => Fatal, "used" => Used,
+        "more_results" => MoreResults, "next_result" => NextResult,
     }
-    raw.raw_set("driver", database.driver.as_str())?;
-    raw.raw_set("fault", database.fault.as_deref())?;
-    chunks::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?.call(raw)
+    let newer = program.compat == Compat::V11;
+    raw.raw_set("driver", program.database.driver.as_str())?;
+    raw.raw_set("fault", program.database.fault.as_deref())?;
+    raw.raw_set("newer", newer)?;
+    raw.raw_set("exported", [EXPORTED, if newer { EXPORTED_NEWER } else { "" }].concat())?;
+    let compile = |lua: &Lua, ()| chunks::load(lua, "sysbench.sql.lua", include_bytes!("exported.lua"));
+    raw.raw_set("compile_exported", lua.create_function(compile)?)?;
+    let chunk = chunks::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?;
+    let (of_user, exported) = chunk.call(raw)?;
+    Ok(Interface { of_user, exported })
 }

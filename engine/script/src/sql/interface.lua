@@ -30,15 +30,24 @@ local NULL = ffi.cast("struct dbdyno_no_result *", nil)
 
 local connection = {}
 
+-- Puts what became of the last statement into the fields of its connection. Called where that failed, and where they
+-- still tell of one that did before.
+local function noted(self)
+   local class, errno, state, message = raw.last_error(self)
+   if class == NONE then
+      errno, state, message = 0, nil, nil
+   end
+   self.error, self.sql_errno, self.sql_state, self.sql_errmsg = class, errno, state, message
+end
+
 -- Raises what the last call on this connection failed with, at `level` of the caller; without an error of the
 -- server's, as on a closed connection, at `level_without`.
 local function raise(self, text, level, level_without)
-   local class, errno, state, message = raw.last_error(self)
-   self.error = class
+   noted(self)
+   local class, errno, state, message = self.error, self.sql_errno, self.sql_state, self.sql_errmsg
    if class == NONE then
       error("SQL API error", (level_without or level) + 1)
    end
-   self.sql_errno, self.sql_state, self.sql_errmsg = errno, state, message
    local described = {
       connection = self, query = text, sql_errno = errno, sql_state = state, sql_errmsg = message
    }
@@ -83,7 +92,8 @@ local function driver_of(drivers, name)
    end
    if not drivers[name] then
       raw.used()
-      drivers[name] = setmetatable({ driver_name = name }, driver_meta)
+      local long = name == "mysql" and "MySQL driver" or "PostgreSQL driver"
+      drivers[name] = setmetatable({ driver_name = name, sname = name, lname = long }, driver_meta)
    end
    return drivers[name]
 end
@@ -123,20 +133,23 @@ end
 
 function connection:query(text)
    local rows = query(self, text)
-   if rows then
-      return self.result
-   elseif rows == false then
+   if rows == false then
       -- One place further out, where sysbench finds it.
       raise(self, text, 2, 3)
+   elseif self.error ~= NONE then
+      noted(self)
    end
-   return NULL
+   return rows and self.result or NULL
 end
 
 function connection:query_row(text)
    local rows = query(self, text)
    if rows == false then
       raise(self, text, 2)
-   elseif not rows then
+   elseif self.error ~= NONE then
+      noted(self)
+   end
+   if not rows then
       return nil
    end
    local count, columns = raw.result_numbers(self)
@@ -151,7 +164,11 @@ end
 local function bulk(name, call)
    local words = "db_bulk_insert_" .. name .. "() failed"
    return function(self, text)
-      if call(self, text) == false then
+      local failed = call(self, text) == false
+      if failed or self.error ~= NONE then
+         noted(self)
+      end
+      if failed then
          error(words, 2)
       end
       return true, words
@@ -169,14 +186,27 @@ local statement_meta = { __index = statement, __tostring = named("<sql_statement
 local parameter = { set = raw.set, set_rand_str = raw.set_random }
 local parameter_meta = { __index = parameter, __tostring = named("<sql_param>") }
 
-function connection:prepare(text)
+-- A statement, or nothing where it cannot be prepared: an error without a number, as sysbench has it.
+local function prepared(self, text)
    local number = raw.new_statement(self, text)
-   if not number then
-      raise(self, text, 2)
-   end
-   local made = setmetatable({ number, connection = self, result = self.result }, statement_meta)
-   if raw.prepare(made) == false then
+   if number then
+      local made = setmetatable({ number, connection = self, result = self.result }, statement_meta)
+      if raw.prepare(made) ~= false then
+         return made
+      end
       raw.remove(made)
+   end
+   noted(self)
+   if self.error == NONE then self.error = FATAL end
+   return nil
+end
+
+function connection:prepare(text)
+   local made = prepared(self, text)
+   if not made then
+      if raw.last_error(self) == NONE then
+         error("SQL API error", 2)
+      end
       raise(self, text, 2)
    end
    return made
@@ -200,15 +230,15 @@ end
 
 function statement:execute()
    local rows = execute(self)
-   if rows then
-      return self.result
-   elseif rows == false then
+   if rows == false then
       if raw.last_error(self.connection) == NONE then
          return NULL
       end
       raise(self.connection, "<prepared statement>", 2)
+   elseif self.connection.error ~= NONE then
+      noted(self.connection)
    end
-   return NULL
+   return rows and self.result or NULL
 end
 
 function statement:close()
@@ -247,7 +277,36 @@ function result:free()
    return true, "db_free_results() failed"
 end
 
--- The table of one user.
+-- Several results ------------------------------------------------------------------------------------------------
+
+if raw.newer then
+   function connection:more_results()
+      return raw.more_results(self)
+   end
+
+   function connection:next_result()
+      local rows = raw.next_result(self)
+      if rows == false then
+         raise(self, "", 2)
+      end
+      return rows and self.result or NULL
+   end
+
+   function statement:next_result()
+      return connection.next_result(self.connection)
+   end
+end
+
+-- What `ffi.C` has of this: exported.lua, compiled when a script calls the first of it.
+local exported, functions = {}, nil
+for name in raw.exported:gmatch("%S+") do
+   exported[name] = function(...)
+      functions = functions or raw.compile_exported()(raw, noted, prepared, statement, NULL)
+      return functions[name](...)
+   end
+end
+
+-- The table of one user, and what all have.
 return function()
    local drivers = {}
    return {
@@ -258,4 +317,4 @@ return function()
       error = { NONE = 0, IGNORABLE = 1, FATAL = 2 },
       driver = function(name) return driver_of(drivers, name) end
    }
-end
+end, exported

@@ -14,7 +14,7 @@
 //! - `book`: connections, statements and parameters by number.
 //! - `bulk`: rows collected for one INSERT.
 //! - `calls`, `parameters`, `results`: what Lua calls.
-//! - `interface.lua`: methods, errors and their words.
+//! - `interface.lua`: methods, errors and their words; `exported.lua`: the same for scripts that call through `ffi.C`.
 
 mod book;
 mod bulk;
@@ -27,13 +27,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use dbdyno_wire::Outcome;
-use dbdyno_wire::scripted::Rows;
+use dbdyno_wire::scripted::{Part, Rows};
 use mlua::Lua;
 
 use self::book::Book;
 pub use self::book::Bound;
 use crate::Context;
-pub(crate) use calls::want;
+pub(crate) use calls::{exported, want};
 pub(crate) use template::fill;
 
 /// What a script wants from the world. The rest of it (texts, parameters) waits in [`Sql`].
@@ -53,6 +53,8 @@ pub enum Request {
     Execute(StatementId),
     /// Forget it.
     Forget(StatementId),
+    /// Go on to the next of several results of the last statement.
+    NextResult(ConnectionId),
     /// Say whether another event is due, as soon as one is: `sb_more_events`.
     NextEvent,
 }
@@ -189,6 +191,16 @@ impl Sql {
     #[inline]
     pub fn succeeded(&self, connection: ConnectionId, outcome: Outcome, rows: Option<Rows>) -> Answer {
         self.book.borrow_mut().connection_mut(connection).succeeded(outcome, rows)
+    }
+
+    /// The statement on `connection` that has succeeded had several results. Returns what the first of them was.
+    pub fn several(&self, connection: ConnectionId, parts: Vec<Part>) -> Option<Outcome> {
+        self.book.borrow_mut().connection_mut(connection).several(parts)
+    }
+
+    /// Goes on to the next of several results on `connection`, and returns what it was; `None` where there is none.
+    pub fn next_part(&self, connection: ConnectionId) -> Option<Outcome> {
+        self.book.borrow_mut().connection_mut(connection).next_part()
     }
 
     /// A statement on `connection` has failed.

@@ -4,7 +4,9 @@ use std::ffi::c_int;
 
 use dbdyno_wire::scripted::Rows;
 
-use super::calls::{connection, refuse};
+use super::Request;
+use super::book::ERROR_NONE;
+use super::calls::{CLOSED, connection, refuse, want};
 use crate::Counter;
 use crate::front::Level;
 use crate::raw::{Call, NOTHING, ONE, Pushed, Raw, Returns};
@@ -32,15 +34,19 @@ impl Raw for FetchRow {
         let (connection, _) = connection(call)?;
         let sql = &call.context().sql;
         // The rows are taken out while strings are made of them: Lua's collector may call the script.
-        let (live, rows, position) = {
+        let (live, empty, rows, position) = {
             let mut book = sql.book.borrow_mut();
             let found = book.connection_mut(connection);
-            found.next_row += 1;
-            (found.result_is_live, std::mem::take(&mut found.rows), found.next_row - 1)
+            let position = found.next_row;
+            // A further result's rows lie behind its end.
+            found.next_row = found.rows_end.min(position + 1);
+            let empty = found.row_count == 0 || found.rows.ends.is_empty();
+            let position = (position < found.rows_end).then_some(position);
+            (found.result_is_live, empty, std::mem::take(&mut found.rows), position)
         };
-        let refusal = match rows.row(position) {
+        let refusal = match position.and_then(|position| rows.row(position)) {
             _ if !live => Some("attempt to fetch row from an invalid result set"),
-            None if rows.ends.is_empty() => Some("attempt to fetch row from an empty result set"),
+            None if empty => Some("attempt to fetch row from an empty result set"),
             None => None,
             Some(row) => {
                 push_row(call, &rows, row);
@@ -68,6 +74,35 @@ fn push_row(call: &Call, rows: &Rows, row: &[u8]) {
     });
 }
 
+/// Whether a connection's last statement has further results.
+pub(super) struct MoreResults;
+
+impl Raw for MoreResults {
+    fn call(call: &Call) -> Returns {
+        let (connection, _) = connection(call)?;
+        let more = !call.context().sql.book.borrow().connection(connection).parts.is_empty();
+        call.push_bool(more);
+        ONE
+    }
+}
+
+/// Goes on to the next of them; nothing where there is none.
+pub(super) struct NextResult;
+
+impl Raw for NextResult {
+    fn call(call: &Call) -> Returns {
+        let (connection, open) = connection(call)?;
+        if !open {
+            call.context().sql.book.borrow_mut().connection_mut(connection).class = ERROR_NONE;
+            return refuse(call, CLOSED);
+        }
+        if call.context().sql.book.borrow().connection(connection).parts.is_empty() {
+            return NOTHING;
+        }
+        want(call, Request::NextResult(connection))
+    }
+}
+
 /// Frees a connection's last result; false where there is none.
 pub(super) struct Free;
 
@@ -77,7 +112,9 @@ impl Raw for Free {
         let was_live = {
             let mut book = call.context().sql.book.borrow_mut();
             let found = book.connection_mut(connection);
-            found.rows.clear();
+            if found.parts.is_empty() {
+                found.rows.clear();
+            }
             std::mem::replace(&mut found.result_is_live, false)
         };
         if !was_live {

@@ -1,5 +1,5 @@
 -- Reporters for `sysbench.hooks`: functions of the table that a hook is given.
-local sysbench, emit, closing = ...
+local sysbench, emit, closing, percentile = ...
 local format = string.format
 
 -- What each of them tells: rates per second and the latency in milliseconds.
@@ -10,11 +10,17 @@ local function rates(stat)
       stat.latency_pct * 1000, stat.errors / seconds, stat.reconnects / seconds
 end
 
+-- Options tell scripts a whole number; a script may have put another one there.
+local function percent()
+   local told = sysbench.opt.percentile
+   return told == math.max(math.floor(percentile), 1) and percentile or told
+end
+
 function sysbench.report_default(stat)
    local tps, qps, reads, writes, other, latency, errors, reconnects = rates(stat)
-   emit(format("[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%u%%): %4.2f "
+   emit(format("[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%.14g%%): %4.2f "
       .. "err/s %4.2f reconn/s: %4.2f\n", stat.time_total, stat.threads_running, tps, qps, reads, writes, other,
-      sysbench.opt.percentile, latency, errors, reconnects))
+      percent(), latency, errors, reconnects))
 end
 
 function sysbench.report_csv(stat)

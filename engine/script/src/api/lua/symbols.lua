@@ -1,5 +1,5 @@
 -- The global `ffi`, with a `C` that knows the functions which sysbench exports, and what is made of them.
-local sysbench, symbols, C, waits, types, newer = ...
+local sysbench, symbols, C, exported, waits, types, newer = ...
 local ffi = ffi
 local cdef = ffi.cdef
 
@@ -14,6 +14,17 @@ typedef enum { SQL_TYPE_NONE, SQL_TYPE_TINYINT, SQL_TYPE_SMALLINT, SQL_TYPE_INT,
    SQL_TYPE_DOUBLE, SQL_TYPE_TIME, SQL_TYPE_DATE, SQL_TYPE_DATETIME, SQL_TYPE_TIMESTAMP, SQL_TYPE_CHAR,
    SQL_TYPE_VARCHAR } sql_bind_type_t;
 typedef struct histogram sb_histogram_t;
+typedef struct { const char *name; const char *desc; char *value; sb_arg_type_t type;
+   bool (*validate)(const char *, const char *); } sb_arg_t;
+typedef struct { uint32_t len; const char *ptr; } sql_value;
+typedef struct { void *ptr; sql_value *values; } sql_row;
+typedef struct { sql_bind_type_t type; void *buffer; unsigned long *data_len; unsigned long max_len; char *is_null; } sql_bind;
+typedef struct { const char *sname; const char *lname; const char opaque[?]; } sql_driver;
+typedef struct { sql_error_t error; int sql_errno; const char *sql_state; const char *sql_errmsg; sql_driver *driver;
+   const char opaque[?]; } sql_connection;
+typedef struct { sql_connection *connection; const char opaque[?]; } sql_statement;
+typedef struct { sb_counter_type counter; uint32_t nrows; uint32_t nfields; sql_statement *statement; void *ptr;
+   sql_row row; } sql_result;
 ]])
 
 -- C comes with functions that leave the coroutine: no pointer could do that.
@@ -21,14 +32,32 @@ for name, symbol in pairs(symbols) do
    C[name] = ffi.cast(symbol[1], symbol[2])
 end
 local libraries = ffi.C
-ffi.C = setmetatable(C, { __index = libraries, __newindex = libraries })
+if not getmetatable(exported) then setmetatable(exported, { __index = libraries }) end
+ffi.C = setmetatable(C, { __index = exported, __newindex = libraries })
+
+-- Functions of sysbench's own that a script declares and nobody carries over. A library that the script has loaded may
+-- have one of that name.
+local function refuse(name)
+   local way = "it is internal to sysbench, and what it works on is not there"
+   if name:find("^sb_get_") or name:find("^sb_opt") then way = "options are in sysbench.opt" end
+   if name:find("^log_") then way = "print tells a line" end
+   rawset(C, name, function(...)
+      local found, symbol = pcall(function() return libraries[name] end)
+      if found then return symbol(...) end
+      error(("ffi.C.%s is not carried over: %s"):format(name, way), 2)
+   end)
+end
 
 -- A script that declares one of these will make its thread wait.
 local waiting = { usleep = 1, sleep = 1, nanosleep = 1, clock_nanosleep = 1, poll = 1, ppoll = 1, select = 1, pselect = 1 }
 function ffi.cdef(text, ...)
    if type(text) == "string" then
       for name in text:gmatch("([%a_][%w_]*)%s*%(") do
-         if waiting[name] then waits() end
+         if waiting[name] then
+            waits()
+         elseif name:find("^[sd]b_") or name:find("^log_") then
+            if not rawget(C, name) and not rawget(exported, name) then refuse(name) end
+         end
       end
    end
    return cdef(text, ...)

@@ -1,0 +1,14 @@
+-- `print`. `tostring` is looked up at each call, as Lua does: a script may have one of its own.
+local emit = ...
+local select, type, rawget, getfenv, error, concat = select, type, rawget, getfenv, error, table.concat
+return function(...)
+   local tostring, words = rawget(getfenv(0), "tostring"), {}
+   for place = 1, select("#", ...) do
+      local word = tostring((select(place, ...)))
+      if type(word) ~= "string" and type(word) ~= "number" then
+         error("'tostring' must return a string to 'print'", 2)
+      end
+      words[place] = word
+   end
+   emit(concat(words, "\t") .. "\n")
+end

@@ -1,0 +1,215 @@
+-- What sysbench exports of its database layer, for scripts that call it through `ffi.C`: C functions raise nothing, but
+-- return a null pointer or another number than 0, and what failed stands in the fields of the connection.
+--
+-- They take and return the objects of interface.lua. Compiled when a script calls the first of them.
+local raw, noted, prepared, statement, NULL = ...
+local ffi = require("ffi")
+local error, ipairs, pairs, pcall, select = error, ipairs, pairs, pcall, select
+local max, tonumber, type, unpack = math.max, tonumber, type, unpack
+local getfenv, cast, new = getfenv, ffi.cast, ffi.new
+
+local C = {}
+
+-- A string of Lua, or `length` bytes of C.
+local function text_of(text, length)
+   length = tonumber(length)
+   if type(text) == "cdata" then return ffi.string(text, length) end
+   if type(text) == "string" and length and length < #text then return text:sub(1, length) end
+   return text
+end
+
+-- What a call came to: 0, or 1 with its error noted.
+local function code(self, failed)
+   noted(self)
+   return failed and 1 or 0
+end
+
+-- Drivers and connections ------------------------------------------------------------------------------------------
+
+function C.db_create(name)
+   if name ~= nil then name = text_of(name) else name = nil end
+   local fine, driver = pcall(getfenv(0).sysbench.sql.driver, name)
+   return fine and driver or NULL
+end
+
+-- Drivers and connections that nobody holds are closed by themselves.
+function C.db_destroy()
+   return 0
+end
+
+function C.db_connection_create(driver)
+   local fine, made = pcall(driver.connect, driver)
+   return fine and made or NULL
+end
+
+function C.db_connection_close(self)
+   raw.disconnect(self)
+   return 0
+end
+
+function C.db_connection_reconnect(self)
+   return code(self, raw.reconnect(self) == false)
+end
+
+function C.db_connection_free(self)
+   self.guard = nil
+end
+
+for _, step in pairs { "init", "next", "done" } do
+   local call = raw["bulk_" .. step]
+   C["db_bulk_insert_" .. step] = function(self, text, length)
+      return code(self, call(self, text_of(text, length)) == false)
+   end
+end
+
+-- Parameters: the values lie in the script's own memory, and are read at each execution -----------------------------
+
+local NUMBERS = {
+   "const int8_t *", "const int16_t *", "const int32_t *", "const int64_t *", "const float *", "const double *"
+}
+-- Of sysbench.sql.type.
+local CHAR, VARCHAR = 11, 12
+local LONGEST = 0x7fffffff
+
+local function reader(bound)
+   local kind, length, null = tonumber(bound.type), bound.data_len, bound.is_null
+   local number, read = NUMBERS[kind], nil
+   if number then
+      local buffer = cast(number, bound.buffer)
+      read = function() return buffer[0] end
+   else
+      local buffer = bound.buffer
+      read = function() return ffi.string(buffer, length[0]) end
+   end
+   return function()
+      if null ~= nil and null[0] ~= 0 then return nil end
+      return read()
+   end
+end
+
+local function same_types(own, types)
+   for place = 1, max(#own.types, #types) do
+      if own.types[place] ~= types[place] then return false end
+   end
+   return true
+end
+
+local function types_of(binds, count)
+   local types = {}
+   for place = 1, count do
+      local bound = binds[place - 1]
+      local kind = tonumber(bound.type)
+      if not NUMBERS[kind] and kind ~= CHAR and kind ~= VARCHAR then
+         error("Unsupported argument type: " .. kind, 3)
+      end
+      if not NUMBERS[kind] and bound.data_len == nil then
+         error(("parameter %d is a string without data_len"):format(place), 3)
+      end
+      types[place] = kind
+   end
+   return types
+end
+
+local function read_bound(self)
+   local own = self.bound
+   if own then
+      for place, parameter in ipairs(own.parameters) do raw.set(parameter, own.readers[place]()) end
+   end
+end
+
+-- In place of the method of a statement that was bound so.
+local function execute(self)
+   read_bound(self)
+   return statement.execute(self)
+end
+
+function C.db_bind_param(self, binds, count)
+   count = tonumber(count)
+   local types, own = types_of(binds, count), self.bound
+   if not own or not same_types(own, types) then
+      own = { types = types, parameters = {}, readers = {} }
+      for place, kind in ipairs(types) do
+         own.parameters[place] = statement.bind_create(self, kind, LONGEST)
+      end
+      statement.bind_param(self, unpack(own.parameters))
+   end
+   for place = 1, count do own.readers[place] = reader(binds[place - 1]) end
+   self.bound, self.execute = own, execute
+   return 0
+end
+
+-- Columns of prepared statements cannot be fetched, in sysbench either.
+function C.db_bind_result()
+   return 0
+end
+
+-- Statements and results -------------------------------------------------------------------------------------------
+
+local function result_of(self, rows)
+   noted(self)
+   return rows and self.result or NULL
+end
+
+function C.db_query(self, text, length)
+   return result_of(self, raw.query(self, text_of(text, length)))
+end
+
+function C.db_prepare(self, text, length)
+   return prepared(self, text_of(text, length)) or NULL
+end
+
+function C.db_execute(self)
+   read_bound(self)
+   return result_of(self.connection, raw.execute(self))
+end
+
+function C.db_close(self)
+   return statement.close(self)
+end
+
+function C.db_free_results(result)
+   return (result == nil or raw.free(result) == false) and 1 or 0
+end
+
+-- The row lives until the next one is fetched.
+function C.db_fetch_row(result)
+   local columns = select(2, raw.result_numbers(result))
+   local strings = raw.fetch_row(result)
+   if not strings then return NULL end
+   local values, row = new("sql_value[?]", columns), new("sql_row")
+   for place = 1, columns do
+      local text = strings[place]
+      if text then
+         values[place - 1].len, values[place - 1].ptr = #text, text
+      end
+   end
+   row.values = values
+   result.row_held = { values, strings }
+   return row
+end
+
+-- The command line -------------------------------------------------------------------------------------------------
+
+function C.sb_print_test_options()
+   getfenv(0).sysbench.cmdline.print_test_options()
+end
+
+function C.sb_lua_set_test_args()
+   error("ffi.C.sb_lua_set_test_args is not carried over: options are declared in sysbench.cmdline.options", 2)
+end
+
+-- 1.1 --------------------------------------------------------------------------------------------------------------
+
+function C.db_more_results(self)
+   return raw.more_results(self)
+end
+
+function C.db_next_result(self)
+   return result_of(self, raw.next_result(self))
+end
+
+function C.db_stmt_next_result(self)
+   return C.db_next_result(self.connection)
+end
+
+return C
