@@ -259,6 +259,24 @@ def test_counts_take_a_suffix_and_seconds_none(folder: Path) -> None:
         assert done.exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--rand-spec-iter=5000", "--rand-spec-iter is 5000; it must be between 1 and 1000"),
+        ("--rand-spec-res=101", "--rand-spec-pct is 1 and --rand-spec-res 101; 100 is the most"),
+        ("--threads=100000", "--threads is 100000; it must be between 1 and 65535"),
+        (
+            "--compat=1.1 --mysql-dry-run=off --mysql-ssl=verify_ca --mysql-ssl-ca=/nowhere",
+            "--mysql-ssl-ca: /nowhere: No such file or directory",
+        ),
+    ],
+)
+def test_limits_are_told_by_the_options_name(folder: Path, options: str, told: str) -> None:
+    done = said(drop_in(folder), Case("limit", f"sysbench {POINT} {options} --events=1 run"))
+    assert done.exit_code == 1
+    assert told in done.raw
+
+
 def test_what_1_1_adds_is_listed_with_it(folder: Path) -> None:
     listed = said(drop_in(folder), Case("help", "sysbench --compat=1.1 oltp_read_write help")).raw
     assert re.search(r"^  --create_table_options=STRING .*\[\]$", listed, re.M)

@@ -10,7 +10,7 @@ use dbdyno_drive::Secrets;
 use dbdyno_frontends::sysbench::commandline::CommandLine;
 use dbdyno_frontends::sysbench::plan::{self, Driver};
 use dbdyno_frontends::sysbench::settings::{Refused, Settings};
-use dbdyno_frontends::sysbench::{Compat, pgsql};
+use dbdyno_frontends::sysbench::{Compat, faults, pgsql};
 
 use crate::input;
 
@@ -44,11 +44,13 @@ pub(super) fn plan(
         Driver::Mysql => {}
         Driver::Pgsql => libpq_files(&mut plan.target),
     }
-    let faults = plan.faults();
-    if !faults.is_empty() {
-        return Err(Unusable::Plan(faults.join("\n")));
+    let by_option = |fault: &str| faults::of_options(fault, settings.driver == Driver::Pgsql);
+    let found = plan.faults();
+    if !found.is_empty() {
+        let told: Vec<_> = found.iter().map(|fault| by_option(fault)).collect();
+        return Err(Unusable::Plan(told.join("\n")));
     }
-    let mut secrets = input::secrets(&plan).map_err(Unusable::Other)?;
+    let mut secrets = input::secrets(&plan).map_err(|fault| Unusable::Other(by_option(&fault)))?;
     secrets.password = match settings.driver {
         Driver::Mysql => line.registry.string("mysql-password").map(Into::into),
         // As libpq has it: what is not given may stand in its variable.

@@ -7,12 +7,13 @@
 //! - [`options`]: every option as data. [`registry`]: their values, and how each type is read.
 //! - [`commandline`], [`config_file`]: where values come from. [`help`]: the texts that list them.
 //! - [`settings`]: what the values mean together, and what is refused. [`oltp`]: the options of the bundled workloads.
-//! - [`plan`]: a native workload as the engine's plan.
+//! - [`plan`]: a native workload as the engine's plan. [`faults`]: what is wrong with one.
 //! - [`log`]: the log with its verbosity, where a line that repeats is told once.
 //! - [`report`]: what is printed of a run.
 
 pub mod commandline;
 pub mod config_file;
+pub mod faults;
 pub mod help;
 pub mod log;
 pub mod oltp;
