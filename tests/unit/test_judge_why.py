@@ -162,6 +162,7 @@ def test_each_load_has_what_moved_there(tmp_path: Path) -> None:
     assert "What moved farthest at each load: b against a on oltp_read_write" in page
     # No process was seen.
     assert "What one transaction of" not in page
+    assert "those of the server's processes" not in page
 
 
 def test_one_load_is_the_whole_curve(tmp_path: Path) -> None:
