@@ -59,8 +59,8 @@ bench: build packages-servers packages-peers mysql ## dbdyno against its peers, 
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/generated.py --output benchmarks/results.md
 
-bench-examples: build packages-servers mysql ## the quick profile of every example, with its verdicts
-	$(BIN)/python benchmarks/examples.py
+bench-examples: build packages-servers mysql docker ## the quick profile of every example, with its verdicts
+	$(BIN)/python -m benchmarks.examples
 
 fuzz: rust-toolchain packages-fuzz ## fuzz everything that reads a server's bytes, FUZZ_SECONDS=600 for each target
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz $$target $(FUZZ_SECONDS); done

@@ -14,8 +14,10 @@ from tests.end_to_end.differential_servers import (
     mysql_database,
     postgresql_database,
 )
+from tests.end_to_end.docker_engine import DockerEngine, running
 from tests.end_to_end.mysql_server import MySQLServer, Start, starting
 
+from dbdyno.servers import docker
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
@@ -36,6 +38,16 @@ def start_mysql(workspace: Workspace) -> Iterator[Start]:
     """Start servers by a name and further arguments of mysqld; all are closed at the end of the test."""
     with starting(workspace) as start:
         yield start
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[DockerEngine]:
+    """A Docker engine that all tests of a session share: whoever starts a container sees it removed."""
+    with running() as started:
+        # The lab asks for the machine's engine once.
+        docker.engine.cache_clear()
+        yield started
+        docker.engine.cache_clear()
 
 
 @pytest.fixture(scope="session")

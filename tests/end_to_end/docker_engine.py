@@ -1,24 +1,36 @@
 """A Docker engine of the tests' own: its data, socket and containers go with it; it needs no registry.
 
 It has a bridge of its own and leaves the machine's firewall alone: a published port is Docker's proxy. Its
-image is made of Debian's packages by `scripts/docker-image`, which `make test` runs.
+images are made of what is on this machine: MariaDB's of Debian's packages by `scripts/docker-image`, which
+`make test` runs, MySQL's of the root that `scripts/mysql-root` has unpacked, and PostgreSQL's of the programs
+that are installed. `benchmarks/examples.py` uses it too.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT_FILE = Path(__file__).parents[2] / ".servers" / "docker-mariadb.tar"
+from dbdyno.servers.postgresql import PostgreSQL
+
+SERVERS = Path(__file__).parents[2] / ".servers"
+MARIADB_ROOT = SERVERS / "docker-mariadb.tar"
+MYSQL_ROOT = SERVERS / "mysql-9.7"
 IMAGE = "dbdyno-test/mariadb:debian"
+MYSQL_IMAGE = "dbdyno-test/mysql:9.7"
+POSTGRESQL_IMAGE = "dbdyno-test/postgresql:here"
+# A root whose programs lie below /usr, as everywhere today.
+MERGED = ("bin", "sbin", "lib", "lib64")
 
 # Generous: the machine may be busy with other tests.
 START_S = 120.0
@@ -30,6 +42,8 @@ class DockerEngine:
     """One that runs."""
 
     host: str
+    # Images that are there.
+    _images: set[str] = field(default_factory=set, repr=False)
 
     def docker(self, *words: str) -> str:
         """What `docker WORDS` says."""
@@ -43,18 +57,87 @@ class DockerEngine:
         """Names of all containers, stopped ones too."""
         return self.docker("ps", "--all", "--format", "{{.Names}}").split()
 
+    def import_mariadb(self) -> str:
+        """Make the image of a MariaDB; its name."""
+        assert MARIADB_ROOT.is_file(), f"{MARIADB_ROOT} is missing; make docker makes it"
+        if IMAGE not in self._images:
+            self.docker("import", str(MARIADB_ROOT), IMAGE)
+            self._images.add(IMAGE)
+        return IMAGE
+
+    def import_mysql(self) -> str:
+        """Make the image of a MySQL 9.7, which is the unpacked root and a shell; its name."""
+        server = MYSQL_ROOT / "usr/sbin/mysqld"
+        assert server.is_file(), f"{server} is missing; make mysql unpacks it"
+
+        def fill(image: tarfile.TarFile) -> None:
+            image.add(MYSQL_ROOT, arcname="", recursive=True)
+            image.add(Path("/bin/sh").resolve(), arcname="usr/bin/sh")
+
+        return self._import(MYSQL_IMAGE, fill)
+
+    def import_postgresql(self) -> str:
+        """Make the image of the PostgreSQL that is installed, with the libraries it wants; its name."""
+        return self._import(POSTGRESQL_IMAGE, _postgresql)
+
+    def _import(self, name: str, fill: Callable[[tarfile.TarFile], None]) -> str:
+        if name in self._images:
+            return name
+        command = ["docker", "--host", self.host, "import", "-", name]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as importing:
+            assert importing.stdin is not None
+            with tarfile.open(fileobj=importing.stdin, mode="w|") as image:
+                fill(image)
+                for folder in MERGED:
+                    link = tarfile.TarInfo(folder)
+                    link.type, link.linkname = tarfile.SYMTYPE, f"usr/{folder}"
+                    image.addfile(link)
+        assert importing.returncode == 0, f"docker import of {name} failed"
+        self._images.add(name)
+        return name
+
+    def for_examples(self) -> list[str]:
+        """Options of `dbdyno compare` that put a MySQL 9.7 in the place of every image of an example."""
+        image = self.import_mysql()
+        return ["--set", f'variant.server.image="{image}"', "--set", 'variant.server.version="9.7"']
+
+
+def _postgresql(image: tarfile.TarFile) -> None:
+    """Programs, shared files, a shell, time zones, and every library that one of them is linked to."""
+    folder = PostgreSQL().binaries(None).server.parents[1]
+    version = folder.name
+    programs = [*(folder / "bin" / name for name in ("postgres", "initdb")), Path("/bin/sh")]
+    # The compiler for queries is as large as all the rest, and PostgreSQL does without.
+    modules = [path for path in (folder / "lib").glob("*.so") if "llvmjit" not in path.name]
+    for path in (*programs, *modules):
+        image.add(path.resolve(), arcname=_below_usr(path))
+    for shared in (f"/usr/share/postgresql/{version}", "/usr/share/zoneinfo"):
+        image.add(shared, arcname=shared[1:])
+    wanted = subprocess.run(["ldd", *programs, *modules], capture_output=True, text=True, check=True).stdout
+    for library in sorted(set(re.findall(r"(/\S+) \(0x", wanted))):
+        image.add(Path(library).resolve(), arcname=_below_usr(Path(library)))
+
+
+def _below_usr(path: Path) -> str:
+    """A path of this machine in an image whose /bin and /lib are links to those of /usr."""
+    name = str(path).removeprefix("/")
+    return f"usr/{name}" if name.startswith(MERGED) else name
+
 
 @contextlib.contextmanager
 def running() -> Iterator[DockerEngine]:
-    """A Docker engine with the image of a MariaDB server."""
-    assert ROOT_FILE.is_file(), (
-        f"{ROOT_FILE} is missing; make test makes it, and so does scripts/docker-image"
-    )
+    """A Docker engine without images, which everything that is started meanwhile takes for its own."""
     folder = Path(tempfile.mkdtemp(prefix="dbdyno-docker-", dir="/var/tmp"))
     engine = DockerEngine(f"unix://{folder / 'docker.sock'}")
     with _bridge() as bridge, _daemon(engine, folder, bridge):
-        engine.docker("import", str(ROOT_FILE), IMAGE)
-        yield engine
+        before = os.environ.get("DOCKER_HOST")
+        os.environ["DOCKER_HOST"] = engine.host
+        try:
+            yield engine
+        finally:
+            os.environ.pop("DOCKER_HOST")
+            if before is not None:
+                os.environ["DOCKER_HOST"] = before
 
 
 @contextlib.contextmanager

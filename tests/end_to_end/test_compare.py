@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +151,28 @@ def test_an_open_loop_is_judged_by_its_latency(comparing: Comparing) -> None:
 
 
 @pytest.mark.parametrize("change", ["design.state=restart", "design.state_per=trial"])
-def test_the_other_ways_to_hold_the_data(comparing: Comparing, change: str) -> None:
-    answer = comparing.run("--set", change, "--set", "design.blocks=1", "--no-report")
+def test_the_other_ways_to_hold_the_data_with_hooks_around_each_trial(
+    comparing: Comparing, change: str, tmp_path: Path
+) -> None:
+    look = tmp_path / "look.py"
+    look.write_text(
+        "import os, pathlib, sys, time\n"
+        "pid = os.environ['DBDYNO_SERVER_PID']\n"
+        "print(sys.argv[1], pid, pathlib.Path(f'/proc/{pid}/comm').read_text().strip(), flush=True)\n"
+        "if sys.argv[1] == 'during': time.sleep(600)\n"
+    )
+    hooks = {
+        name: f"variant.server.{name}_trial={json.dumps([sys.executable, str(look), name])}"
+        for name in ("before", "during", "after")
+    }
+    words = [word for hook in hooks.values() for word in ("--set", hook)]
+    answer = comparing.run("--set", change, "--set", "design.blocks=1", "--no-report", *words)
     assert answer.returncode == 0, answer.stderr
-    starts = {trial.server["identity"]["pid"] for trial in comparing.newest().trials()}
+    trials = comparing.newest().trials()
+    starts = {trial.server["identity"]["pid"] for trial in trials}
     assert len(starts) == (4 if "trial" in change else 2)
+    for trial in trials:
+        for name in hooks:
+            told = (trial.path / f"hook-{name}_trial.txt").read_text().splitlines()[0]
+            assert told == f"{name} {trial.server['identity']['pid']} mariadbd"
+            assert trial.meta["hooks"][f"{name}_trial"]["exit_status"] == 0

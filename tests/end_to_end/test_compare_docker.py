@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.comparing import Comparing, environment, refused
-from tests.end_to_end.docker_engine import IMAGE, DockerEngine, running
+from tests.end_to_end.docker_engine import IMAGE, DockerEngine
+
+from dbdyno.experiment.cpus import format_cpus
 
 EXPERIMENT = f"""
 [experiment]
@@ -40,8 +42,9 @@ name = "pool"
 [variant.server]
 kind = "docker"
 image = "{IMAGE}"
-memory = "512M"
-cpu_limit = 1.5
+memory = "640M"
+cpu_limit = 0.5
+cpus = "1"
 version = "10"
 [variant.server.variables]
 innodb_buffer_pool_size = "64M"
@@ -50,24 +53,38 @@ thread_handling = "pool-of-threads"
 """
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DockerEngine]:
-    with running() as started:
-        before = os.environ.get("DOCKER_HOST")
-        os.environ["DOCKER_HOST"] = started.host
-        yield started
-        os.environ.pop("DOCKER_HOST")
-        if before is not None:
-            os.environ["DOCKER_HOST"] = before
+# What a hook may look at: the server's process, and what the kernel and Docker hold its container to.
+LOOK = """
+import json, os, pathlib, subprocess
+pid = os.environ["DBDYNO_SERVER_PID"]
+status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+def docker(*words):
+    return subprocess.run(["docker", *words], capture_output=True, text=True, check=True).stdout
+(container,) = docker("ps", "--quiet").split()
+(found,) = json.loads(docker("inspect", container))
+groups = "cd /sys/fs/cgroup; cat memory.max cpu.max || cat memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us"
+print(json.dumps({
+    "pid": pid, "program": status["Name"].strip(), "cpus": status["Cpus_allowed_list"].strip(),
+    "docker": {**found["HostConfig"], "Pid": found["State"]["Pid"]},
+    "cgroups": docker("exec", container, "sh", "-c", groups).split(),
+}))
+"""
+MIB = 1 << 20
 
 
 @pytest.fixture
-def comparing(results: Path) -> Comparing:
+def comparing(results: Path, engine: DockerEngine) -> Comparing:
+    engine.import_mariadb()
     return Comparing(results, EXPERIMENT)
 
 
-def test_containers_are_compared_and_gone_afterwards(comparing: Comparing, engine: DockerEngine) -> None:
-    answer = comparing.run("--no-report")
+def test_containers_are_compared_and_gone_afterwards(
+    comparing: Comparing, engine: DockerEngine, tmp_path: Path
+) -> None:
+    look = tmp_path / "look.py"
+    look.write_text(LOOK)
+    hook = f"variant.server.before_trial={json.dumps([sys.executable, str(look)])}"
+    answer = comparing.run("--no-report", "--set", hook)
     assert answer.returncode == 0, answer.stderr
     trials = comparing.newest().trials()
     assert len(trials) == 4
@@ -77,7 +94,21 @@ def test_containers_are_compared_and_gone_afterwards(comparing: Comparing, engin
         assert trial.done
         assert identity["image"] == IMAGE
         assert identity["image_id"].startswith("sha256:")
-        assert (identity["memory_limit"], identity["cpu_limit"]) == ("512M", 1.5)
+        pooled = trial.meta["variant"] == "pool"
+        memory, cpus = (640, 0.5) if pooled else (512, 1.5)
+        assert (identity["memory_limit"], identity["cpu_limit"]) == (f"{memory}M", cpus)
+        # The same by the container itself.
+        seen = json.loads((trial.path / "hook-before_trial.txt").read_text())
+        assert (seen["pid"], seen["docker"]["Pid"]) == (str(identity["pid"]), identity["pid"])
+        assert seen["program"] == "mariadbd"
+        assert seen["docker"]["Memory"] == seen["docker"]["MemorySwap"] == memory * MIB
+        assert seen["docker"]["NanoCpus"] == cpus * 1e9
+        assert seen["cgroups"][:2] == [str(memory * MIB), str(round(cpus * 100_000))]
+        if pooled:
+            assert seen["cpus"] == seen["docker"]["CpusetCpus"] == identity["cpus"] == "1"
+        else:
+            assert seen["docker"]["CpusetCpus"] == ""
+            assert seen["cpus"] == format_cpus(frozenset(os.sched_getaffinity(0)))
         assert server["variables"]["thread_handling"] == server["declared"].get(
             "thread_handling", "one-thread-per-connection"
         )
@@ -103,6 +134,56 @@ def test_a_container_may_have_a_network_of_its_own(comparing: Comparing, engine:
         end = next(record["data"] for record in trial.records() if record["type"] == "end")
         assert end["phases"]["measure"]["events"] > 0
     assert networks == {"one thread each": ("host", "127.0.0.1"), "pool": ("bridge", "0.0.0.0")}
+    assert engine.containers() == []
+
+
+POSTGRESQL = """
+[experiment]
+name = "postgresql-in-a-container"
+[[workload]]
+name = "oltp_read_write"
+table_size = 500
+delete_inserts = 0
+[load]
+connections = [2]
+duration = "500ms"
+warmup = "100ms"
+[design]
+blocks = 1
+[[variant]]
+name = "it"
+[variant.server]
+kind = "docker"
+product = "postgresql"
+image = "{image}"
+memory = "512M"
+network = "bridge"
+variables = {{ shared_buffers = "32MB", work_mem = "2MB" }}
+"""
+
+
+def test_postgresql_runs_in_a_container(results: Path, engine: DockerEngine) -> None:
+    """Of the programs of this machine, with a network of its own."""
+    comparing = Comparing(results, POSTGRESQL.format(image=engine.import_postgresql()))
+    command = [sys.executable, "-m", "dbdyno", "run", str(comparing.file), "--results", str(results)]
+    answer = subprocess.run(
+        command, capture_output=True, text=True, env=environment(), check=False, timeout=300
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert len(answer.stdout.splitlines()) == 2
+    (trial,) = comparing.newest().trials()
+    server = trial.server
+    assert trial.done
+    assert server["product"] == "postgresql"
+    assert server["identity"]["system_identifier"]
+    assert server["identity"]["image_id"].startswith("sha256:")
+    assert server["variables"]["listen_addresses"] == "0.0.0.0"
+    assert server["variables"]["work_mem"] == "2MB"
+    assert trial.session()["authentication"] == "scram-sha-256"
+    updated = [int(server[f"status_{when}"]["pg_stat_user_tables.n_tup_upd"]) for when in ("before", "after")]
+    assert updated[0] < updated[1]
+    # Its first process begins the others, which do the work.
+    assert server["process"]["after"]["cpu_user_s"] > server["process"]["before"]["cpu_user_s"]
     assert engine.containers() == []
 
 

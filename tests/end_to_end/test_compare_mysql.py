@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.end_to_end.comparing import Comparing
@@ -12,7 +14,6 @@ SMALL = """
 [variant.server.variables]
 innodb_buffer_pool_size = "64M"
 innodb_redo_log_capacity = "16M"
-performance_schema = false
 disable_log_bin = true
 """
 EXPERIMENT = f"""
@@ -50,13 +51,18 @@ arguments = ["--plugin-load-add=thread_pool.so"]
 """
 
 
+# A wait of performance_schema, which MySQL counts unless it is told otherwise.
+LOG = "wait/io/file/innodb/innodb_log_file"
+
+
 @pytest.fixture
 def comparing(results: Path) -> Comparing:
     return Comparing(results, EXPERIMENT)
 
 
 def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
-    answer = comparing.run()
+    # Long enough for counters to be read at both edges on a busy machine.
+    answer = comparing.run("--set", "load.duration='1500ms'")
     assert answer.returncode == 0, answer.stderr
     run = comparing.newest()
     trials = run.trials()
@@ -73,13 +79,27 @@ def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
         # The tables were read before the clock started.
         assert "loading" in [record["type"] for record in trial.records()]
         assert trial.session()["authentication"] == "caching_sha2_password"
+        edges = server["edges"]
+        begin, end = (edges[edge]["waits"][LOG] for edge in ("begin", "end"))
+        # By InnoDB's own counters: each write and each sync of the log is one wait for its file.
+        made = _grown(edges, "Innodb_log_writes") + _grown(edges, "Innodb_os_log_fsyncs")
+        assert end[0] - begin[0] == pytest.approx(made, rel=0.25)
+        assert end[1] > begin[1]
     found = {(check["code"], check["subject"]) for check in run.findings()}
     # The account is named, and goes through the pool.
     assert ("P22", "pool") in found
     assert ("P22", "threads") not in found
+    (comparison,) = json.loads((run.path / "explained.json").read_text())["comparisons"]
+    (log,) = (one for one in comparison["measures"] if one["key"] == f"{LOG} (time)")
+    assert (log["group"], log["unit"], log["per"], log["blocks"]) == ("wait", "us", "transaction", 2)
+    assert min(log["baseline"], log["variant"]) > 0
     page = (run.path / "report.html").read_text()
     assert "How the load's connections were made" in page
     assert "caching_sha2_password" in page
+
+
+def _grown(edges: dict[str, Any], name: str) -> int:
+    return int(edges["end"]["status"][name]) - int(edges["begin"]["status"][name])
 
 
 def test_rows_are_inserted_in_bulk(comparing: Comparing) -> None:

@@ -1,18 +1,13 @@
-"""`dbdyno compare`, `check` and `run` on private PostgreSQL servers, and on one that is only reached."""
+"""`dbdyno compare` and `check` on private PostgreSQL servers."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.comparing import Comparing, environment
-
-from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.local import LocalServer
-from dbdyno.servers.workspace import Workspace
 
 EXPERIMENT = """
 [experiment]
@@ -98,28 +93,3 @@ def test_checks_speak_of_it(results: Path) -> None:
     assert "2,000 connections of oltp_read_write need" in answer.stdout
     assert "max_connections is 100" in answer.stdout
     assert "ALTER SYSTEM SET max_connections" in answer.stdout
-
-
-def test_one_that_runs_already_is_swept(workspace: Workspace, results: Path) -> None:
-    spec = ServerSpec(product="postgresql", variables={"shared_buffers": "32MB"})
-    with closing(LocalServer(Variant(name="somebody's postgresql", server=spec), workspace, None)) as server:
-        server.start()
-        address = server.address()
-        words = [
-            "run",
-            "oltp_point_select",
-            "--target",
-            f"postgresql://dbdyno@127.0.0.1:{address.port}/dbdyno",
-        ]
-        words += ["--table-size", "500", "--connections", "1,4", "--time", "500ms", "--warmup", "100ms"]
-        answer = subprocess.run(
-            [sys.executable, "-m", "dbdyno", *words, "--results", str(results)],
-            capture_output=True,
-            text=True,
-            env={**environment(), "DBDYNO_PASSWORD": address.password},
-            timeout=300,
-            check=False,
-        )
-        assert answer.returncode == 0, answer.stderr
-        assert len(answer.stdout.splitlines()) == 3
-        assert server.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import SMALL, variant
+from tests.conftest import variant
 from tests.end_to_end.comparing import Comparing, refused
 from tests.end_to_end.mysql_server import MySQLServer
+from tests.end_to_end.own_server import Own
 
 from dbdyno.experiment.reading import read
 from dbdyno.run import progress
@@ -230,68 +229,11 @@ def test_a_server_that_was_restarted_between_groups_is_another_one(
     assert "another server answers since the group began: started_unix_s was" in answer.stdout
 
 
-# What a user may have for a server of his own: a program that starts it in the background, and stops it.
-OWN = """
-import os, pathlib, signal, subprocess, sys, time
-import psutil
-
-folder, server = pathlib.Path({folder!r}), {server!r}
-started, pid = folder / "started", folder / "pid"
-if sys.argv[1] == "start":
-    # A start is known to the second, with some slack; the first one is the rehearsal's.
-    starts = started.read_text().split() if started.exists() else []
-    if len(starts) == 2:
-        time.sleep(max(0.0, float(starts[1]) + 5.0 - time.time()))
-    process = subprocess.Popen(
-        server, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    pid.write_text(str(process.pid))
-    started.write_text(" ".join([*starts, str(time.time())]))
-elif pid.exists():
-    process = psutil.Process(int(pid.read_text()))
-    process.send_signal(signal.SIGTERM)
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.02)
-    pid.unlink()
-"""
-
-
-class Own:
-    """A server that is started and stopped by `argv(word)` alone."""
-
-    def __init__(self, server: LocalServer, folder: Path) -> None:
-        """`server` has made its data and is stopped."""
-        identity = server.describe().identity
-        server.stop(clean=True)
-        command = [
-            identity["binary"],
-            "--no-defaults",
-            *([f"--user={identity['user']}"] if os.geteuid() == 0 else []),
-            f"--datadir={identity['datadir']}",
-            f"--socket={identity['socket']}",
-            f"--port={identity['port']}",
-            "--bind-address=127.0.0.1",
-            "--skip-name-resolve",
-            *(f"--{name}={value}" for name, value in SMALL.items()),
-        ]
-        self._script, self._started = folder / "own.py", folder / "started"
-        self._script.write_text(OWN.format(folder=str(folder), server=command))
-
-    def argv(self, word: str) -> list[str]:
-        return [sys.executable, str(self._script), word]
-
-    def starts(self) -> int:
-        return len(self._started.read_text().split())
-
-    def close(self) -> None:
-        subprocess.run(self.argv("stop"), check=True)
-
-
 @pytest.fixture
 def own(started: Callable[..., LocalServer], tmp_path: Path) -> Iterator[tuple[LocalServer, Own]]:
     server = started("somebody's own")
-    with closing(Own(server, tmp_path)) as commands:
+    # A start is known to the second, with some slack.
+    with closing(Own(server, tmp_path, apart_s=5.0)) as commands:
         yield server, commands
 
 

@@ -1,4 +1,4 @@
-"""`dbdyno run` against a real MariaDB: the table, the data, and every way in which it may end."""
+"""`dbdyno run` against real servers: the table, the data, and, on MariaDB, every way in which it may end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.comparing import environment, refused
+from tests.end_to_end.mysql_server import MySQLServer
 
+from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Address
+from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
 HEADER = (
@@ -30,13 +34,13 @@ TIME_LIMIT_S = 120.0
 
 
 def url(address: Address, database: str | None = None) -> str:
-    return f"mysql://{address.user}@127.0.0.1:{address.port}/{database or address.database}"
+    return f"{address.protocol}://{address.user}@127.0.0.1:{address.port}/{database or address.database}"
 
 
 class Running:
     """The command on one server and one results directory."""
 
-    def __init__(self, server: LocalServer, results: Path) -> None:
+    def __init__(self, server: LocalServer | MySQLServer, results: Path) -> None:
         self.server, self.results = server, results
         self.address = server.address()
 
@@ -86,7 +90,10 @@ class Running:
         return process.wait(), "".join(lines)
 
     def tables(self) -> list[str]:
-        rows = self.server.query(f"SHOW TABLES IN {self.address.database}")
+        schema = "public" if self.address.protocol == "postgresql" else self.address.database
+        rows = self.server.query(
+            f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{schema}'"
+        )
         return sorted(str(name) for (name,) in rows)
 
     def drop(self, *names: str) -> None:
@@ -119,10 +126,25 @@ def rows(stdout: str) -> list[dict[str, float]]:
     ]
 
 
-def test_a_sweep_prints_the_table_and_leaves_nothing(running: Running) -> None:
-    before = running.server.status()
-    answer = running.run("oltp_read_write", "--connections", "2,1", "--tables", "2", *SHORT)
-    after = running.server.status()
+@pytest.fixture(params=["mariadb", "mysql", "postgresql"])
+def swept(request: pytest.FixtureRequest, workspace: Workspace, tmp_path: Path) -> Iterator[Running]:
+    """The command on a server of each product."""
+    if request.param == "mariadb":
+        yield request.getfixturevalue("running")
+    elif request.param == "mysql":
+        yield Running(request.getfixturevalue("mysql"), tmp_path)
+    else:
+        spec = ServerSpec(product="postgresql", variables={"shared_buffers": "32MB"})
+        with closing(LocalServer(Variant(name="swept", server=spec), workspace, None)) as server:
+            server.start()
+            yield Running(server, tmp_path)
+
+
+def test_a_sweep_prints_the_same_table_for_every_database_and_leaves_nothing(swept: Running) -> None:
+    before = swept.server.status()
+    # Two transactions that delete and insert one row would be one transaction and an error.
+    alone = ("--set", "workload.delete_inserts=0")
+    answer = swept.run("oltp_read_write", "--connections", "2,1", "--tables", "2", *alone, *SHORT)
     assert answer.returncode == 0, answer.stderr
     table = rows(answer.stdout)
     # In the order that was asked for.
@@ -131,17 +153,27 @@ def test_a_sweep_prints_the_table_and_leaves_nothing(running: Running) -> None:
         statements = row["reads"] + row["writes"] + row["others"]
         assert row["elaptime"] == pytest.approx(1.0, abs=0.01)
         assert row["qps"] == pytest.approx(statements / row["elaptime"], abs=0.02)
-        # oltp_read_write: 14 reads, 4 writes, BEGIN and COMMIT; some transactions are cut by the edges.
+        # oltp_read_write: 14 reads, 2 updates, BEGIN and COMMIT; some transactions are cut by the edges.
         assert row["reads"] / 14 == pytest.approx(row["tps"], rel=0.05)
-        assert row["writes"] / 4 == pytest.approx(row["tps"], rel=0.05)
+        assert row["writes"] / 2 == pytest.approx(row["tps"], rel=0.05)
+        assert row["others"] / 2 == pytest.approx(row["tps"], rel=0.05)
         assert 0 < row["min"] <= row["avg"] <= row["p95"] <= row["max"]
         # Little's law, by which no latency can be invented.
         assert row["tps"] * row["avg"] / 1000 == pytest.approx(row["thc"], rel=0.1)
-    selects = int(after["Com_select"]) - int(before["Com_select"])
-    updates = int(after["Com_update"]) - int(before["Com_update"])
-    assert selects >= sum(row["reads"] for row in table) > 0.9 * selects
-    # Two updates, a delete and an insert in a transaction.
-    assert updates >= sum(row["writes"] for row in table) / 2 > 0.9 * updates
+    after = swept.server.status()
+    reads, updates = sum(row["reads"] for row in table), sum(row["writes"] for row in table)
+    if swept.address.protocol == "postgresql":
+        updated = "pg_stat_database.tup_updated"
+        assert _grown(before, after, "pg_stat_database.xact_commit") >= updates / 2
+        assert _grown(before, after, updated) >= updates > 0.9 * _grown(before, after, updated)
+    else:
+        assert _grown(before, after, "Com_select") >= reads > 0.9 * _grown(before, after, "Com_select")
+        assert _grown(before, after, "Com_update") >= updates > 0.9 * _grown(before, after, "Com_update")
+    assert swept.tables() == []
+
+
+def _grown(before: Mapping[str, str], after: Mapping[str, str], name: str) -> int:
+    return int(after[name]) - int(before[name])
 
 
 def test_what_is_printed_is_what_is_stored(running: Running) -> None:
@@ -389,8 +421,9 @@ def test_ctrl_c_while_loading_drops_the_tables(running: Running) -> None:
 def test_a_server_that_dies_fails_the_points_left(
     started: Callable[..., LocalServer], tmp_path: Path
 ) -> None:
-    running = Running(started("dying"), tmp_path)
-    pid = int(running.server.describe().identity["pid"])
+    server = started("dying")
+    running = Running(server, tmp_path)
+    pid = int(server.describe().identity["pid"])
     process = subprocess.Popen(
         running.command("oltp_point_select", "--connections", "1,2,3", "--time", "3s", "--warmup", "0s"),
         stdout=subprocess.PIPE,

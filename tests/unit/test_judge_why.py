@@ -28,7 +28,14 @@ START_US = 1_700_000_000_000_000
 BEGIN_S, END_S = 2.1, 5.7
 
 
-def edges(trial: Trial, status: PerTransaction, process: PerTransaction) -> dict[str, Any]:
+# Seconds that one transaction waits, by the names of performance_schema.
+def alike(_trial: Trial) -> Mapping[str, float]:
+    return {"wait/synch/mutex/pool": 5e-6}
+
+
+def edges(
+    trial: Trial, status: PerTransaction, process: PerTransaction, waits: PerTransaction = alike
+) -> dict[str, Any]:
     """Counters that grow with the transactions of `Arms`, from a large start, and some that tell nothing."""
     each = {"a": 1000, "b": 900}[trial.variant]
     done = each * (END_S - BEGIN_S)
@@ -38,9 +45,13 @@ def edges(trial: Trial, status: PerTransaction, process: PerTransaction) -> dict
     for name, amount_each in status(trial).items():
         begin[name], end[name] = "1000000", f"{1_000_000 + amount_each * done + 7:.0f}"
     used = {name: amount_each * done for name, amount_each in process(trial).items()}
-    waited = {"wait/synch/mutex/pool": [9, 5e-6 * done], "idle": [3, 9.0]}
+    # Nobody works in "idle". What is met for the first time was not there before.
+    before = {"idle": [3, 9.0], "wait/synch/mutex/pool": [70, 8.0]}
+    waited = {"idle": [6, 9.0 + done]}
+    for name, seconds_each in waits(trial).items():
+        waited[name] = [99, before.get(name, [0, 0.0])[1] + seconds_each * done]
     return {
-        "begin": _edge(BEGIN_S, begin, dict.fromkeys(used, 5.0), {}),
+        "begin": _edge(BEGIN_S, begin, dict.fromkeys(used, 5.0), before),
         "end": _edge(END_S, end, {name: 5.0 + value for name, value in used.items()}, waited),
         # What one reading adds to each, taken off again.
         "own": dict.fromkeys(status(trial), 7.0),
@@ -54,12 +65,18 @@ def _edge(
     return {"unix_us": at, "status": status, "process": process, "host": {}, "waits": waits}
 
 
-def explained(folder: Path, status: PerTransaction, process: PerTransaction, **making: Any) -> dict[str, Any]:
+def explained(
+    folder: Path,
+    status: PerTransaction,
+    process: PerTransaction,
+    waits: PerTransaction = alike,
+    **making: Any,
+) -> dict[str, Any]:
     run = make(
         folder,
         Making(
             speed=Arms(a=lambda _t: 100, b=lambda _t: 90),
-            edges=lambda trial: edges(trial, status, process),
+            edges=lambda trial: edges(trial, status, process, waits),
             **{"connections": (10, 20), **making},
         ),
     )
@@ -112,6 +129,27 @@ def test_what_was_planted_moved_and_the_noise_did_not(tmp_path: Path) -> None:
     # Levels, texts and our own questions are no counters.
     keys = {one["key"] for one in measures}
     assert not keys & {"Uptime", "Threads_running", "Version_text", "Com_show_status", "Steady"}
+
+
+def test_waits_of_performance_schema_are_costs_like_any_other(tmp_path: Path) -> None:
+    def waits(trial: Trial) -> Mapping[str, float]:
+        pool = {"a": 5e-6, "b": 2e-6}[trial.variant] * noise(trial, "pool", 0.02)
+        return {"wait/synch/mutex/pool": pool, "wait/io/file/log": 3e-6 * noise(trial, "log", 0.05)}
+
+    found = explained(tmp_path, lambda _t: {}, lambda _t: {}, waits)
+    measures = {one["key"]: one for one in found["comparisons"][0]["measures"]}
+    assert set(measures) == {"wait/synch/mutex/pool (time)", "wait/io/file/log (time)"}
+    pool, log = measures["wait/synch/mutex/pool (time)"], measures["wait/io/file/log (time)"]
+    assert (pool["group"], pool["unit"], pool["moved"], log["moved"]) == ("wait", "us", True, False)
+    assert pool["baseline"] == pytest.approx(5.0, rel=0.02)
+    assert pool["variant"] == pytest.approx(2.0, rel=0.02)
+    # 2 / 5 - 1.
+    assert pool["effect_percent"] == pytest.approx(-60.0, abs=1.5)
+    assert log["baseline"] == pytest.approx(3.0, rel=0.05)
+    before, after = pool["told"]
+    assert pool["sentence"] == (
+        f"b spends {after} in wait/synch/mutex/pool per transaction instead of {before}"
+    )
 
 
 def test_the_costs_of_every_variant_and_point_are_there(tmp_path: Path) -> None:

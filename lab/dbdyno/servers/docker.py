@@ -43,7 +43,9 @@ def _found(image: Image, product: Product) -> tuple[Binaries, str]:
     """A product's programs in an image, and what the server says of its version. Raises ServerProblem."""
     servers, installers = product.programs
     script = [
-        f'PATH="$PATH:{_FOLDERS}:$(echo /usr/lib/postgresql/*/bin | tr " " ":")"',
+        f'PATH="$PATH:{_FOLDERS}"',
+        # In the shell alone: an image of a server need not have any other program.
+        'for folder in /usr/lib/postgresql/*/bin; do PATH="$PATH:$folder"; done',
         *(f'[ -n "$server" ] || server="$(command -v {name})"' for name in servers),
         *(f'[ -n "$install" ] || install="$(command -v {name})"' for name in installers),
         'echo "server=$server"; echo "install=$install"',

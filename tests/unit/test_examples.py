@@ -1,0 +1,61 @@
+"""The examples as files: three profiles each, and a smoke profile that only shows that it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.experiment.model import OltpWorkload
+from dbdyno.experiment.reading import read
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+
+
+def test_there_are_some() -> None:
+    assert len(EXAMPLES) >= 8
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_smoke_profile_is_two_blocks_of_one_point_and_two_seconds(path: Path) -> None:
+    smoke = read(path, "smoke")
+    assert smoke.design.blocks == 2
+    assert len(smoke.load.points()) == 1
+    assert smoke.load.duration_s == 2.0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_profile_is_shorter_than_the_one_before(path: Path) -> None:
+    """And asks the same question: variants, workloads and state are those of the full profile."""
+    full, quick, smoke = (read(path, profile) for profile in (None, "quick", "smoke"))
+    for longer, shorter in ((full, quick), (quick, smoke)):
+        assert shorter.load.duration_s < longer.load.duration_s
+        assert set(shorter.load.points()) <= set(longer.load.points()) or shorter is smoke
+        assert shorter.design.blocks <= longer.design.blocks
+        assert [one.name for one in shorter.variants] == [one.name for one in longer.variants]
+        assert [one.title for one in shorter.workloads] == [one.title for one in longer.workloads]
+        assert shorter.design.state == longer.design.state
+        for small, large in zip(shorter.workloads, longer.workloads, strict=True):
+            assert small.rows < large.rows
+    # A verdict that is more than exploratory, on two cores and in minutes.
+    assert quick.design.blocks >= 8
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_its_comment_tells_how_each_profile_is_called(path: Path) -> None:
+    comment = path.read_text().partition("\n[experiment]")[0]
+    assert f"dbdyno compare examples/{path.name}" in comment
+    for profile in ("quick", "smoke"):
+        assert f"--profile {profile}" in comment
+
+
+def test_the_endpoints_reach_from_two_connections_to_three_thousand() -> None:
+    (path,) = (path for path in EXAMPLES if path.stem == "endpoints")
+    experiment = read(path)
+    connections = [point.connections for point in experiment.load.points()]
+    assert (min(connections), max(connections)) == (2, 3000)
+    assert [one.name for one in experiment.workloads if isinstance(one, OltpWorkload)] == [
+        "oltp_write_only",
+        "oltp_read_only",
+        "oltp_read_write",
+    ]
