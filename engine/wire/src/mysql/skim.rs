@@ -292,7 +292,13 @@ impl Skim {
                 if columns == 0 || columns > DEFINITIONS_MAX {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
-                self.answer.outcome.returns_rows = true;
+                if !std::mem::replace(&mut self.answer.outcome.returns_rows, true) {
+                    // What an earlier result has changed is none of the rows returned.
+                    self.answer.outcome.rows = 0;
+                    if let Some(parts) = &mut self.parts {
+                        parts.rows_before = 0;
+                    }
+                }
                 if let (Some(parts), Some(_)) = (&mut self.parts, &self.rows) {
                     parts.columns = columns as u32;
                 }

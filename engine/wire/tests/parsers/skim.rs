@@ -4,6 +4,7 @@
 
 use dbdyno_wire::WireError;
 use dbdyno_wire::mysql::skim::{Answer, Expect, Skim, text_row};
+use dbdyno_wire::scripted::Part;
 
 /// Bytes that one read of a socket can fetch.
 const READ: usize = 64 * 1024;
@@ -11,8 +12,8 @@ const READ: usize = 64 * 1024;
 /// What became of an answer.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// It was complete, with these rows kept.
-    Complete(Answer, Vec<Vec<u8>>),
+    /// It was complete, with these rows kept, and these results where there were several.
+    Complete(Answer, Vec<Vec<u8>>, Vec<Part>),
     /// More was to come.
     Open,
     /// The error, and for an error of the server's own its words.
@@ -32,12 +33,20 @@ pub fn check(input: &[u8]) {
     };
     let skim = || {
         let skim = Skim::new(expect, switches & 4 != 0);
-        if switches & 8 != 0 { skim.keep_rows() } else { skim }
+        let skim = if switches & 8 != 0 { skim.keep_rows() } else { skim };
+        skim.telling_parts(switches & 16 != 0)
     };
     let whole = feed(skim(), bytes, READ);
     assert_eq!(feed(skim(), bytes, usize::from(*size) + 1), whole, "pieces of {}", usize::from(*size) + 1);
     assert_eq!(feed(skim(), bytes, 1), whole, "byte by byte");
-    if let End::Complete(answer, rows) = whole {
+    if let End::Complete(answer, rows, parts) = whole {
+        assert_ne!(parts.len(), 1, "one result is not told as several");
+        if answer.outcome.returns_rows && !parts.is_empty() {
+            let returned = parts.iter().filter(|part| part.returns_rows).map(|part| part.rows);
+            assert_eq!(returned.sum::<u64>(), answer.outcome.rows);
+        }
+        assert!(parts.iter().all(|part| part.first_row <= rows.len()));
+        assert!(parts.is_sorted_by_key(|part| part.first_row));
         assert_eq!(answer.outcome.bytes, bytes.len() as u64);
         assert!(answer.outcome.rows <= bytes.len() as u64 || !answer.outcome.returns_rows);
         assert!(rows.iter().map(Vec::len).sum::<usize>() <= bytes.len());
@@ -60,7 +69,10 @@ fn feed(mut skim: Skim, bytes: &[u8], size: usize) -> End {
             Ok(Some(_)) if pieces.next().is_some() => {
                 return End::Failed(WireError::Protocol("bytes after the end of an answer".into()));
             }
-            Ok(Some(answer)) => return End::Complete(answer, skim.into_rows()),
+            Ok(Some(answer)) => {
+                let parts = skim.take_parts();
+                return End::Complete(answer, skim.into_rows(), parts);
+            }
             Ok(None) => {}
         }
     }

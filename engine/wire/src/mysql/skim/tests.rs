@@ -98,6 +98,9 @@ fn several_results_are_told_one_by_one() {
         );
         assert_eq!(skim.into_kept().ends.len(), first(3));
     }
+    let changed = b"\x00\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x00\x0a\x00\x00\x00";
+    let bytes = packets(&[changed, b"\x01", b"def", b"\x01a", OK_END]);
+    assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
     let alone = packets(&[b"\x01", b"def...", b"\x01a", OK_END]);
     let mut skim = Skim::new(Expect::Result, true).telling_parts(true);
     assert!(skim.feed(&alone).unwrap().is_some());
