@@ -271,14 +271,16 @@ end
 """
 
 
-def test_several_results_as_in_1_1(sbtest: Database) -> None:
-    sbtest.empty()
+@pytest.mark.parametrize("server", ["sbtest", "mysbtest"])
+def test_several_results_as_in_1_1(server: str, request: pytest.FixtureRequest) -> None:
+    database: Database = request.getfixturevalue(server)
+    database.empty()
     body = "BEGIN SELECT 1 UNION SELECT 2; SELECT 3, 4; END"
-    sbtest.query(f"CREATE PROCEDURE {DATABASE}.several() {body}")
-    ours = drop_in(sbtest.folder)
+    database.query(f"CREATE PROCEDURE {DATABASE}.several() {body}")
+    ours = drop_in(database.folder)
     run = "sysbench script.lua {db} --events=1 --compat=%s run"
     case = Case("several", run % "1.1", files={"script.lua": SEVERAL})
-    found = said(ours, case, sbtest)
+    found = said(ours, case, database)
     expected = [
         "2/1\ttrue\t1 2\tnil",
         "1/2\ttrue\t3,4",
@@ -293,7 +295,7 @@ def test_several_results_as_in_1_1(sbtest: Database) -> None:
     for count in ("read:                            6", "write:                           0"):
         assert count in found.raw
     assert re.search(r"other: +2\n", found.raw)
-    older = said(ours, Case("older", run % "1.0", files={"script.lua": SEVERAL}), sbtest)
+    older = said(ours, Case("older", run % "1.0", files={"script.lua": SEVERAL}), database)
     assert "attempt to call method 'more_results' (a nil value)" in older.raw
 
 
