@@ -230,6 +230,19 @@ def test_a_killed_comparison_leaves_no_container(comparing: Comparing, engine: D
     _until(lambda: not engine.containers())
 
 
+def test_a_container_that_is_made_after_the_end_of_its_program_is_removed_too(engine: DockerEngine) -> None:
+    """As when the program is killed right after it has asked for one."""
+    image, name = engine.import_mariadb(), "dbdyno-late"
+    killed = (
+        "import os, signal; from dbdyno.servers.containers import Guardian\n"
+        f"guardian = Guardian({name!r}); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", killed], env=environment(), check=False)
+    assert ended.returncode == -signal.SIGKILL
+    engine.docker("create", "--name", name, image, "/bin/true")
+    _until(lambda: not engine.containers())
+
+
 def _until(condition: object) -> None:
     assert callable(condition)
     deadline = time.monotonic() + 120

@@ -30,13 +30,18 @@ ANSWER_S = 120
 POLL_S = 0.05
 
 _GUARDIAN = """
-import sys
+import sys, time
 sys.stdin.read()
 import docker
-try:
-    docker.from_env().containers.get(sys.argv[1]).remove(force=True)
-except docker.errors.DockerException:
-    pass
+# A container that was being made when the end came is there a moment later.
+for _ in range(100):
+    try:
+        docker.from_env().containers.get(sys.argv[1]).remove(force=True, v=True)
+        break
+    except docker.errors.NotFound:
+        time.sleep(0.1)
+    except docker.errors.DockerException:
+        break
 """
 
 
@@ -146,15 +151,23 @@ class Engine:
         """Start a command in a new container. Raises ServerProblem."""
         ulimit = self._sdk.types.Ulimit(name="nofile", soft=options.open_files, hard=options.open_files)
         core = self._sdk.types.Ulimit(name="core", soft=0, hard=0)
+        asked = options.asked()
+        # Before there is anything to guard: this program may be killed right after it has asked.
+        guardian = Guardian(asked["name"])
         with _plainly():
-            made = self._client.containers.create(
-                options.image.id,
-                list(command[1:]),
-                entrypoint=[command[0]],
-                ulimits=[ulimit, core],
-                **options.asked(),
-            )
-            started = Container(made)
+            try:
+                made = self._client.containers.create(
+                    options.image.id,
+                    list(command[1:]),
+                    entrypoint=[command[0]],
+                    ulimits=[ulimit, core],
+                    **asked,
+                )
+            except self._sdk.errors.APIError:
+                # It has said no: there is none.
+                guardian.dismiss()
+                raise
+            started = Container(made, guardian)
             try:
                 made.start()
                 started.refresh()
@@ -164,24 +177,45 @@ class Engine:
         return started
 
 
-class Container:
-    """A container as a child process: `Popen`'s interface, and what it says."""
+class Guardian:
+    """A process that removes the container of a name when this program ends, however it ends, and also one
+    that the engine is still making then.
+    """
 
-    def __init__(self, made: Any) -> None:
-        self._made = made
-        self.returncode: int | None = None
-        # On this machine; 0 when it is not running.
-        self.pid = 0
-        self._words = b""
+    def __init__(self, name: str) -> None:
         hidden = {name: value for name, value in os.environ.items() if name != PASSWORD_VARIABLE}
-        self._guardian = subprocess.Popen(
-            [sys.executable, "-c", _GUARDIAN, str(made.id)],
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _GUARDIAN, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=hidden,
             start_new_session=True,
         )
+
+    @property
+    def watches(self) -> bool:
+        """Whether it has not been dismissed."""
+        return self._process.returncode is None
+
+    def dismiss(self) -> None:
+        """There is nothing to guard any more. Idempotent."""
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None, "it was given a pipe"
+        self._process.stdin.close()
+
+
+class Container:
+    """A container as a child process: `Popen`'s interface, and what it says."""
+
+    def __init__(self, made: Any, guardian: Guardian) -> None:
+        self._made = made
+        self.returncode: int | None = None
+        # On this machine; 0 when it is not running.
+        self.pid = 0
+        self._words = b""
+        self._guardian = guardian
 
     @property
     def id(self) -> str:
@@ -230,7 +264,7 @@ class Container:
 
     def words(self) -> str:
         """What it has said on standard output and standard error."""
-        if self._guardian.returncode is None and self.returncode is None:
+        if self._guardian.watches and self.returncode is None:
             with _plainly():
                 return bytes(self._made.logs()).decode(errors="replace")
         return self._words.decode(errors="replace")
@@ -242,10 +276,7 @@ class Container:
         with contextlib.suppress(_sdk().errors.NotFound):
             self._made.remove(force=True, v=True)
         # Last: until here it is the guardian who sees to it.
-        self._guardian.kill()
-        self._guardian.wait()
-        assert self._guardian.stdin is not None, "it was given a pipe"
-        self._guardian.stdin.close()
+        self._guardian.dismiss()
 
 
 def _sdk() -> Any:
