@@ -1,5 +1,5 @@
 """What a group finds of the one before: `restart` starts a server anew over what was left, `restore` brings
-the data back. For all kinds but MariaDB as a process, which test_compare.py has in every state.
+the data back. What the other tests of comparisons have not: they restore, and restart MariaDB's processes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ state = "{state}"
 [[variant]]
 name = "kept"
 """
-STATES = ("restart", "restore")
 POSTGRESQL = {"shared_buffers": "32MB"}
 
 
@@ -83,26 +82,25 @@ def two_groups(of: Experiment, workspace: Workspace) -> tuple[list[Any], list[fl
 FOUND = {"restart": [None, [(1,)]], "restore": [None, None]}
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_postgresql(state: str, workspace: Workspace) -> None:
-    finds, starts = two_groups(experiment(state, product="postgresql", variables=POSTGRESQL), workspace)
-    assert finds == FOUND[state]
+def test_postgresql_is_restarted(workspace: Workspace) -> None:
+    given = experiment("restart", product="postgresql", variables=POSTGRESQL)
+    finds, starts = two_groups(given, workspace)
+    assert finds == FOUND["restart"]
     assert starts[0] < starts[1]
 
 
-@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("product", ["mariadb", "postgresql"])
-def test_containers(state: str, product: str, engine: DockerEngine, workspace: Workspace) -> None:
+def test_containers_are_restarted(product: str, engine: DockerEngine, workspace: Workspace) -> None:
     image = engine.import_mariadb() if product == "mariadb" else engine.import_postgresql()
     variables = SMALL if product == "mariadb" else POSTGRESQL
-    given = experiment(state, kind="docker", product=product, image=image, variables=variables)
+    given = experiment("restart", kind="docker", product=product, image=image, variables=variables)
     finds, starts = two_groups(given, workspace)
-    assert finds == FOUND[state]
+    assert finds == FOUND["restart"]
     assert starts[0] < starts[1]
     assert engine.containers() == []
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", FOUND)
 def test_the_users_own_commands(
     state: str, started: Callable[..., LocalServer], workspace: Workspace, tmp_path: Path
 ) -> None:
