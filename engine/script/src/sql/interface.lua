@@ -30,13 +30,18 @@ local NULL = ffi.cast("struct dbdyno_no_result *", nil)
 
 local connection = {}
 
--- Puts what became of the last statement into the fields of its connection. Called where that failed, and where they
--- still tell of one that did before.
-local function noted(self)
+-- How many connections of all users have fields that tell of a failure. While there is none, a statement that succeeds
+-- need not look at its connection, which among many users lies in no cache.
+local failures = 0
+
+-- Puts what became of the last statement into the fields of its connection; `unnumbered` is the class of a failure that
+-- is no error of the server's. Called where something failed, and where the fields still tell of what did before.
+local function noted(self, unnumbered)
    local class, errno, state, message = raw.last_error(self)
    if class == NONE then
-      errno, state, message = 0, nil, nil
+      class, errno, state, message = unnumbered or NONE, 0, nil, nil
    end
+   failures = failures + (class ~= NONE and 1 or 0) - (self.error ~= NONE and 1 or 0)
    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = class, errno, state, message
 end
 
@@ -136,7 +141,7 @@ function connection:query(text)
    if rows == false then
       -- One place further out, where sysbench finds it.
       raise(self, text, 2, 3)
-   elseif self.error ~= NONE then
+   elseif failures > 0 and self.error ~= NONE then
       noted(self)
    end
    return rows and self.result or NULL
@@ -146,7 +151,7 @@ function connection:query_row(text)
    local rows = query(self, text)
    if rows == false then
       raise(self, text, 2)
-   elseif self.error ~= NONE then
+   elseif failures > 0 and self.error ~= NONE then
       noted(self)
    end
    if not rows then
@@ -196,8 +201,7 @@ local function prepared(self, text)
       end
       raw.remove(made)
    end
-   noted(self)
-   if self.error == NONE then self.error = FATAL end
+   noted(self, FATAL)
    return nil
 end
 
@@ -235,7 +239,7 @@ function statement:execute()
          return NULL
       end
       raise(self.connection, "<prepared statement>", 2)
-   elseif self.connection.error ~= NONE then
+   elseif failures > 0 and self.connection.error ~= NONE then
       noted(self.connection)
    end
    return rows and self.result or NULL
