@@ -55,8 +55,8 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
     if not passes_by:
         yield _note(
             context,
-            f"the load logs in as {account}, which lacks {PASSES_BY}, by itself and by its roles: its "
-            "connections go through MySQL's thread pool.",
+            f"the load logs in as {account}, which lacks {PASSES_BY}: its connections go through MySQL's "
+            "thread pool. No role that is active when it logs in brings the privilege.",
             user=server.address().user,
             account=account,
             privilege=PASSES_BY,
