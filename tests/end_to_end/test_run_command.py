@@ -117,11 +117,14 @@ def running(mariadb: LocalServer, tmp_path: Path) -> Iterator[Running]:
 
 
 def rows(stdout: str) -> list[dict[str, float]]:
-    """The table's rows by column, after its header was checked."""
+    """The table's rows by column, after its header was checked; of a bound, as in ">15.59", the number."""
     header, *lines = stdout.splitlines()
     assert header == HEADER
     return [
-        {name: float(cell.removesuffix("s")) for name, cell in zip(header.split(), line.split(), strict=True)}
+        {
+            name: float(cell.removeprefix(">").removesuffix("s"))
+            for name, cell in zip(header.split(), line.split(), strict=True)
+        }
         for line in lines
     ]
 
