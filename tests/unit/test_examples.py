@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,16 @@ import pytest
 from dbdyno.experiment.model import OltpWorkload
 from dbdyno.experiment.reading import read
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.toml"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the examples beside a server of their `basedir`, which only end-to-end tests unpack."""
+    root = tmp_path_factory.mktemp("project")
+    (root / ".servers" / "mysql-9.7").mkdir(parents=True)
+    return Path(shutil.copytree(FOLDER, root / "examples"))
 
 
 def test_there_are_some() -> None:
@@ -17,17 +27,17 @@ def test_there_are_some() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_smoke_profile_is_two_blocks_of_one_point_and_two_seconds(path: Path) -> None:
-    smoke = read(path, "smoke")
+def test_the_smoke_profile_is_two_blocks_of_one_point_and_two_seconds(place: Path, path: Path) -> None:
+    smoke = read(place / path.name, "smoke")
     assert smoke.design.blocks == 2
     assert len(smoke.load.points()) == 1
     assert smoke.load.duration_s == 2.0
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_a_profile_is_shorter_than_the_one_before(path: Path) -> None:
+def test_a_profile_is_shorter_than_the_one_before(place: Path, path: Path) -> None:
     """And asks the same question: variants, workloads and state are those of the full profile."""
-    full, quick, smoke = (read(path, profile) for profile in (None, "quick", "smoke"))
+    full, quick, smoke = (read(place / path.name, profile) for profile in (None, "quick", "smoke"))
     for longer, shorter in ((full, quick), (quick, smoke)):
         assert shorter.load.duration_s < longer.load.duration_s
         assert set(shorter.load.points()) <= set(longer.load.points()) or shorter is smoke
