@@ -254,11 +254,16 @@ def test_counters_that_could_not_be_read_are_told(tmp_path: Path) -> None:
         return "the sample command failed: exit status 7" if trial.variant == "b" and trial.block < 2 else ""
 
     run = make(tmp_path, Making(connections=(10,), unread=unread))
-    (found,) = [one for one in judge(run)["checks"] if "counters are not known" in one["text"]]
+    verdict = judge(run)
+    (found,) = [one for one in verdict["checks"] if "counters are not known" in one["text"]]
     assert (found["code"], found["level"], found["subject"]) == ("R04", "warn", "b")
     assert found["text"].startswith("of 2 trials of b the server's counters are not known")
     assert "2 x the sample command failed: exit status 7" in found["text"]
     assert len(found["evidence"]["trials"]) == 2
+    (comparison,) = verdict["comparisons"]
+    sentence = comparison["curve"]["sentence"]
+    assert "missing" not in sentence
+    assert "R04" not in sentence
 
 
 def test_the_report_says_it_in_words_and_in_a_table(tmp_path: Path) -> None:

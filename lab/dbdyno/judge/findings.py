@@ -62,6 +62,7 @@ def completeness(trials: Sequence[Measured], blocks: int) -> Iterator[Finding]:
         f"{len(lost)} of {len(trials)} planned trials have no result and are left out, with their blocks "
         f"({reasons}). "
         "Repeat the command with --resume to run them again",
+        left_out=len(lost),
         trials=[trial.place.index for trial in lost],
         reasons=dict(told),
     )

@@ -22,11 +22,11 @@ _CAVEATS = {
     "D01": "the load generator was near its limit",
     "D03": "errors, see D03",
     "R01": "steady state not reached in every trial",
-    "R04": "some trials are missing",
     "R07": "not every offered transaction was served",
 }
 # Where one check warns of different things, what its evidence holds tells them apart.
 _EVIDENT = {
+    "some trials are missing": ("R04", "left_out"),
     "client and server share CPUs": ("P11", "cpus"),
     "another database server was busy": ("P11", "busy"),
 }
