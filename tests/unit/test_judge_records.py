@@ -284,9 +284,9 @@ def off_contract(count: int) -> Spoil:
     return spoiled(change)
 
 
-@pytest.mark.parametrize(("count", "level"), [(5, "warn"), (2000, "stop")])
+@pytest.mark.parametrize(("count", "level"), [(1, "note"), (50, "warn"), (20000, "stop")])
 def test_rows_off_contract(tmp_path: Path, count: int, level: str) -> None:
-    (check,) = checks(tmp_path, Making(connections=(10,), spoil=off_contract(count)))
+    (check,) = checks(tmp_path, Making(connections=(10,), duration_s=40.0, spoil=off_contract(count)))
     assert (check["code"], check["level"], check["subject"]) == ("D04", level, "b")
 
 

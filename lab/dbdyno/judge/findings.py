@@ -28,8 +28,10 @@ ERRORS_NOTEWORTHY = 0.1
 LOST = (1053, 1077, 1079, 1080, 1152, 1184, 1927, 2003, 2006, 2013, 2055, 3169, 4031)
 # R07: transactions that wait at the end, as a share of those that ended, that are no longer chance.
 BACKLOG = 0.01
-# D04: share of statements off contract that is no longer an accident.
+# D04: share of statements off contract that is no longer an accident, and up to which transactions that meet
+# at a row explain it: PostgreSQL changes none that another one has deleted and inserted anew meanwhile.
 OFF_CONTRACT = 0.01
+MET_AT_A_ROW = 1e-5
 
 Finding = dict[str, Any]
 ByVariant = Mapping[str, Sequence[Measured]]
@@ -255,12 +257,14 @@ def contract(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
         statements = sum(figures.statements for figures in found)
         if off:
             share = off / statements
+            why = "the data are not what was loaded"
+            if share <= MET_AT_A_ROW:
+                why = "two transactions met at a row, of which one deletes it, or a row is missing"
             yield finding(
                 "D04",
-                "stop" if share > OFF_CONTRACT else "warn",
+                "stop" if share > OFF_CONTRACT else "warn" if share > MET_AT_A_ROW else "note",
                 f"{off} of {statements} statements of {workload} on {variant} touched another number of "
-                f"rows than "
-                "the workload promises: the data are not what was loaded",
+                f"rows than the workload promises: {why}",
                 variant,
                 workload=workload,
                 off_contract=off,
