@@ -14,8 +14,9 @@ from dbdyno.experiment.faults import ExperimentFaults
 from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
+from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.sql_text import made, marks, notes, parameters, split, tables
-from dbdyno.run.plan import plan
+from dbdyno.run.plan import SEQUENCE_ROOM, plan, trial_plan
 
 ROOT = Path(__file__).parents[2]
 TARGET = {"protocol": "mysql", "endpoints": [{"tcp": {"host": "h", "port": 1}}], "user": "u", "database": "d"}
@@ -316,3 +317,25 @@ def test_tables_are_named_once() -> None:
     ]
     assert made(texts, "mysql") == {"t": "a.t"}
     assert tables(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], "mysql") == ["u", "t"]
+
+
+@pytest.mark.parametrize(("state", "rooms"), [("restore", [0, 1, 0, 1]), ("preserve", [0, 1, 2, 3])])
+def test_trials_on_the_same_data_have_sequences_of_their_own(
+    tmp_path: Path, state: str, rooms: list[int]
+) -> None:
+    """Two loads in a group, two blocks: what the first trial inserted is there when the second begins."""
+    text = SHOP.replace(
+        "-- @table", "-- @parameter fresh = sequence(7)\n-- @parameter wheel = sequence(1, 9)\n-- @table"
+    )
+    path = write(tmp_path, '[[workload]]\nname = "sql"\nfile = "shop.sql"\n', shop=text)
+    path.write_text(
+        path.read_text().replace("connections = [2]", "connections = [2, 4]")
+        + f'[design]\nblocks = 2\nstate = "{state}"\n'
+    )
+    experiment = read(path)
+    firsts = []
+    for trial in schedule(experiment):
+        asked = trial_plan(experiment, trial, TARGET)["workload"]["sql"]["parameters"]
+        firsts.append(asked["fresh"]["sequence"]["first"])
+        assert asked["wheel"]["sequence"] == {"first": 1, "last": 9}
+    assert firsts == [7 + room * SEQUENCE_ROOM for room in rooms]

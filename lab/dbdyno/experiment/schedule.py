@@ -40,6 +40,19 @@ def schedule(experiment: Experiment) -> tuple[Trial, ...]:
     return tuple(trials)
 
 
+def turn(experiment: Experiment, trial: Trial) -> int:
+    """How many trials run before it on the same data.
+
+    Those of its group where groups begin with fresh data, else all of its variant.
+    """
+    fresh = experiment.design.state in {"restore", "reset"}
+    return sum(
+        one.group == trial.group if fresh else one.variant == trial.variant
+        for one in schedule(experiment)
+        if one.index < trial.index
+    )
+
+
 def engine_seed(experiment: Experiment, trial: Trial) -> int:
     """The seed of a trial's keys, below 2^53 so that every JSON reader holds it exactly.
 

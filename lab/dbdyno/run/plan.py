@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
-from dbdyno.experiment.schedule import Trial, engine_seed
+from dbdyno.experiment.schedule import Trial, engine_seed, turn
 
 SCHEMA_VERSION = 1
 US = 1_000_000
 # The lab reads the server's counters between "ready" and the start; a busy machine may take a while for that.
 START_TIMEOUT_US = 120 * US
 LOADING_STREAMS_MAX = 4
+# What the endless sequences of a trial may use up before they reach those of the next one on the same data:
+# an hour of 27,000 a second. An INTEGER column holds 21 trials.
+SEQUENCE_ROOM = 100_000_000
 
 
 def plan(
@@ -61,7 +64,7 @@ def plan(
 
 def trial_plan(experiment: Experiment, trial: Trial, target: Mapping[str, Any]) -> dict[str, Any]:
     """The plan of one trial of the schedule."""
-    return plan(
+    asked = plan(
         experiment,
         experiment.workload(trial.workload),
         target,
@@ -69,6 +72,17 @@ def trial_plan(experiment: Experiment, trial: Trial, target: Mapping[str, Any]) 
         seed=engine_seed(experiment, trial),
         scheduling=scheduling(experiment, experiment.variant(trial.variant)),
     )
+    _continue_sequences(asked["workload"], turn(experiment, trial))
+    return asked
+
+
+def _continue_sequences(workload: Any, trials_before: int) -> None:
+    """Endless sequences begin behind those of the trials before, whose rows are still there."""
+    parameters = workload["sql"]["parameters"] if "sql" in workload else {}
+    for generator in parameters.values():
+        sequence = generator.get("sequence")
+        if sequence is not None and sequence["last"] is None:
+            sequence["first"] += trials_before * SEQUENCE_ROOM
 
 
 def scheduling(experiment: Experiment, variant: Variant) -> str:
