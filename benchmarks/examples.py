@@ -2,7 +2,7 @@
 
 Examples over endpoints get two private MariaDB servers, one beside the other. Those over images get a Docker
 engine of their own, in which the MySQL 9.7 of .servers/ takes the place of every image: no registry is asked,
-so theirs is a verdict over equal servers, which are to come out equal. Some 100 minutes altogether; names on
+so theirs is a verdict over equal servers, which are to come out equal. Some 45 minutes altogether; names on
 the command line choose a part, and `--profile smoke` shows in minutes that they run.
 """
 
