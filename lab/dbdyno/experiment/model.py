@@ -185,6 +185,11 @@ class Design(Model):
     # Differences inside ±delta are called equivalent; None: the judge's default.
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
 
+    @property
+    def renews_data(self) -> bool:
+        """Whether every group begins with fresh data, and none goes on with those of the one before."""
+        return self.state in {"restore", "reset"}
+
 
 class Loading(Model):
     """How tables are filled; the rows are the same in every way."""

@@ -45,9 +45,9 @@ def turn(experiment: Experiment, trial: Trial) -> int:
 
     Those of its group where groups begin with fresh data, else all of its variant.
     """
-    fresh = experiment.design.state in {"restore", "reset"}
+    renewed = experiment.design.renews_data
     return sum(
-        one.group == trial.group if fresh else one.variant == trial.variant
+        one.group == trial.group if renewed else one.variant == trial.variant
         for one in schedule(experiment)
         if one.index < trial.index
     )

@@ -88,7 +88,7 @@ class Holding:
         if not variant.server.started:
             return (variant.name,)
         # Where every group restores its data, workloads over the same data need no copy each.
-        of = "" if self._state in ("restore", "reset") else workload.title
+        of = "" if self._experiment.design.renews_data else workload.title
         return variant.name, snapshot.key if snapshot else "", of
 
     def doing(self) -> str:

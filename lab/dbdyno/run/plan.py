@@ -6,7 +6,7 @@ The shape is the schema's (schema/plan.schema.json). What is left out here has i
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
@@ -72,17 +72,19 @@ def trial_plan(experiment: Experiment, trial: Trial, target: Mapping[str, Any]) 
         seed=engine_seed(experiment, trial),
         scheduling=scheduling(experiment, experiment.variant(trial.variant)),
     )
-    _continue_sequences(asked["workload"], turn(experiment, trial))
+    # Behind those of the trials before, whose rows are still there.
+    if endless := list(_endless_sequences(asked["workload"])):
+        used = turn(experiment, trial) * SEQUENCE_ROOM
+        for sequence in endless:
+            sequence["first"] += used
     return asked
 
 
-def _continue_sequences(workload: Any, trials_before: int) -> None:
-    """Endless sequences begin behind those of the trials before, whose rows are still there."""
+def _endless_sequences(workload: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     parameters = workload["sql"]["parameters"] if "sql" in workload else {}
     for generator in parameters.values():
-        sequence = generator.get("sequence")
-        if sequence is not None and sequence["last"] is None:
-            sequence["first"] += trials_before * SEQUENCE_ROOM
+        if "sequence" in generator and generator["sequence"]["last"] is None:
+            yield generator["sequence"]
 
 
 def scheduling(experiment: Experiment, variant: Variant) -> str:
