@@ -35,8 +35,14 @@ pub(crate) fn stop_on_signal(control: Control) -> io::Result<()> {
 }
 
 /// The same for Ctrl-C alone, of which the process dies at the second one. Not where whoever started the process had it
-/// ignored, as shells do for what runs in the background.
-pub(crate) fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result<()> {
+/// ignored, as shells do for what runs in the background. Where the system refuses it says so, and goes on.
+pub(crate) fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) {
+    if let Err(error) = handle_interrupt(stop) {
+        eprintln!("signals cannot be handled: {error}");
+    }
+}
+
+fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if ignores(&status, SIGINT) {
         return Ok(());

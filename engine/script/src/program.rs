@@ -103,6 +103,13 @@ pub struct Database {
     pub places: Vec<String>,
 }
 
+/// sysbench's defaults.
+impl Default for Database {
+    fn default() -> Self {
+        Self { driver: "mysql".into(), prepared: true, dry_run: false, fault: None, places: Vec::new() }
+    }
+}
+
 impl Database {
     /// Whether statements go to PostgreSQL.
     pub fn is_pgsql(&self) -> bool {

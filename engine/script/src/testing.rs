@@ -115,13 +115,7 @@ pub(crate) fn program(text: &str) -> Program {
         percentile: 95.0,
         threads: 1,
         jit: Jit::Auto,
-        database: Database {
-            driver: "mysql".into(),
-            prepared: true,
-            dry_run: false,
-            fault: None,
-            places: Vec::new(),
-        },
+        database: Database::default(),
     }
 }
 

@@ -127,9 +127,7 @@ impl Native {
         };
         let mut steps = Steps { console: &self.console, rows, command, settings: &self.settings };
         let (control, inbox) = dbdyno_drive::channel();
-        if let Err(error) = signals::stop_on_interrupt(move |reason| control.stop(reason)) {
-            eprintln!("signals cannot be handled: {error}");
-        }
+        signals::stop_on_interrupt(move |reason| control.stop(reason));
         self.conduct(work, Doing::Command(command), inbox, &|| (), &mut steps)
     }
 

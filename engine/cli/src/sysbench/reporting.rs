@@ -91,8 +91,8 @@ impl<'a> Reporting<'a> {
     /// The users have begun.
     fn begin(&mut self) {
         self.starting = None;
-        if let Some(Err(error)) = self.stop.take().map(signals::stop_on_interrupt) {
-            eprintln!("signals cannot be handled: {error}");
+        if let Some(stop) = self.stop.take() {
+            signals::stop_on_interrupt(stop);
         }
     }
 

@@ -156,13 +156,7 @@ impl Run {
             percentile: 95.0,
             threads: self.threads,
             jit: Jit::Auto,
-            database: Database {
-                driver: "mysql".into(),
-                prepared: true,
-                dry_run: false,
-                fault: None,
-                places: Vec::new(),
-            },
+            database: Database::default(),
         };
         let front: Arc<dyn Front> = heard.clone();
         let (plan, secrets) = (self.plan(), Secrets::default());
