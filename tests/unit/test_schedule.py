@@ -6,6 +6,8 @@ import itertools
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Point, Variant
 from dbdyno.experiment.schedule import Trial, engine_seed, schedule
 
@@ -61,11 +63,39 @@ def test_the_points_come_in_the_same_order_for_all_variants_of_a_block() -> None
     assert len(orders) == 6
 
 
-def test_no_variant_has_a_favoured_place() -> None:
-    trials = schedule(experiment("ab", (1,), blocks=400))
-    firsts = Counter(part[0].variant for part in by_block(trials).values())
+@pytest.mark.parametrize("variants", ["ab", "abc", "abcd", "abcde", "abcdef"])
+def test_every_variant_has_every_position_and_every_place_equally_often(variants: str) -> None:
+    count = len(variants)
+    for order_seed in range(20):
+        trials = schedule(experiment(variants, (1,), blocks=4 * count, order_seed=order_seed))
+        for workload in ("oltp_read_write", "oltp_read_only"):
+            blocks = by_block(tuple(trial for trial in trials if trial.workload == workload)).values()
+            positions = Counter((trial.variant, at) for part in blocks for at, trial in enumerate(part))
+            places = Counter((trial.variant, trial.slot) for part in blocks for trial in part)
+            assert set(positions.values()) == set(places.values()) == {4}
+            assert len(positions) == len(places) == count**2
+            assert all({trial.slot for trial in part} == set(range(count)) for part in blocks)
+
+
+def test_an_even_number_of_variants_follow_each_other_equally_often() -> None:
+    blocks = by_block(schedule(experiment("abcd", (1,), blocks=4))).values()
+    reads = [[t.variant for t in part if t.workload == "oltp_read_only"] for part in blocks]
+    follows = Counter(pair for order in reads for pair in itertools.pairwise(order))
+    assert set(follows.values()) == {1}
+    assert len(follows) == 4 * 3
+
+
+def test_either_order_of_a_pair_comes_first_by_chance() -> None:
+    firsts = Counter(
+        schedule(experiment("ab", (1,), blocks=2, order_seed=seed))[0].variant for seed in range(400)
+    )
     # 400 fair draws: within 4 standard deviations of 200.
     assert abs(firsts["a"] - 200) < 40
+
+
+def test_data_that_are_kept_stay_in_their_place() -> None:
+    trials = schedule(experiment("abc", state="preserve"))
+    assert {(trial.variant, trial.slot) for trial in trials} == {("a", 0), ("b", 1), ("c", 2)}
 
 
 def test_one_start_per_trial_puts_the_variants_of_a_point_side_by_side() -> None:
@@ -76,15 +106,17 @@ def test_one_start_per_trial_puts_the_variants_of_a_point_side_by_side() -> None
         assert {first.variant, second.variant} == {"a", "b"}
 
 
-def test_it_depends_on_the_seed_alone() -> None:
+def test_the_order_depends_on_its_own_seed_where_there_is_one() -> None:
     assert schedule(experiment()) == schedule(experiment())
     assert schedule(experiment()) != schedule(experiment(seed=2))
+    assert schedule(experiment(order_seed=5)) == schedule(experiment(order_seed=5, seed=2))
+    assert schedule(experiment(order_seed=5)) != schedule(experiment(order_seed=6))
 
 
 def test_it_is_the_same_in_every_release() -> None:
     # A run that was interrupted is continued by its schedule: a change here breaks --resume.
     trials = schedule(experiment("ab", blocks=2))
-    assert "".join(trial.variant for trial in trials) == "bbbaaabbbaaaaaabbbbbbaaa"
+    assert "".join(trial.variant for trial in trials) == "bbbaaabbbaaaaaabbbaaabbb"
     assert [trial.point.connections for trial in trials[:6]] == [10, 20, 40, 10, 20, 40]
 
 

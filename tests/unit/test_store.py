@@ -50,7 +50,7 @@ def test_a_run_is_plain_files(tmp_path: Path) -> None:
     assert again.experiment() == experiment()
     assert again.profile == "quick"
     assert again.environment == {"host": {"name": "here"}}
-    assert again.schedule()[0].keys() == {"index", "block", "group", "variant", "workload", "at"}
+    assert again.schedule()[0].keys() == {"index", "block", "group", "variant", "workload", "at", "slot"}
     assert len(again.schedule()) == 8
     assert (again.trials(), again.findings(), again.verdict()) == ([], [], None)
 
@@ -80,6 +80,23 @@ def test_an_interrupted_trial_does_not_count_and_is_begun_anew(tmp_path: Path) -
     assert len(list(run.trials()[0].records())) == 2
 
 
+def test_earlier_attempts_are_kept(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    for _ in range(2):
+        write_trial(run, 0, "failed")
+    interrupted = run.begin(schedule(experiment())[0], {"schema": 1})
+    interrupted.event(LINES[0])
+    interrupted.close()
+    write_trial(run, 0)
+    (trial,) = run.trials()
+    assert (trial.done, trial.meta["attempt"]) == (True, 3)
+    assert [(one.done, one.failed_by, one.meta["attempt"]) for one in trial.attempts] == [
+        (False, "harness", 1),
+        (False, "harness", 2),
+    ]
+    assert [len(list(one.records())) for one in trial.attempts] == [2, 2]
+
+
 def test_a_cut_off_last_line_is_left_out_and_any_other_is_not(tmp_path: Path) -> None:
     run = create(tmp_path)
     for index, lines in enumerate([[LINES[0], b'{"type":"en'], [b"{broken}\n", LINES[0]]]):
@@ -91,6 +108,16 @@ def test_a_cut_off_last_line_is_left_out_and_any_other_is_not(tmp_path: Path) ->
     assert [record["type"] for record in cut.records()] == ["hello"]
     with pytest.raises(StoreProblem, match=r"line 1 of the events is no JSON"):
         list(broken.records())
+
+
+def test_a_file_without_an_order_goes_on_in_the_order_that_was_drawn(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, experiment().with_order_seed(77), SOURCE, "quick")
+    run.release()
+    again = Run.resume(tmp_path, experiment())
+    assert again.experiment().design.order_seed == 77
+    again.release()
+    with pytest.raises(StoreProblem, match="order_seed was 77 and is 78"):
+        Run.resume(tmp_path, experiment().with_order_seed(78))
 
 
 def test_findings_are_told_once(tmp_path: Path) -> None:

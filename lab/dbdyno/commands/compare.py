@@ -6,6 +6,7 @@ lines one verdict sentence per comparison. Everything else goes to standard erro
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import sys
 import time
@@ -32,6 +33,9 @@ from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.store import Run, files
 
+# Seeds of orders that are drawn; short enough to copy by hand.
+ORDER_SEEDS = 1_000_000
+
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     file: Annotated[Path, typer.Argument(help="The experiment.", show_default=False)],
@@ -54,6 +58,8 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     require_cpus(experiment)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
+    # With the order that was drawn, now or when the run began.
+    experiment = run.experiment()
     showing.describe(console, experiment, profile)
     conclusion = _conduct(console, experiment, run, engine)
     with files.plainly(run.path):
@@ -77,6 +83,7 @@ def _open(
 ) -> Run:
     if resume:
         return Run.resume(results, experiment)
+    experiment = experiment.with_order_seed(secrets.randbelow(ORDER_SEEDS))
     return Run.create(results, experiment, file.read_bytes(), profile, environment(engine.version()))
 
 

@@ -181,9 +181,17 @@ class Design(Model):
     state_per: Literal["group", "trial"] = "group"
     # Order of a block's points: "given" is the order of the list, in which a sweep is watched.
     order: Literal["random", "given"] = "random"
+    # Makes rows and keys, and names the cached snapshot.
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
-    # Differences inside ±delta are called equivalent; None: the judge's default.
+    # Draws the order of trials and the places of servers. None: drawn when a comparison begins, and stored.
+    order_seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
+    # Differences inside ±delta are called equivalent; None: the word equivalent is never used.
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
+
+    @property
+    def drawn_by(self) -> int:
+        """What orders and places are drawn by."""
+        return self.seed if self.order_seed is None else self.order_seed
 
     @property
     def renews_data(self) -> bool:
@@ -263,6 +271,12 @@ class Experiment(Model):
         if workloads != self.workloads:
             object.__setattr__(self, "workloads", workloads)
         return self
+
+    def with_order_seed(self, order_seed: int | None) -> Experiment:
+        """The same experiment in the order that this seed draws; as it is where its file declares one."""
+        if self.design.order_seed is not None:
+            return self
+        return self.model_copy(update={"design": self.design.model_copy(update={"order_seed": order_seed})})
 
     def secrets(self) -> frozenset[str]:
         """Variables of the environment that hold passwords of any variant."""

@@ -1,14 +1,22 @@
-"""Which trial runs when: blocks, random order inside each, and groups that share one server start.
+"""Which trial runs when, and where: blocks, balanced random order inside them, groups, exchanged places.
 
 Variants are compared inside blocks, close together in time, so that what drifts (temperature, neighbours, the
-file system) meets all of them alike; the order inside a block is random so that what an earlier trial leaves
-behind does not always meet the same one (Fisher 1935, The Design of Experiments, ch. 4: randomised blocks).
+file system) meets all of them alike. Each variant takes each position in the order, and each place on disk,
+equally often, so that neither can look like an effect of the variant:
+
+- two variants run in random pairs of blocks, AB BA or BA AB (a cross-over design);
+- k variants run in random Latin squares of k blocks; where k is even they are Williams squares, in which each
+  variant also follows each other one equally often (Williams 1949, Aust. J. Sci. Res. A 2:149).
+
+Random among balanced orders, because drawing each block's order alone puts one of two variants first in 7 or
+8 of 8 blocks in 7 % of the experiments (Fisher 1935, The Design of Experiments, ch. 4; Jones & Kenward 2014,
+Design and Analysis of Cross-Over Trials).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.experiment.model import Experiment, Point
@@ -25,17 +33,20 @@ class Trial:
     variant: str
     workload: str
     point: Point
+    # Which of the experiment's equal places (directory, port, socket) the server has; as many as variants.
+    slot: int = 0
 
 
 def schedule(experiment: Experiment) -> tuple[Trial, ...]:
     """Every trial of the experiment in running order; the same for the same experiment, anywhere."""
     trials: list[Trial] = []
+    plans = {workload.title: _Plan(experiment, workload.title) for workload in experiment.workloads}
     for block in range(experiment.design.blocks):
-        for group in _groups(experiment, block):
+        for group in _groups(experiment, plans, block):
             number = trials[-1].group + 1 if trials else 0
             trials += [
-                Trial(len(trials) + offset, block, number, variant, workload, point)
-                for offset, (variant, workload, point) in enumerate(group)
+                Trial(len(trials) + offset, block, number, variant, workload, point, slot)
+                for offset, (variant, workload, point, slot) in enumerate(group)
             ]
     return tuple(trials)
 
@@ -62,24 +73,67 @@ def engine_seed(experiment: Experiment, trial: Trial) -> int:
     return _draw(experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point)) >> 11
 
 
-def _groups(experiment: Experiment, block: int) -> Iterator[list[tuple[str, str, Point]]]:
+class _Plan:
+    """The variants' order and places on one workload, block by block."""
+
+    def __init__(self, experiment: Experiment, workload: str) -> None:
+        design = experiment.design
+        names = [variant.name for variant in experiment.variants]
+        self.orders = balanced_orders(names, design.blocks, design.drawn_by, "variant", workload)
+        places = balanced_orders(names, design.blocks, design.drawn_by, "slot", workload)
+        # Data that are kept from group to group stay where they are.
+        self.places = places if design.state == "restore" else [names] * design.blocks
+
+    def slot(self, block: int, variant: str) -> int:
+        """The place of a variant in a block."""
+        return self.places[block].index(variant)
+
+
+def _groups(
+    experiment: Experiment, plans: Mapping[str, _Plan], block: int
+) -> Iterator[list[tuple[str, str, Point, int]]]:
     """One block's groups in running order."""
-    seed = experiment.design.seed
-    names = [variant.name for variant in experiment.variants]
-    workloads = [workload.title for workload in experiment.workloads]
-    for workload in _shuffled(workloads, seed, "workload", block):
+    seed = experiment.design.drawn_by
+    for workload in _shuffled(list(plans), seed, "workload", block):
+        plan = plans[workload]
         by_name = {_name(point): point for point in experiment.load.points()}
         points = list(by_name.values())
         if experiment.design.order == "random":
             points = [by_name[name] for name in _shuffled(list(by_name), seed, "point", block, workload)]
-        if experiment.design.state_per == "trial":
-            # A server start per trial anyway: the variants of a point can then stand side by side.
-            for point in points:
-                for variant in _shuffled(names, seed, "variant", block, workload, _name(point)):
-                    yield [(variant, workload, point)]
-        else:
-            for variant in _shuffled(names, seed, "variant", block, workload):
-                yield [(variant, workload, point) for point in points]
+        # With fresh data per trial every trial starts its server: the variants of a point run side by side.
+        parts = [[point] for point in points] if experiment.design.state_per == "trial" else [points]
+        for part in parts:
+            for variant in plan.orders[block]:
+                yield [(variant, workload, point, plan.slot(block, variant)) for point in part]
+
+
+def balanced_orders(names: Sequence[str], blocks: int, *where: int | str) -> list[list[str]]:
+    """For each block an order of `names`, in which every name has every position equally often.
+
+    `where` names the draw: the same values give the same orders. Blocks beyond the last whole square take the
+    first rows of another one.
+    """
+    count = len(names)
+    orders: list[list[str]] = []
+    while len(orders) < blocks:
+        square = len(orders) // count
+        symbols = _shuffled(list(names), *where, square, "symbols")
+        rows = _williams(count) if count % 2 == 0 else _cyclic(count, *where, square)
+        drawn = _shuffled([str(row) for row in range(count)], *where, square, "rows")
+        orders += [[symbols[index] for index in rows[int(row)]] for row in drawn]
+    return orders[:blocks]
+
+
+def _williams(count: int) -> list[list[int]]:
+    """A Latin square in which each symbol follows each other one exactly once; `count` is even."""
+    first = [(step + 1) // 2 if step % 2 else (count - step // 2) % count for step in range(count)]
+    return [[(index + row) % count for index in first] for row in range(count)]
+
+
+def _cyclic(count: int, *where: int | str) -> list[list[int]]:
+    """A Latin square of shifted rows, its columns in random order."""
+    columns = [int(column) for column in _shuffled([str(c) for c in range(count)], *where, "columns")]
+    return [[(column + row) % count for column in columns] for row in range(count)]
 
 
 def _name(point: Point) -> str:

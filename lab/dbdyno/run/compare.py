@@ -90,7 +90,7 @@ class _Conductor:
 
     def __init__(self, experiment: Experiment, run: Run, engine: Engine, tell: Tell) -> None:
         self._experiment, self._run, self._engine, self._tell = experiment, run, engine, tell
-        kept = {trial.index for trial in run.trials() if trial.done}
+        kept = {trial.index for trial in run.trials() if trial.is_result}
         todo = [trial for trial in schedule(experiment) if trial.index not in kept]
         self._kept = len(kept)
         self._estimate = Estimate(experiment, todo)

@@ -17,7 +17,19 @@ from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
-from dbdyno.store.trial import TrialWriter
+from dbdyno.store.trial import FailedBy, TrialWriter
+
+# Ends of an engine run for which the server is to answer: it refused or lost connections for good, answered
+# with an error that no retry helps, or let transactions hang.
+BY_SERVER = frozenset(
+    {"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"},
+)
+# A server error of this class comes from the workload's own keys.
+DUPLICATE_KEY = "duplicate-key"
+
+
+class _HookProblem(ServerProblem):
+    """A command of the user's before the trial failed."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ def run_trial(
         hooks = TrialHooks(experiment, trial, server, description, writer)
         try:
             if reason := hooks.before():
-                raise ServerProblem(reason)
+                raise _HookProblem(reason)
             _prewarm(experiment, trial, server)
             try:
                 result = engine.run(
@@ -77,12 +89,15 @@ def run_trial(
                 )
             finally:
                 edges.close()
-            reason = result.failure()
+            reason, failed_by = result.failure(), _failed_by(result, server)
             hooks.over()
             after.read(server)
+        except _HookProblem as problem:
+            reason, failed_by = problem.text, "harness"
         except (EngineProblem, ServerProblem) as problem:
             # What the engine said first is nearer to the cause than a server that no longer answers.
             reason = (result.failure() if result else "") or problem.text
+            failed_by = "server" if isinstance(problem, ServerProblem) or death(server) else "harness"
         except BaseException:
             hooks.cut_short()
             raise
@@ -91,6 +106,7 @@ def run_trial(
         stored = writer.finish(
             "failed" if reason else "done",
             reason=reason or None,
+            **({"failed_by": failed_by} if reason else {}),
             exit_code=result.exit_code if result else None,
             started_unix_us=started_unix_us,
             ended_unix_us=time.time_ns() // 1000,
@@ -98,6 +114,15 @@ def run_trial(
     return Outcome(
         stored, result.hello if result else None, result.end if result else None, tuple(hooks.complaints)
     )
+
+
+def _failed_by(result: EngineResult, server: Server) -> FailedBy:
+    """Who is to answer for an engine run that is not done."""
+    if result.end is None:
+        return "server" if death(server) else "harness"
+    failure = result.end.get("failure") or {}
+    by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
+    return "server" if by_server else "harness"
 
 
 def _prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
@@ -126,7 +151,7 @@ def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reas
     plan = trial_plan(experiment, trial, server.address().target(experiment.load.transport))
     writer: TrialWriter
     with run.begin(trial, plan) as writer:
-        return writer.finish("failed", reason=reason, exit_code=None)
+        return writer.finish("failed", reason=reason, failed_by="server", exit_code=None)
 
 
 def death(server: Server) -> str:

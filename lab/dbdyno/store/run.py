@@ -81,6 +81,8 @@ class Run:
                 f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
             )
         run = cls(stored[-1])
+        # A file that declares no order goes on in the order that was drawn when the run began.
+        experiment = experiment.with_order_seed(run.experiment().design.order_seed)
         if run.hash != experiment_hash(experiment):
             raise StoreProblem(
                 f"{run.path} is a run of another experiment: {_difference(run.experiment(), experiment)}",
@@ -140,7 +142,7 @@ class Run:
         return sorted(stored, key=lambda trial: trial.index)
 
     def begin(self, trial: Trial, plan: Mapping[str, Any]) -> TrialWriter:
-        """Begin a trial's folder; an earlier attempt's is replaced. Raises StoreProblem."""
+        """Begin a trial's folder; an earlier attempt moves into it. Raises StoreProblem."""
         return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan)
 
     def discard_if_empty(self) -> bool:
@@ -216,6 +218,7 @@ def _schedule_json(experiment: Experiment) -> list[dict[str, Any]]:
             "variant": trial.variant,
             "workload": trial.workload,
             "at": trial.point.at(),
+            "slot": trial.slot,
         }
         for trial in schedule(experiment)
     ]

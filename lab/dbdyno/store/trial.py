@@ -7,6 +7,7 @@
                 events.jsonl.gz  (events.jsonl while it runs)
                 server.json
                 hook-NAME.txt   what the user's own commands around the trial have said
+                attempt-1/      the folder of an earlier attempt that failed, with its own trial.json
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.store import files
 from dbdyno.store.files import StoreProblem
 
+# Folders of earlier attempts, followed by their number.
+ATTEMPT = "attempt-"
 # What a connection settles with a server before it is used.
 SESSION = ("tls", "compression", "authentication")
 
 Status = Literal["done", "failed"]
+# Who failed: the server under test, whose failure is a result, or the harness, whose failure is none.
+FailedBy = Literal["server", "harness"]
 
 
 class StoredTrial:
@@ -46,6 +51,24 @@ class StoredTrial:
     def done(self) -> bool:
         """Whether it ran to its planned end."""
         return bool(self.meta["status"] == "done")
+
+    @property
+    def failed_by(self) -> FailedBy | None:
+        """Who made it fail; None where it is done."""
+        if self.done:
+            return None
+        return "server" if self.meta.get("failed_by") == "server" else "harness"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it counts: it is done, or its server failed. What the harness failed runs again."""
+        return self.failed_by != "harness"
+
+    @property
+    def attempts(self) -> list[StoredTrial]:
+        """Earlier attempts, oldest first."""
+        folders = (path.parent for path in self.path.glob(f"{ATTEMPT}*/trial.json"))
+        return sorted((StoredTrial(folder) for folder in folders), key=lambda one: int(one.meta["attempt"]))
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -103,23 +126,23 @@ class TrialWriter:
     """Writes one trial's folder while the trial runs. Without `finish` it stays an interrupted trial."""
 
     def __init__(self, path: Path, trial: Trial, plan: Mapping[str, Any]) -> None:
-        """Begin anew in `path`: what an interrupted or failed attempt left there is removed."""
+        """Begin in `path`. An earlier attempt that ended moves into a folder of its own; an interrupted one
+        is removed.
+        """
         self._path = path
+        with files.plainly(path):
+            attempt = _keep_attempt(path)
         self._meta: dict[str, Any] = {
             "index": trial.index,
+            "attempt": attempt,
             "block": trial.block,
             "group": trial.group,
             "variant": trial.variant,
             "workload": trial.workload,
             "at": trial.point.at(),
+            "slot": trial.slot,
         }
         with files.plainly(path):
-            # trial.json first: without it the folder no longer counts as a trial that has ended.
-            with suppress(FileNotFoundError):
-                (path / "trial.json").unlink()
-            if path.exists():
-                shutil.rmtree(path)
-            path.mkdir(parents=True)
             files.write_json(path / "plan.json", plan)
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
 
@@ -165,3 +188,25 @@ class TrialWriter:
             return
         with suppress(StoreProblem):
             self.close()
+
+
+def _keep_attempt(path: Path) -> int:
+    """Make `path` an empty folder but for earlier attempts; the number of the attempt that begins, from 1."""
+    earlier = path.with_name(f".{path.name}.earlier")
+    # Left by a process that was killed between the two renames.
+    if earlier.exists() and not path.exists():
+        earlier.rename(path)
+    kept = sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
+    if not (path / "trial.json").exists():
+        for left in path.iterdir() if path.exists() else ():
+            if left not in kept:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        path.mkdir(parents=True, exist_ok=True)
+        return len(kept) + 1
+    shutil.rmtree(earlier, ignore_errors=True)
+    path.rename(earlier)
+    path.mkdir()
+    for folder in sorted(earlier.glob(f"{ATTEMPT}*")):
+        folder.rename(path / folder.name)
+    earlier.rename(path / f"{ATTEMPT}{len(kept) + 1}")
+    return len(kept) + 2
