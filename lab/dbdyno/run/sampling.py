@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.run.engine import Record
+from dbdyno.run.foreign import ForeignMeter
 from dbdyno.servers.server import Description, Server, ServerProblem
 
 # Threads are looked at this often, in case some end; and never for more than this share of the time.
@@ -90,8 +91,17 @@ class Edges:
     `heard` gets the engine's records; `close` ends the thread. Until then nobody else may ask the server.
     """
 
-    def __init__(self, server: Server, description: Description, measure_us: int) -> None:
+    def __init__(
+        self,
+        server: Server,
+        description: Description,
+        measure_us: int,
+        meter: ForeignMeter | None = None,
+    ) -> None:
+        """`meter` measures the foreign load between the edges; None where it cannot be known."""
         self._server = server
+        self._meter = meter
+        self._foreign: dict[str, Any] | None = None
         self._measure_s = measure_us / 1e6
         self._waits = description.variables.get("performance_schema") == "ON"
         self._over = threading.Event()
@@ -133,20 +143,24 @@ class Edges:
             self._thread.join(CLOSE_S)
 
     def as_json(self) -> dict[str, Any] | None:
-        """{"begin", "end", "own"}; None where the measurement ended before both were read."""
+        """{"begin", "end", "own", "foreign"}; None where the measurement ended before both were read."""
         if self.unread:
             return None
-        return {"begin": self._begin.as_json(), "end": self._end.as_json(), "own": self._own}
+        begin, end = self._begin.as_json(), self._end.as_json()
+        return {"begin": begin, "end": end, "own": self._own, "foreign": self._foreign}
 
     def _read(self, ends_at: float) -> None:
         began = time.monotonic()
         try:
+            first = self._meter.read() if self._meter else None
             self._begin.read(self._server, waits=self._waits)
             took_s = time.monotonic() - began
             # On a machine so slow that reading takes a good part of the trial, the middle of it is left.
             last = ends_at - max(LEAD_S, min(took_s, self._measure_s / 4))
             self._watch_until(last)
             if not self._over.is_set():
+                if self._meter:
+                    self._foreign = self._meter.between(first, self._meter.read())
                 self._end.read(self._server, waits=self._waits)
                 self.unread = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
         except ServerProblem as problem:

@@ -12,6 +12,7 @@ from dbdyno.checks.samples import asking
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Engine, EngineResult, Record
+from dbdyno.run.foreign import meter
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
@@ -68,7 +69,8 @@ def run_trial(
     address = server.address()
     plan = trial_plan(experiment, trial, address.target(experiment.load.transport))
     before, after = Counters(), Counters()
-    edges = Edges(server, description, round(experiment.load.duration_s * 1e6))
+    foreign = meter(experiment, experiment.variant(trial.variant), description)
+    edges = Edges(server, description, round(experiment.load.duration_s * 1e6), foreign)
     started_unix_us = time.time_ns() // 1000
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:

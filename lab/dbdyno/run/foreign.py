@@ -1,0 +1,294 @@
+"""Foreign load: CPU time of other processes on the CPUs that server and client use, between two instants.
+
+::
+
+    busy    = elapsed - idle - iowait - steal, over the CPUs of the set          (/proc/stat)
+    own     = server, load generator, dbdyno, and all that they have started     (/proc/PID/stat)
+    foreign = busy - own - kernel threads + steal, and never less than 0
+
+Busy time is computed from the idle counters because the kernel keeps those by the clock; it samples user and
+system time at its ticks (250 a second, say), which would make the share of a 1 s trial uncertain by several
+per cent. Kernel threads work for whoever writes, sends or receives, which is mostly the server, so they are
+not foreign. Where the kernel keeps interrupt time apart from processes (its irq counter moves), interrupts
+are left out for the same reason; elsewhere it charges them to the process that they interrupt.
+
+Resolution: the kernel shows these counters in steps of 10 ms. An idle system and one process resolve 1 % of a
+1 s trial; a server with a process per connection resolves about 3 % with 64 of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.checks.topology import here
+from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.servers import usage
+from dbdyno.servers.process import online_cpus, server_cpus
+from dbdyno.servers.server import Description
+
+# CPUs and own processes are read within this time, or again, up to so many times.
+AT_ONCE_S = 0.005
+ATTEMPTS = 3
+# Processes named in the record, and the share below which none is.
+NAMED_MAX = 5
+NAMED_SHARE = 0.001
+# Counters of a CPU that explain less than this of the elapsed time belong to no real /proc.
+COUNTED_SHARE = 0.5
+# Programs that carry a container's connections.
+_CARRIERS = frozenset({"docker-proxy", "rootlesskit", "slirp4netns", "pasta"})
+# Flag of kernel threads in /proc/PID/stat (PF_KTHREAD in <linux/sched.h>).
+_KERNEL_THREAD = 0x00200000
+
+
+@dataclass(frozen=True)
+class _Cpu:
+    """Counters of one CPU since the machine was started, in seconds."""
+
+    idle: float
+    interrupts: float
+    steal: float
+    total: float
+
+
+@dataclass(frozen=True)
+class _Process:
+    """One process, and the CPU time of it and of the children it has waited for, in seconds."""
+
+    pid: int
+    parent: int
+    name: str
+    kernel: bool
+    # The CPU it ran on last.
+    cpu: int
+    started: int
+    used_s: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All CPUs of the set and all processes at one instant."""
+
+    at_s: float
+    cpus: Mapping[int, _Cpu]
+    # Whether interrupts are kept apart from the processes they interrupt.
+    interrupts_apart: bool
+    processes: Mapping[int, _Process]
+    own: frozenset[int]
+
+
+class ForeignMeter:
+    """Reads CPU time on `cpus`. The processes in `roots` and what they have started are not foreign, nor are
+    those whose name is in `carriers`.
+    """
+
+    def __init__(
+        self, cpus: frozenset[int], roots: Collection[int], carriers: Collection[str] = frozenset()
+    ) -> None:
+        self.cpus = cpus
+        self._roots = frozenset(roots)
+        self._carriers = frozenset(carriers)
+
+    def read(self) -> Reading | None:
+        """Read them now; None where the kernel does not show every CPU of the set."""
+        processes = {process.pid: process for process in _processes()}
+        own = _tree(processes, self._roots)
+        own |= {pid for pid, process in processes.items() if process.name in self._carriers}
+        found: tuple[float, Reading] | None = None
+        # Where server and client keep all CPUs busy this thread may have to wait between two files.
+        for _ in range(ATTEMPTS):
+            began = time.monotonic()
+            reading = self._at_once(processes, own)
+            took_s = time.monotonic() - began
+            if reading is not None and (found is None or took_s < found[0]):
+                found = took_s, reading
+            if took_s <= AT_ONCE_S:
+                break
+        return found[1] if found else None
+
+    def _at_once(self, processes: Mapping[int, _Process], own: frozenset[int]) -> Reading | None:
+        """The CPUs and the processes of `own` one right after the other; the others as they are given."""
+        try:
+            text = (usage.PROC / "stat").read_text()
+            at_s = time.monotonic()
+            cpus, interrupts_apart = _cpus(text)
+        except (OSError, ValueError, IndexError):
+            return None
+        if not self.cpus <= cpus.keys():
+            return None
+        current = dict(processes)
+        for pid in own:
+            with suppress(OSError, ValueError, IndexError):
+                current[pid] = _process(pid)
+        return Reading(at_s, {cpu: cpus[cpu] for cpu in self.cpus}, interrupts_apart, current, own)
+
+    def between(self, begin: Reading | None, end: Reading | None) -> dict[str, Any] | None:
+        """The foreign load between two readings, as server.json keeps it; None where it is not known.
+
+        `share` is foreign CPU time over elapsed time times CPUs, with `steal`, the part that the hypervisor
+        took; `processes` are the largest by name. A process that may run outside the set too has at most
+        the share that is written.
+        """
+        if begin is None or end is None or end.at_s <= begin.at_s:
+            return None
+        elapsed_s = end.at_s - begin.at_s
+        capacity_s = elapsed_s * len(self.cpus)
+        busy_s, steal_s = capacity_s, 0.0
+        for cpu in self.cpus:
+            first, last = begin.cpus[cpu], end.cpus[cpu]
+            if last.total - first.total < COUNTED_SHARE * elapsed_s:
+                return None
+            stolen_s = max(0.0, last.steal - first.steal)
+            steal_s += stolen_s
+            busy_s -= max(0.0, last.idle - first.idle) + stolen_s
+            if end.interrupts_apart:
+                busy_s -= max(0.0, last.interrupts - first.interrupts)
+        grown = _grown(begin, end)
+        foreign_s = max(0.0, busy_s - self._not_foreign_s(grown, begin, end)) + steal_s
+        share = min(1.0, foreign_s / capacity_s)
+        return {
+            "share": round(share, 4),
+            "steal": round(min(1.0, steal_s / capacity_s), 4),
+            "cpus": format_cpus(self.cpus),
+            "processes": self._named(grown, end, capacity_s, share),
+        }
+
+    def _not_foreign_s(self, grown: Mapping[int, float], begin: Reading, end: Reading) -> float:
+        """CPU time of our own processes, and of those on the set that work for everyone."""
+        total_s = 0.0
+        for pid, used_s in grown.items():
+            process = end.processes[pid]
+            anywhere = process.kernel or process.name in self._carriers
+            if process.cpu in self.cpus if anywhere else pid in end.own or pid in begin.own:
+                total_s += used_s
+        return total_s
+
+    def _named(
+        self, grown: Mapping[int, float], end: Reading, capacity_s: float, share: float
+    ) -> list[dict[str, Any]]:
+        by_name: dict[str, float] = {}
+        for pid, used_s in grown.items():
+            process = end.processes[pid]
+            if used_s > 0 and pid not in end.own and not process.kernel and _meets(pid, self.cpus):
+                by_name[process.name] = by_name.get(process.name, 0.0) + used_s
+        largest = sorted(by_name.items(), key=lambda item: -item[1])[:NAMED_MAX]
+        shares = ((name, min(share, used_s / capacity_s)) for name, used_s in largest)
+        return [{"name": name, "share": round(part, 4)} for name, part in shares if part >= NAMED_SHARE]
+
+
+def meter(experiment: Experiment, variant: Variant, description: Description) -> ForeignMeter | None:
+    """The meter of a variant's trials.
+
+    None for a server on this machine that dbdyno has not started: nobody knows which processes are its own.
+    """
+    client = server_cpus(experiment.client.cpus)
+    if not variant.server.started:
+        return None if here(variant) else ForeignMeter(client, {os.getpid()})
+    docker = variant.server.kind == "docker"
+    # A container without a set may run anywhere, whatever dbdyno itself is held to.
+    server = online_cpus() if docker and variant.server.cpus is None else server_cpus(variant.server.cpus)
+    pid = description.identity.get("pid")
+    roots = {os.getpid(), *([pid] if isinstance(pid, int) else [])}
+    return ForeignMeter(client | server, roots, _CARRIERS if docker else frozenset())
+
+
+def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
+    """The CPUs of /proc/stat, and whether interrupts are counted apart. Raises ValueError, IndexError."""
+    found: dict[int, _Cpu] = {}
+    apart = False
+    for line in text.splitlines():
+        name, *words = line.split()
+        if not name.startswith("cpu"):
+            break
+        seconds = [int(word) / usage.TICKS_PER_S for word in words[:8]]
+        _, _, _, idle, iowait, irq, softirq, steal = seconds
+        if name == "cpu":
+            # Without accounting of its own, hard interrupt time stays 0: a tick never finds one under way.
+            apart = irq > 0
+        else:
+            cpu = int(name.removeprefix("cpu"))
+            found[cpu] = _Cpu(idle + iowait, irq + softirq, steal, sum(seconds))
+    return found, apart
+
+
+def _processes() -> Iterator[_Process]:
+    for name in os.listdir(usage.PROC):  # noqa: PTH208 — paths by the thousand cost.
+        if name.isdecimal():
+            # A process may end between listing and reading.
+            with suppress(OSError, ValueError, IndexError):
+                yield _process(int(name))
+
+
+def _process(pid: int) -> _Process:
+    with open(f"{usage.PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        text = file.read()
+    # The name in parentheses may hold blanks and parentheses; field 3 of proc(5) follows the last one.
+    head, _, rest = text.rpartition(")")
+    words = rest.split()
+    ticks = sum(int(word) for word in words[11:15])
+    return _Process(
+        pid=pid,
+        parent=int(words[1]),
+        name=head.partition("(")[2],
+        kernel=bool(int(words[6]) & _KERNEL_THREAD),
+        cpu=int(words[36]),
+        started=int(words[19]),
+        used_s=ticks / usage.TICKS_PER_S,
+    )
+
+
+def _tree(processes: Mapping[int, _Process], roots: frozenset[int]) -> frozenset[int]:
+    """The roots and all that they have started."""
+    children: dict[int, list[int]] = {}
+    for process in processes.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    found: set[int] = set()
+    waiting = [pid for pid in roots if pid in processes]
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += children.get(pid, [])
+    return frozenset(found)
+
+
+def _grown(begin: Reading, end: Reading) -> dict[int, float]:
+    """CPU time that each process of `end` has used since `begin`, with that of children that have ended.
+
+    The kernel adds what a child used in its whole life to its parent when the parent waits for it, so what
+    it had used at `begin` is taken off there.
+    """
+
+    def same(pid: int) -> bool:
+        return (
+            pid in begin.processes
+            and pid in end.processes
+            and begin.processes[pid].started == end.processes[pid].started
+        )
+
+    grown = {
+        pid: process.used_s - (begin.processes[pid].used_s if same(pid) else 0.0)
+        for pid, process in end.processes.items()
+    }
+    for pid, process in begin.processes.items():
+        heir = process.parent
+        if same(pid):
+            continue
+        while heir in begin.processes and not same(heir):
+            heir = begin.processes[heir].parent
+        if heir in grown:
+            grown[heir] -= process.used_s
+    return {pid: max(0.0, used_s) for pid, used_s in grown.items()}
+
+
+def _meets(pid: int, cpus: frozenset[int]) -> bool:
+    """Whether a process may run on one of `cpus`; taken as so where the kernel does not say."""
+    try:
+        return bool(os.sched_getaffinity(pid) & cpus)
+    except OSError:
+        return True
