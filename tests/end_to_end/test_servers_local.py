@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -18,8 +19,10 @@ import pytest
 from tests.conftest import variant
 
 from dbdyno.servers.local import LocalServer
+from dbdyno.servers.ports import free_pair
 from dbdyno.servers.process import _CPUS_AT_START
 from dbdyno.servers.server import Address, ServerProblem
+from dbdyno.servers.slots import Slots
 from dbdyno.servers.workspace import Workspace
 
 Started = Callable[..., LocalServer]
@@ -235,6 +238,47 @@ def test_stop_and_start_keep_data_and_place(started: Started) -> None:
     server.start()
     with pytest.raises(ServerProblem, match="doesn't exist"):
         server.query("SELECT a FROM dbdyno.t")
+
+
+def test_servers_exchange_their_places_and_leave_no_data_there(workspace: Workspace) -> None:
+    with contextlib.ExitStack() as stack:
+        slots = stack.enter_context(closing(Slots(workspace, 2)))
+        first, second = (
+            stack.enter_context(closing(LocalServer(variant(name), workspace, None)))
+            for name in ("moves", "moves to another place")
+        )
+        seen = []
+        for server, number in ((first, 0), (second, 1), (first, 1), (second, 0), (second, 0)):
+            place = slots.assign(number, server)
+            server.restore()
+            server.start()
+            assert server.query("SHOW TABLES FROM dbdyno") == []
+            server.query("CREATE TABLE dbdyno.t (a INT)")
+            assert server.variables()["datadir"] == f"{place['datadir']}/"
+            assert server.variables()["port"] == str(place["port"]) == str(slots[number].port)
+            assert server.describe().identity["socket"] == place["socket"]
+            server.stop(clean=False)
+            seen.append(place)
+        assert seen[0] == seen[3] == seen[4] != seen[1] == seen[2]
+        # Of the places they began in nothing is left, of the others the last tenant's data.
+        assert not list((workspace.base / "servers").glob("moves*"))
+        assert [(slots[number].directory / "data").exists() for number in (0, 1)] == [True, True]
+        first.start()
+        with pytest.raises(AssertionError, match="only one server"):
+            slots.assign(0, second)
+        first.stop(clean=False)
+        slots.assign(1, second)
+        assert [(slots[number].directory / "data").exists() for number in (0, 1)] == [False, False]
+    assert not list((workspace.base / "servers").glob("*slot*"))
+
+
+def test_a_declared_port_stays_in_every_place(workspace: Workspace) -> None:
+    port = free_pair("declared", None)[0]
+    with (
+        closing(Slots(workspace, 2, [port])) as slots,
+        closing(LocalServer(variant("declared", variables={"port": port}), workspace, None)) as server,
+    ):
+        assert [slots.assign(number, server)["port"] for number in (0, 1)] == [port, port]
 
 
 def test_a_server_that_dies_is_explained(started: Started) -> None:

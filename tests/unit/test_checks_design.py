@@ -47,6 +47,21 @@ def test_a_sound_design_has_no_finding() -> None:
     assert found("P15", experiment()) == []
 
 
+@pytest.mark.parametrize("state", ["restart", "reset", "preserve"])
+def test_servers_that_keep_their_data_keep_their_places(state: Any) -> None:
+    given = experiment()
+    kept = given.model_copy(update={"design": given.design.model_copy(update={"state": state})})
+    (finding,) = found("P15", kept)
+    assert (finding.level, finding.subject) == ("note", "")
+    assert f"places are not exchanged because data are kept (state = {state})" in finding.text
+    # One server has nobody to exchange its place with, and those of others are not ours to move.
+    spec = ServerSpec(kind="remote", url="mysql://u@h/db", variables={"thread_handling": "b"})
+    mixed = (kept.variants[0], Variant(name="B", server=spec))
+    assert not [
+        one for one in found("P15", kept.model_copy(update={"variants": mixed})) if one.level == "note"
+    ]
+
+
 @pytest.mark.parametrize(("points", "needed"), [(1, 6), (3, 7), (10, 9)])
 def test_blocks_for_holm(points: int, needed: int) -> None:
     # The three figures of the design document, and the same as the judge's own.

@@ -65,6 +65,50 @@ def test_another_server_is_a_stop(now: Description, words: str) -> None:
     assert words in finding.text
 
 
+PLACE: dict[str, Any] = {"datadir": "/data/b", "socket": "/run/b.sock", "port": 3311}
+
+
+def test_a_server_may_move_to_the_place_of_its_group() -> None:
+    """It then says itself that it is there; a directory's closing slash is no other place."""
+    moved = description(variables={"datadir": "/data/b/", "socket": "/run/b.sock", "port": "3311"}, **PLACE)
+    assert ready("P03", replace(context(moved, first=description()), place=PLACE)) == []
+    postgresql = description(variables={"data_directory": "/data/b", "port": "3311"}, **PLACE)
+    assert ready("P03", replace(context(postgresql, first=description()), place=PLACE)) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (description(), "datadir is /data/a instead of /data/b"),
+        (description(**{**PLACE, "port": 3310}), "port is 3310 instead of 3311"),
+        (description(variables={"datadir": "/data/a/"}, **PLACE), "datadir is /data/a/ instead of /data/b"),
+        (description(variables={"data_directory": "/data/a"}, **PLACE), "datadir is /data/a instead"),
+        (description(variables={"port": "3310"}, **PLACE), "port is 3310 instead of 3311"),
+        (description(variables={"socket": "/run/a.sock"}, **PLACE), "socket is /run/a.sock instead"),
+    ],
+)
+def test_a_server_in_the_place_of_another_group_is_a_stop(now: Description, words: str) -> None:
+    (finding,) = ready("P03", replace(context(now, first=description()), place=PLACE))
+    assert (finding.level, finding.subject) == ("stop", "A")
+    assert words in finding.text
+
+
+def test_a_server_that_moves_is_still_known_by_its_uuid() -> None:
+    now, first = description(server_uuid="2", **PLACE), description(server_uuid="1")
+    (finding,) = ready("P03", replace(context(now, first=first), place=PLACE))
+    assert finding.level == "stop"
+    assert "server_uuid was 1 and is 2" in finding.text
+    assert "datadir" not in finding.text
+
+
+def test_a_server_that_moves_inside_a_group_is_a_stop() -> None:
+    inside = replace(
+        context(description(**PLACE)), place=PLACE, server=cast(Server, Answering(description()))
+    )
+    (finding,) = checks.run(Moment.AFTER_GROUP, inside, ["P03"])
+    assert "datadir was /data/b and is /data/a" in finding.text
+
+
 def own(**commands: tuple[str, ...]) -> ServerSpec:
     return ServerSpec.model_validate({"kind": "command", "url": "mysql://u@h/db", **commands})
 

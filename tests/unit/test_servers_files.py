@@ -15,6 +15,7 @@ from dbdyno.servers import ports
 from dbdyno.servers.account import ServerUser, server_user
 from dbdyno.servers.copying import copy_tree, sync_tree, tree_bytes
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.slots import Slots
 from dbdyno.servers.workspace import Lock, Workspace, filesystem_of, socket_directory
 
 STRANGER = ServerUser("stranger", 12345, 12345, switches=True)
@@ -101,6 +102,51 @@ def test_a_name_gives_the_same_directory_unless_it_is_in_use(results: Path) -> N
         workspace.discard(first)
         workspace.discard(first)
         assert workspace.server_directory("Pool of/threads") == first
+
+
+def test_the_places_of_a_comparison_are_equally_long(results: Path) -> None:
+    with closing(Workspace.open(results / "slots")) as workspace:
+        with closing(Slots(workspace, 12)) as slots:
+            places = [slots[number] for number in range(len(slots))]
+            assert [place.directory.name for place in places][:2] == ["slot-01", "slot-02"]
+            assert len({len(str(place.directory)) for place in places}) == 1
+            assert len({len(str(place.sockets)) for place in places}) == 1
+            used = [port for place in places for port in (place.port, place.admin_port)]
+            assert len(set(used)) == 24
+            assert {len(str(port)) for port in used} == {5}
+            assert all(place.directory.is_dir() for place in places)
+        assert not any(place.directory.exists() for place in places)
+        assert [path.name for path in workspace.slot_directories(2)] == ["slot-1", "slot-2"]
+
+
+def test_a_place_in_use_gives_all_places_another_name(results: Path) -> None:
+    """Another run's directory and its content stay, and no place is longer than the others."""
+    with (
+        closing(Workspace.open(results / "used")) as other,
+        closing(Workspace.open(results / "used")) as mine,
+    ):
+        (_, used) = other.slot_directories(2)
+        other.discard(used.with_name("slot-1"))
+        (used / "data").touch()
+        with closing(Slots(mine, 2)) as slots:
+            assert [slots[0].directory.name, slots[1].directory.name] == ["run-2-slot-1", "run-2-slot-2"]
+            # The name that was free is not held for nothing.
+            assert Lock(used.with_name("slot-1.lock")).acquire(wait=False)
+        assert (used / "data").exists()
+
+
+def test_places_have_short_sockets_together_and_no_port_that_is_declared(results: Path) -> None:
+    deep = results / ("x" * (100 - len(str(results))))
+    with closing(Workspace.open(deep)) as workspace:
+        with closing(Slots(workspace, 2)) as slots:
+            first, second = slots[0], slots[1]
+            assert first.sockets != first.directory
+            assert len(str(first.sockets)) == len(str(second.sockets)) < 40
+            assert first.sockets != second.sockets
+        assert not first.sockets.exists()
+        with closing(Slots(workspace, 2, [first.port, second.admin_port])) as slots:
+            ports_now = {slots[0].port, slots[0].admin_port, slots[1].port, slots[1].admin_port}
+            assert not ports_now & {first.port, second.admin_port}
 
 
 def test_space_is_asked_for_before_it_is_needed(workspace: Workspace) -> None:

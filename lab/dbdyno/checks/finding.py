@@ -69,6 +69,9 @@ class Context:
     description: Description | None = None
     # What the same variant's server said at its first start; None at that first start.
     first: Description | None = None
+    # Where dbdyno has put that server for this group: datadir, socket and port, as its identity names them.
+    # Empty for servers that dbdyno does not start, and where servers keep a place of their own.
+    place: Mapping[str, Any] = field(default_factory=dict)
     # The first description of every variant seen so far, by name.
     peers: Mapping[str, Description] = field(default_factory=dict)
     # The data of the engine's `hello` record, where an engine has run this workload.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,6 +29,13 @@ LASTING = (
 # Of these, one that is equal on two servers says nothing: defaults, and what a copy takes along.
 _SHARED = ("socket", "port", "datadir", "data_directory", "server_uuid", "system_identifier", "image")
 
+# Variables in which a server itself names its place, by the key of its identity.
+PLACE_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "datadir": ("datadir", "data_directory"),
+    "socket": ("socket",),
+    "port": ("port",),
+}
+
 # When a server that is only reached was started; known to the second.
 STARTED = "started_unix_s"
 STARTED_SLACK_S = 3
@@ -48,11 +56,15 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     and came back (a failover, say) has another cache and perhaps another machine. Where the user's own
     commands start or restore it, they do so before a group, and never inside one.
 
+    Servers of a comparison exchange their places on disk from block to block. Then the expected directory,
+    socket and port are those of the group's place, and the server itself must name them.
+
     Rule: what the experiment declares as `version` begins the server's own; product, version, data directory,
     socket, port, and uuid and host name where the server has them, equal the first description of that
-    variant; process id and start time may change between groups, not inside one (a server that crashed and
-    came back has an empty cache); no two variants were answered by the same process, no two URLs lead to the
-    same server, and variants that ask for the same software got the same version. Anything else is a stop.
+    variant, and the group's place where dbdyno assigns one; process id and start time may change between
+    groups, not inside one (a server that crashed and came back has an empty cache); no two variants were
+    answered by the same process, no two URLs lead to the same server, and variants that ask for the same
+    software got the same version. Anything else is a stop.
     """
     description = context.description
     if description is None:
@@ -65,12 +77,42 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             yield from _changed(description, now, keys, "since the group began", context.subject)
         return
     yield from _declared_version(context, description)
+    yield from _misplaced(context, description)
     if context.first is not None:
         keys = LASTING if _restarted_by_us(context) else (*LASTING, STARTED)
+        keys = tuple(key for key in keys if key not in context.place)
         yield from _changed(context.first, description, keys, "since it was first seen", context.subject)
     for name, peer in context.peers.items():
         if name != context.subject:
             yield from _against_peer(context, name, description, peer)
+
+
+def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
+    """A server that is elsewhere than dbdyno has put it for this group, or says that it is."""
+    wrong = {}
+    for key, expected in context.place.items():
+        by_server = (description.variables.get(name) for name in PLACE_VARIABLES[key])
+        answers = [description.identity.get(key), *by_server]
+        other = [answer for answer in answers if answer and not _is_place(answer, expected)]
+        if other:
+            wrong[key] = {"expected": expected, "now": other[0]}
+    if wrong:
+        details = ", ".join(
+            f"{key} is {one['now']} instead of {one['expected']}" for key, one in wrong.items()
+        )
+        yield Finding(
+            code="P03",
+            level="stop",
+            text=f"another server answers than the one dbdyno started: {details}. Find out what listens on "
+            "that port or socket, stop it, and run again.",
+            evidence=wrong,
+            subject=context.subject,
+        )
+
+
+def _is_place(answer: Any, expected: Any) -> bool:
+    # Servers end a directory with a slash, and may resolve links.
+    return str(answer) == str(expected) or os.path.realpath(str(answer)) == os.path.realpath(str(expected))
 
 
 def _changed(

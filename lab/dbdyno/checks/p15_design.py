@@ -27,7 +27,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     left. One block is no interleaving, and one variant is no comparison. More than one declared difference
     between a variant and the baseline is a confounded design, unless the variants are all combinations of
     declared factors, whose effects the judge takes apart. These are warnings. Identical variants are an
-    A/A experiment, which measures the noise floor: a note.
+    A/A experiment, which measures the noise floor: a note. So is a state in which servers keep their data,
+    and with them their directory, port and socket.
     """
     assert moment is Moment.DESIGN, "the registry asks at DESIGN only"
     experiment = context.experiment
@@ -44,6 +45,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             "follow. Add a second [[variant]].",
             variants=[experiment.variants[0].name],
         )
+    yield from _places(experiment)
     baseline = experiment.variants[0]
     for variant in experiment.variants[1:]:
         yield from _differences(baseline, variant, factorial=bool(experiment.factors))
@@ -87,6 +89,21 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
             blocks=blocks,
             blocks_needed=needed,
             points=points,
+        )
+
+
+def _places(experiment: Experiment) -> Iterator[Finding]:
+    """Servers that keep their data keep their directory, port and socket too."""
+    started = [variant.name for variant in experiment.variants if variant.server.started]
+    state = experiment.design.state
+    if len(started) > 1 and state != "restore":
+        yield Finding(
+            code="P15",
+            level="note",
+            text=f"places are not exchanged because data are kept (state = {state}): each variant keeps its "
+            "directory, port and socket, and what they change counts as the variant's. Write state = "
+            '"restore" under [design] to exchange them from block to block.',
+            evidence={"state": state, "variants": started},
         )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
-from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
@@ -31,8 +31,9 @@ from dbdyno.run.holding import Holding
 from dbdyno.run.loading import Tell
 from dbdyno.run.trial import Outcome, death, give_up, run_trial
 from dbdyno.servers import open_server
-from dbdyno.servers.declared import all_of
+from dbdyno.servers.declared import all_of, declared
 from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.servers.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
@@ -121,6 +122,7 @@ class _Conductor:
             self._begin()
             if todo:
                 self._rehearse(workspace)
+            slots = stack.enter_context(contextlib.closing(self._slots(workspace)))
             opened: dict[tuple[str, ...], Server] = {}
             for workload, variant in itertools.product(wanted, experiment.variants):
                 snapshot = holding.snapshot(workload, variant)
@@ -132,13 +134,28 @@ class _Conductor:
                 self._servers[variant.name, workload.title] = opened[key]
             self._estimate.loaded()
             with holding.finishing():
-                self._groups(holding, todo)
+                self._groups(holding, slots, todo)
 
-    def _groups(self, holding: Holding, todo: list[Trial]) -> None:
+    def _slots(self, workspace: Workspace) -> Slots:
+        """Equal places for all servers that dbdyno starts and that keep data at the same time."""
+        started = [variant for variant in self._experiment.variants if variant.server.started]
+        holders = 1 if self._experiment.design.renews_data else len(self._experiment.workloads)
+        count = len(self._experiment.variants) * holders if started else 0
+        ports = (declared(variant).port for variant in started)
+        return Slots(workspace, count, [port for port in ports if port is not None])
+
+    def _slot(self, trial: Trial) -> int:
+        """The place of a trial's server. Where data are kept, every workload has servers of its own."""
+        if self._experiment.design.renews_data:
+            return trial.slot
+        titles = [workload.title for workload in self._experiment.workloads]
+        return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
+
+    def _groups(self, holding: Holding, slots: Slots, todo: list[Trial]) -> None:
         groups = [list(trials) for _, trials in itertools.groupby(todo, key=lambda trial: trial.group)]
         servers = [self._server_of(trials[0]) for trials in groups]
         for place, trials in enumerate(groups, start=1):
-            self._group(holding, trials, servers[place:])
+            self._group(holding, slots, trials, servers[place:])
 
     def _server_of(self, trial: Trial) -> Server:
         return self._servers[trial.variant, trial.workload]
@@ -193,9 +210,13 @@ class _Conductor:
     def _step(self, text: str) -> None:
         self._tell(progress.Step(text, self._estimate.left_s()))
 
-    def _ready(self, holding: Holding, server: Server, variant: Variant, workload: str) -> Context:
-        """Bring a server up with its data and check it. Raises _Stopped, Problem."""
+    def _ready(self, holding: Holding, slots: Slots, server: Server, trial: Trial) -> Context:
+        """Bring a group's server up with its data, in the group's place, and check it. Raises _Stopped,
+        Problem.
+        """
+        variant, workload = self._experiment.variant(trial.variant), trial.workload
         key = (variant.name, workload)
+        place = slots.assign(self._slot(trial), server)
         holding.ready(server, self._experiment.workload(workload), variant)
         description = server.describe()
         context = Context(
@@ -204,6 +225,7 @@ class _Conductor:
             server=server,
             description=description,
             first=self._first.get(key),
+            place=place,
             peers={name: first for (name, of), first in self._first.items() if of == workload},
             hello=self._hello.get(workload),
             workload=self._experiment.workload(workload),
@@ -212,14 +234,13 @@ class _Conductor:
         self._check(Moment.READY, context)
         return context
 
-    def _group(self, holding: Holding, trials: list[Trial], following: list[Server]) -> None:
+    def _group(self, holding: Holding, slots: Slots, trials: list[Trial], following: list[Server]) -> None:
         """One group: its server, its trials, its checks. `following` are the servers of the later ones."""
         began = time.monotonic()
-        variant, workload = self._experiment.variant(trials[0].variant), trials[0].workload
         server = self._server_of(trials[0])
-        self._step(f"block {trials[0].block + 1}, {variant.name}: {holding.doing()}")
+        self._step(f"block {trials[0].block + 1}, {trials[0].variant}: {holding.doing()}")
         try:
-            context = self._ready(holding, server, variant, workload)
+            context = self._ready(holding, slots, server, trials[0])
             self._trials(trials, server, context)
         except BaseException:
             with beside(self._tell):

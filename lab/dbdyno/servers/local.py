@@ -34,6 +34,7 @@ from dbdyno.servers.usage import Usage, host
 from dbdyno.servers.workspace import Workspace, socket_directory
 
 if TYPE_CHECKING:
+    from dbdyno.servers.slots import Slot
     from dbdyno.servers.snapshots import Snapshot
 
 # The load's account and schema; the password is new for every server object.
@@ -87,6 +88,8 @@ class LocalServer(Server):
         sockets = socket_directory(directory, workspace.user)
         port, admin_port = ports.free_pair(str(directory), self._declared.port)
         self._place = self._make_place(directory, sockets, port, admin_port)
+        # None where the place above is the server's own, and goes with it.
+        self._slot: Slot | None = None
         _alive.add(self)
 
     def _find(self, workspace: Workspace) -> Binaries:
@@ -95,6 +98,38 @@ class LocalServer(Server):
 
     def _make_place(self, directory: Path, sockets: Path, port: int, admin_port: int) -> Place:
         return Place(directory, sockets / self._product.socket_name(port), port, admin_port)
+
+    # --- place
+
+    def occupy(self, slot: Slot) -> None:
+        """Move to an empty place, without any data: `restore` brings them. The server is stopped.
+
+        A port that the variant declares stays its own.
+        """
+        assert not self.runs, "a server that runs stays where it is"
+        self._remove_own_place()
+        self._slot = slot
+        port = self._declared.port or slot.port
+        self._place = self._make_place(slot.directory, slot.sockets, port, slot.admin_port)
+
+    def _remove_own_place(self) -> None:
+        if self._slot is None:
+            if self._place.socket.parent != self._place.directory:
+                shutil.rmtree(self._place.socket.parent, ignore_errors=True)
+            self._workspace.discard(self._place.directory)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._process is not None
+
+    def place(self) -> dict[str, Any]:
+        """Where it is, by the names of `Description.identity`."""
+        return {
+            "datadir": str(self._place.data),
+            "socket": str(self._place.socket),
+            "port": self._place.port,
+        }
 
     # --- data
 
@@ -267,9 +302,7 @@ class LocalServer(Server):
             self.stop(clean=False)
         finally:
             _alive.discard(self)
-            if self._place.socket.parent != self._place.directory:
-                shutil.rmtree(self._place.socket.parent, ignore_errors=True)
-            self._workspace.discard(self._place.directory)
+            self._remove_own_place()
 
     # --- questions
 
@@ -329,10 +362,8 @@ class LocalServer(Server):
     def _identity(self) -> dict[str, Any]:
         assert self._process is not None, "only a running server describes itself"
         return {
-            "datadir": str(self._place.data),
+            **self.place(),
             "filesystem": self._workspace.filesystem,
-            "socket": str(self._place.socket),
-            "port": self._place.port,
             "pid": self._process.pid,
             "start_unix_us": round(psutil.Process(self._process.pid).create_time() * 1e6),
             "cpus": format_cpus(process.server_cpus(self._spec.cpus)),

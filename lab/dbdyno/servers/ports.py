@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import zlib
+from collections.abc import Collection
 
 from dbdyno.servers.server import ServerProblem
 
@@ -13,18 +14,19 @@ from dbdyno.servers.server import ServerProblem
 FIRST, LAST = 20_000, 29_999
 
 
-def free_pair(name: str, wanted: int | None) -> tuple[int, int]:
+def free_pair(name: str, wanted: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
     """Two free ports: one for the load, `wanted` where given, and one for administration.
 
     The search begins at a place that depends on `name` only, since the port is part of a server's identity,
-    which should be the same after a restart. Raises ServerProblem when there are none.
+    which should be the same after a restart; it passes over `excluded`. All ports it finds have five digits.
+    Raises ServerProblem when there are none.
     """
     width = LAST - FIRST + 1
     begin = zlib.crc32(name.encode()) % width
     found: list[int] = [] if wanted is None else [wanted]
     for step in range(width):
         port = FIRST + (begin + step) % width
-        if port not in found and is_free(port):
+        if port not in found and port not in excluded and is_free(port):
             found.append(port)
             if len(found) == 2:
                 return found[0], found[1]

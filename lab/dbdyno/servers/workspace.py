@@ -3,6 +3,7 @@
 ::
 
     <base>/servers/<variant>/         one server: data, temporary files, its log; gone when it is closed
+    <base>/servers/slot-<n>/          the same for the servers of a comparison, which exchange their places
     <base>/snapshots/<key>/           loaded data directories, kept between runs
 
 Each directory in use is held by a lock (flock) that the kernel drops with the process, so what a killed run
@@ -14,6 +15,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -36,8 +38,14 @@ UNUSUAL_FILESYSTEMS = {
     "overlayfs": "every write passes a container's overlay file system",
 }
 
+# Names that are tried for the directories of servers.
+ATTEMPTS = 1000
+
 # `sun_path` of a unix socket holds 108 bytes, the closing zero included (unix(7)).
 SOCKET_PATH_MAX = 107
+
+# The longest name of a socket, PostgreSQL's: all products decide alike whether a path is too long.
+SOCKET_NAME_LONGEST = ".s.PGSQL.65535"
 
 
 class Lock:
@@ -127,18 +135,53 @@ class Workspace:
         The path is part of a server's identity, which groups of one variant share, also after a resume.
         """
         slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:40] or "server"
-        for attempt in range(1, 1000):
+        for attempt in range(1, ATTEMPTS):
             suffix = "" if attempt == 1 else f"-{attempt}"
             path = self.base / "servers" / f"{slug}{suffix}"
-            lock = Lock(path.with_suffix(".lock"))
-            if path not in self._locks and lock.acquire(wait=False):
-                self._locks[path] = lock
-                shutil.rmtree(path, ignore_errors=True)
-                path.mkdir(mode=0o700)
-                self.user.own(path)
+            if self._reserve(path):
                 return path
+        raise ServerProblem(f"{ATTEMPTS} servers named {name!r} are open", exit_code=4)
+
+    def slot_directories(self, count: int) -> list[Path]:
+        """New private directories for the servers of one comparison, with names of equal length.
+
+        The same paths in every run, unless another process has one of them: then all of them have a number of
+        their own in front, since a single longer name would make the places unequal.
+        """
+        width = len(str(count))
+        for attempt in range(1, ATTEMPTS):
+            prefix = "" if attempt == 1 else f"run-{attempt}-"
+            names = [f"{prefix}slot-{number:0{width}}" for number in range(1, count + 1)]
+            paths = [self.base / "servers" / name for name in names]
+            reserved = list(itertools.takewhile(self._reserve, paths))
+            if len(reserved) == count:
+                return paths
+            for path in reserved:
+                self.discard(path)
+        raise ServerProblem(f"{ATTEMPTS} comparisons use {self.base}", exit_code=4)
+
+    def _reserve(self, path: Path) -> bool:
+        """Lock a server's directory and make it anew; False where it is in use."""
+        lock = Lock(path.with_suffix(".lock"))
+        if path in self._locks or not lock.acquire(wait=False):
             lock.release()
-        raise ServerProblem(f"a thousand servers named {name!r} are open", exit_code=4)
+            return False
+        self._locks[path] = lock
+        self.renew(path)
+        return True
+
+    def renew(self, directory: Path) -> None:
+        """Make a server's directory empty. Raises ServerProblem."""
+        shutil.rmtree(directory, ignore_errors=True)
+        try:
+            directory.mkdir(mode=0o700)
+        except OSError as error:
+            raise ServerProblem(
+                f"the directory {directory} of a server could not be made: {error.strerror}",
+                "free some space or choose another results directory",
+                exit_code=4,
+            ) from error
+        self.user.own(directory)
 
     def reachable(self, programs: Path | None) -> Path | None:
         """The folder of a server's programs, or a copy of it where the servers' user cannot enter it.
@@ -231,7 +274,7 @@ def filesystem_of(path: Path) -> str:
 
 def socket_directory(preferred: Path, user: ServerUser) -> Path:
     """`preferred`, or a new short directory when a socket's path in it would be too long for the kernel."""
-    if len(os.fsencode(preferred / "server.sock")) <= SOCKET_PATH_MAX:
+    if len(os.fsencode(preferred / SOCKET_NAME_LONGEST)) <= SOCKET_PATH_MAX:
         return preferred
     short = Path(tempfile.mkdtemp(prefix="dbdyno-", dir="/tmp"))
     user.own(short, 0o700)
