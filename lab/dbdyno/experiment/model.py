@@ -185,6 +185,8 @@ class Design(Model):
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
     # Draws the order of trials and the places of servers. None: drawn when a comparison begins, and stored.
     order_seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
+    # A block that met foreign load is repeated once at the end of the run; see experiment/repeats.py.
+    repeat_disturbed: bool = True
     # Differences inside ±delta are called equivalent; None: the word equivalent is never used.
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
 

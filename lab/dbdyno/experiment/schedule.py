@@ -35,6 +35,8 @@ class Trial:
     point: Point
     # Which of the experiment's equal places (directory, port, socket) the server has; as many as variants.
     slot: int = 0
+    # The block that this trial's block repeats; None for blocks of the plan.
+    repeats: int | None = None
 
 
 def schedule(experiment: Experiment) -> tuple[Trial, ...]:
@@ -51,15 +53,15 @@ def schedule(experiment: Experiment) -> tuple[Trial, ...]:
     return tuple(trials)
 
 
-def turn(experiment: Experiment, trial: Trial) -> int:
-    """How many trials run before it on the same data.
+def turn(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) -> int:
+    """How many trials run before it on the same data; `planned` are the run's, repeats included.
 
     Those of its group where groups begin with fresh data, else all of its variant.
     """
     renewed = experiment.design.renews_data
     return sum(
         one.group == trial.group if renewed else one.variant == trial.variant
-        for one in schedule(experiment)
+        for one in planned or schedule(experiment)
         if one.index < trial.index
     )
 

@@ -6,7 +6,7 @@ The shape is the schema's (schema/plan.schema.json). What is left out here has i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
@@ -62,8 +62,10 @@ def plan(
     return asked
 
 
-def trial_plan(experiment: Experiment, trial: Trial, target: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan of one trial of the schedule."""
+def trial_plan(
+    experiment: Experiment, trial: Trial, target: Mapping[str, Any], planned: Sequence[Trial] = ()
+) -> dict[str, Any]:
+    """The plan of one trial of the schedule; `planned` are all trials of the run, repeats included."""
     asked = plan(
         experiment,
         experiment.workload(trial.workload),
@@ -74,7 +76,7 @@ def trial_plan(experiment: Experiment, trial: Trial, target: Mapping[str, Any]) 
     )
     # Behind those of the trials before, whose rows are still there.
     if endless := list(_endless_sequences(asked["workload"])):
-        used = turn(experiment, trial) * SEQUENCE_ROOM
+        used = turn(experiment, trial, planned) * SEQUENCE_ROOM
         for sequence in endless:
             sequence["first"] += used
     return asked

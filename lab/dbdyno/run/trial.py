@@ -9,6 +9,7 @@ from typing import Any
 
 from dbdyno.binary import EngineProblem
 from dbdyno.checks.samples import asking
+from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Engine, EngineResult, Record
@@ -67,7 +68,8 @@ def run_trial(
     Raises StoreProblem; whatever else fails is the trial's own failure and stands in its trial.json.
     """
     address = server.address()
-    plan = trial_plan(experiment, trial, address.target(experiment.load.transport))
+    planned = repeats.planned(experiment, run.schedule())
+    plan = trial_plan(experiment, trial, address.target(experiment.load.transport), planned)
     before, after = Counters(), Counters()
     foreign = meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(experiment.load.duration_s * 1e6), foreign)
@@ -150,7 +152,8 @@ def _each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
 
 def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:
     """Write a trial down as failed without running it, because nothing can answer it. Raises StoreProblem."""
-    plan = trial_plan(experiment, trial, server.address().target(experiment.load.transport))
+    planned = repeats.planned(experiment, run.schedule())
+    plan = trial_plan(experiment, trial, server.address().target(experiment.load.transport), planned)
     writer: TrialWriter
     with run.begin(trial, plan) as writer:
         return writer.finish("failed", reason=reason, failed_by="server", exit_code=None)

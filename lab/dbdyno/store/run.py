@@ -54,7 +54,7 @@ class Run:
         run.hold()
         files.write(run.path / "experiment.toml", source)
         files.write_json(run.path / "environment.json", dict(environment or {}))
-        files.write_json(run.path / "schedule.json", _schedule_json(experiment))
+        files.write_json(run.path / "schedule.json", [_entry(trial) for trial in schedule(experiment)])
         files.write_json(run.path / "checks.json", [])
         # Last: a folder with experiment.json is a run.
         files.write_json(run.path / "experiment.json", _experiment_json(experiment, profile))
@@ -132,9 +132,17 @@ class Run:
         return Experiment.model_validate_json(json.dumps(self._experiment_json()["experiment"]))
 
     def schedule(self) -> list[dict[str, Any]]:
-        """Every planned trial in order: index, block, group, variant, workload, at."""
+        """Every planned trial in order: index, block, group, variant, workload, at, slot; and repeats, the
+        number of the block that is repeated, where a block was added for that.
+        """
         value: list[dict[str, Any]] = files.read_json(self.path / "schedule.json")
         return value
+
+    def append_schedule(self, trials: Iterable[Trial]) -> None:
+        """Plan further trials after those of the schedule. Raises StoreProblem."""
+        files.write_json(
+            self.path / "schedule.json", [*self.schedule(), *(_entry(trial) for trial in trials)]
+        )
 
     def trials(self) -> list[StoredTrial]:
         """The trials that have ended, in planned order."""
@@ -209,19 +217,18 @@ def _experiment_json(experiment: Experiment, profile: str | None) -> dict[str, A
     }
 
 
-def _schedule_json(experiment: Experiment) -> list[dict[str, Any]]:
-    return [
-        {
-            "index": trial.index,
-            "block": trial.block,
-            "group": trial.group,
-            "variant": trial.variant,
-            "workload": trial.workload,
-            "at": trial.point.at(),
-            "slot": trial.slot,
-        }
-        for trial in schedule(experiment)
-    ]
+def _entry(trial: Trial) -> dict[str, Any]:
+    """A planned trial as schedule.json keeps it."""
+    return {
+        "index": trial.index,
+        "block": trial.block,
+        "group": trial.group,
+        "variant": trial.variant,
+        "workload": trial.workload,
+        "at": trial.point.at(),
+        "slot": trial.slot,
+        **({} if trial.repeats is None else {"repeats": trial.repeats}),
+    }
 
 
 def _identity(finding: Mapping[str, Any]) -> tuple[str, str, str]:

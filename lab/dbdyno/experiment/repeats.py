@@ -1,0 +1,125 @@
+"""Blocks that are repeated because other processes used the CPUs of server or client, by a rule made before
+the run.
+
+A block in which any trial met a foreign share above `FOREIGN_LIMIT` runs once more, after the last planned
+block: all its trials, in the same order. Results take no part in the choice, and the repeat replaces its
+original whatever it shows, so repeating cannot favour a variant. At most a quarter of the blocks, those with
+the largest foreign share, are repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
+
+# CPU time of other processes, as a share of the CPUs that server and client use, that disturbs a trial.
+FOREIGN_LIMIT = 0.10
+# One block in so many may be repeated.
+REPEAT_ONE_IN = 4
+# Names that a message has at most, and the share from which a process is named beside a larger one.
+NAMED_MAX = 5
+SMALL_SHARE = 0.03
+
+
+def repeats_max(blocks: int) -> int:
+    """How many blocks may be repeated: a quarter of them, at least one of two or more."""
+    return max(blocks // REPEAT_ONE_IN, 1) if blocks >= 2 else 0
+
+
+def disturbed(shares: Mapping[int, float]) -> list[int]:
+    """The blocks whose largest foreign share is above the limit, in running order."""
+    return sorted(block for block, share in shares.items() if share > FOREIGN_LIMIT)
+
+
+def to_repeat(shares: Mapping[int, float], blocks: int) -> list[int]:
+    """The blocks of a plan that are to be repeated; `shares` has the largest foreign share of each."""
+    worst = sorted(disturbed(shares), key=lambda block: -shares[block])
+    return sorted(worst[: repeats_max(blocks)])
+
+
+def largest(trials: Iterable[tuple[int, float | None]]) -> dict[int, float]:
+    """The largest foreign share of each block, from the block and the share of every trial."""
+    found: dict[int, float] = {}
+    for block, share in trials:
+        if share is not None:
+            found[block] = max(share, found.get(block, 0.0))
+    return found
+
+
+def repeat(
+    trials_of_block: Sequence[Trial], block: int, first_index: int, first_group: int
+) -> tuple[Trial, ...]:
+    """The trials of a block once more, in the same order and places, as block number `block`."""
+    groups = list(dict.fromkeys(trial.group for trial in trials_of_block))
+    return tuple(
+        replace(
+            trial,
+            index=first_index + offset,
+            block=block,
+            group=first_group + groups.index(trial.group),
+            repeats=trial.block,
+        )
+        for offset, trial in enumerate(trials_of_block)
+    )
+
+
+def planned(experiment: Experiment, entries: Iterable[Mapping[str, Any]]) -> list[Trial]:
+    """The trials of a stored schedule, repeats included."""
+    points = {tuple(point.at().items()): point for point in experiment.load.points()}
+    return [
+        Trial(
+            index=entry["index"],
+            block=entry["block"],
+            group=entry["group"],
+            variant=entry["variant"],
+            workload=entry["workload"],
+            point=points[tuple(entry["at"].items())],
+            slot=entry.get("slot", 0),
+            repeats=entry.get("repeats"),
+        )
+        for entry in entries
+    ]
+
+
+def with_repeats(trials: Sequence[Trial], blocks: Iterable[int]) -> list[Trial]:
+    """The repeats of `blocks`, as they continue the schedule `trials`."""
+    added: list[Trial] = []
+    for original in blocks:
+        last = [*trials, *added][-1]
+        of_block = [trial for trial in trials if trial.block == original]
+        added += repeat(of_block, last.block + 1, last.index + 1, last.group + 1)
+    return added
+
+
+def foreign_of(server: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The foreign load of a trial's server.json; None where it is not known."""
+    return (server.get("edges") or {}).get("foreign")
+
+
+def largest_processes(loads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The names in several trials' foreign loads, each with its largest share, the largest first.
+
+    CPU time that the hypervisor gave to other machines has the name of its counter, steal.
+    """
+    found: dict[str, float] = {}
+    for load in loads:
+        parts = [*load["processes"], {"name": "steal", "share": load["steal"]}]
+        for part in parts:
+            if part["share"] > 0:
+                found[part["name"]] = max(part["share"], found.get(part["name"], 0.0))
+    largest_first = sorted(found.items(), key=lambda item: -item[1])
+    return [{"name": name, "share": share} for name, share in largest_first[:NAMED_MAX]]
+
+
+def describe_processes(processes: Sequence[Mapping[str, Any]]) -> str:
+    """As in: cc1plus 35 %, rustc 12 %. Only the first where the others are small."""
+    if not processes:
+        return "processes that dbdyno cannot see"
+    limit = min(SMALL_SHARE, float(processes[0]["share"]))
+    return ", ".join(
+        f"{one['name']} {one['share']:.0%}".replace("%", " %") for one in processes if one["share"] >= limit
+    )
