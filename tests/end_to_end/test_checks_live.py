@@ -352,7 +352,7 @@ def test_a_neighbour_at_work_is_told(
         worker.join()
     assert answer.returncode == 0, answer.stderr
     assert f"mariadbd (pid {pid})" in answer.stdout
-    assert "throughput verdict not valid: another database server is busy" in answer.stdout
+    assert "another database server is busy on this machine" in answer.stdout
 
 
 def test_a_server_that_does_not_start_is_one_message(

@@ -124,7 +124,8 @@ def test_shared_cpus_are_a_warning_and_apart_they_are_none() -> None:
     first = str(cpus[0])
     shared = [f for f in found("P11", experiment(client=Client(cpus=first), cpus=first)) if "share" in f.text]
     assert len(shared) == 1
-    assert "throughput verdict not valid" in shared[0].text
+    assert f"client and server share CPU {first} (A, B)" in shared[0].text
+    assert "it does not transfer to a server with its own CPUs" in shared[0].text
     assert shared[0].evidence == {"cpus": first, "variants": ["A", "B"], "client_cpus": first}
     apart = found("P11", experiment(client=Client(cpus=first), cpus="4000"))
     assert [f for f in apart if "share" in f.text] == []

@@ -40,8 +40,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     machine; in seed 004 client and server shared a virtual machine, and in seed 000 the client machine ran
     an idle or busy server of the other version.
 
-    Rule: CPU sets of client and server that overlap (an undeclared set is all of them) are a warning: the
-    throughput verdict is not valid for servers that have their CPUs to themselves. So is another database
+    Rule: CPU sets of client and server that overlap (an undeclared set is all of them, where dbdyno does not
+    divide the CPUs itself) are a warning: the result holds for this arrangement only. So is another database
     server that uses more than 5 % of a CPU while nothing of ours runs.
     """
     if moment is Moment.DESIGN:
@@ -59,17 +59,26 @@ def _overlaps(context: Context) -> Iterator[Finding]:
         shared = client_cpus & (available if server is None else parse_cpus(server))
         if shared:
             sharing.setdefault(format_cpus(shared), []).append(variant.name)
-    held = all(variant.server.started for variant in context.experiment.variants)
-    way_out = "Set [client] cpus and [variant.server] cpus apart, or measure" if held else "Measure"
     for cpus, names in sharing.items():
         yield Finding(
             code="P11",
             level="warn",
-            text="throughput verdict not valid for a server with CPUs of its own: load generator and server "
-            f"share CPU {cpus} ({', '.join(names)}), so the generator's work slows the server down. "
-            f"{way_out} from another machine.",
+            text=f"client and server share CPU {cpus} ({', '.join(names)}), so the load generator takes time "
+            "from the server. The result holds for this arrangement; it does not transfer to a server with "
+            f"its own CPUs. {_fix(context, available)}",
             evidence={"cpus": cpus, "variants": names, "client_cpus": format_cpus(client_cpus)},
         )
+
+
+def _fix(context: Context, available: frozenset[int]) -> str:
+    """How client and server come to CPUs of their own."""
+    if not all(variant.server.started for variant in context.experiment.variants):
+        return "Run dbdyno on another machine."
+    if len(available) < 2:
+        return "Run it on a machine with more than one CPU."
+    return (
+        "Set [client] cpus and [variant.server] cpus apart, or declare neither, and dbdyno divides the CPUs."
+    )
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,9 @@ def _neighbours(context: Context) -> Iterator[Finding]:
         yield Finding(
             code="P11",
             level="warn",
-            text=f"throughput verdict not valid: another database server is busy on this machine: {told}. "
-            "Stop its work while measuring, or measure elsewhere.",
+            text=f"another database server is busy on this machine: {told}. It takes time from client and "
+            "server, so the result holds for this machine as it is now. Stop its work while measuring, or "
+            "measure elsewhere.",
             evidence={"busy": [{"name": one.name, "pid": one.pid, "cpu": round(one.cpu, 2)} for one in busy]},
         )
 

@@ -20,7 +20,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode
 from dbdyno.run import progress
-from dbdyno.run.affinity import require_cpus
+from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.engine import Engine
 from dbdyno.run.preflight import preflight
 
@@ -42,7 +42,7 @@ def check(
 ) -> None:
     """Make every check that needs no load."""
     try:
-        experiment = read(file, profile, assignments or [])
+        experiment = assign_cpus(read(file, profile, assignments or []))
     except ExperimentFaults as faults:
         print(f"dbdyno: {faults}", file=sys.stderr)
         raise typer.Exit(ExitCode.USAGE) from faults

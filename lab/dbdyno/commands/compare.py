@@ -26,7 +26,7 @@ from dbdyno.experiment.faults import ExperimentFaults
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run.affinity import require_cpus
+from dbdyno.run.affinity import assign_cpus, require_cpus
 from dbdyno.run.compare import Conclusion
 from dbdyno.run.compare import compare as conduct
 from dbdyno.run.engine import Engine
@@ -54,7 +54,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
 ) -> None:
     """Compare all set-ups of an experiment: table, verdict, report."""
     console = Console(stderr=True, highlight=False)
-    experiment = _read(file, profile, assignments or [])
+    experiment = assign_cpus(_read(file, profile, assignments or []))
     require_cpus(experiment)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
