@@ -96,6 +96,9 @@ class _Plain:
             case progress.TrialEnded():
                 self._ended += 1
                 self._line(f"[{self._ended}/{self._trials}] {_ended(news)}{_left(news.left_s)}")
+            case progress.Extended():
+                self._trials += news.trials
+                self._line(f"{news.text}{_left(news.left_s)}")
             case progress.Found():
                 for finding in news.findings:
                     show(self._console, finding)
@@ -135,6 +138,9 @@ class _Live:
                 if not news.done:
                     self._console.print(Text(_ended(news), style="red"))
                 self._move(f"[{self._ended}/{self._trials}] {_ended(news)}", news.left_s)
+            case progress.Extended():
+                self._trials += news.trials
+                self._console.print(Text(news.text), soft_wrap=True)
             case progress.Found():
                 for finding in news.findings:
                     show(self._console, finding)
@@ -163,7 +169,8 @@ def _trouble(console: Console, news: progress.Trouble) -> None:
 
 
 def _name(trial: Trial) -> str:
-    return f"block {trial.block + 1}, {trial.variant}, {level(trial.point)}"
+    again = "" if trial.repeats is None else f" (block {trial.repeats + 1} again)"
+    return f"block {trial.block + 1}{again}, {trial.variant}, {level(trial.point)}"
 
 
 def _ended(news: progress.TrialEnded) -> str:

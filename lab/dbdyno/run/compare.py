@@ -14,13 +14,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
+from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Experiment
-from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
@@ -29,6 +31,7 @@ from dbdyno.run.engine import Engine, Record
 from dbdyno.run.estimate import Estimate
 from dbdyno.run.holding import Holding
 from dbdyno.run.loading import Tell
+from dbdyno.run.repeating import may_repeat, plan_repeats
 from dbdyno.run.trial import Outcome, death, give_up, run_trial
 from dbdyno.servers import open_server
 from dbdyno.servers.declared import all_of, declared
@@ -86,15 +89,23 @@ def hook_findings(trial: Trial, outcome: Outcome) -> list[Finding]:
     ]
 
 
+def _by_group(trials: list[Trial]) -> list[list[Trial]]:
+    return [list(group) for _, group in itertools.groupby(trials, key=lambda trial: trial.group)]
+
+
 class _Conductor:
     """One comparison in progress. A server is opened once per variant and data, started once a group."""
 
     def __init__(self, experiment: Experiment, run: Run, engine: Engine, tell: Tell) -> None:
         self._experiment, self._run, self._engine, self._tell = experiment, run, engine, tell
         kept = {trial.index for trial in run.trials() if trial.is_result}
-        todo = [trial for trial in schedule(experiment) if trial.index not in kept]
+        planned = repeats.planned(experiment, run.schedule())
+        self._may_repeat = may_repeat(experiment, planned)
         self._kept = len(kept)
-        self._estimate = Estimate(experiment, todo)
+        self._estimate = Estimate(experiment, [trial for trial in planned if trial.index not in kept])
+        if not self._estimate.todo:
+            # An earlier attempt ended between its last trial and this.
+            self._plan_repeats()
         self._servers: dict[tuple[str, str], Server] = {}
         # What each server said at its first start with data.
         self._first: dict[tuple[str, str], Description] = {}
@@ -114,7 +125,12 @@ class _Conductor:
                     for warning in workspace.warnings
                 ]
             )
-            wanted = [w for w in experiment.workloads if any(trial.workload == w.title for trial in todo)]
+            # A block that is repeated has every workload.
+            wanted = [
+                workload
+                for workload in experiment.workloads
+                if any(self._may_repeat or trial.workload == workload.title for trial in todo)
+            ]
             holding = Holding(experiment, workspace, self._engine, self._tell, self._step)
             self._estimate.rows = holding.rows_missing(wanted)
             self._estimate.group_rows = max((w.rows for w in wanted), default=0)
@@ -152,10 +168,18 @@ class _Conductor:
         return trial.slot + len(self._experiment.variants) * titles.index(trial.workload)
 
     def _groups(self, holding: Holding, slots: Slots, todo: list[Trial]) -> None:
-        groups = [list(trials) for _, trials in itertools.groupby(todo, key=lambda trial: trial.group)]
-        servers = [self._server_of(trials[0]) for trials in groups]
-        for place, trials in enumerate(groups, start=1):
-            self._group(holding, slots, trials, servers[place:])
+        waiting = deque(_by_group(todo))
+        while waiting:
+            self._group(holding, slots, waiting)
+
+    def _plan_repeats(self) -> list[Trial]:
+        """The trials of blocks that are to be repeated, now part of the run; none the second time."""
+        found = plan_repeats(self._experiment, self._run)
+        if found is None:
+            return []
+        self._estimate.extend(found.trials)
+        self._tell(progress.Extended(found.text, len(found.trials), self._estimate.left_s()))
+        return found.trials
 
     def _server_of(self, trial: Trial) -> Server:
         return self._servers[trial.variant, trial.workload]
@@ -234,19 +258,24 @@ class _Conductor:
         self._check(Moment.READY, context)
         return context
 
-    def _group(self, holding: Holding, slots: Slots, trials: list[Trial], following: list[Server]) -> None:
-        """One group: its server, its trials, its checks. `following` are the servers of the later ones."""
+    def _group(self, holding: Holding, slots: Slots, waiting: deque[list[Trial]]) -> None:
+        """The first of the groups that wait: its server, its trials, its checks. The last one of the plan is
+        followed by the repeats.
+        """
         began = time.monotonic()
+        trials = waiting.popleft()
         server = self._server_of(trials[0])
         self._step(f"block {trials[0].block + 1}, {trials[0].variant}: {holding.doing()}")
         try:
             context = self._ready(holding, slots, server, trials[0])
             self._trials(trials, server, context)
+            if not waiting:
+                waiting.extend(_by_group(self._plan_repeats()))
         except BaseException:
             with beside(self._tell):
                 server.stop(clean=False)
             raise
-        holding.leave(server, following)
+        holding.leave(server, [self._server_of(later[0]) for later in waiting])
         self._estimate.group_ended(time.monotonic() - began, len(trials))
 
     def _trials(self, trials: list[Trial], server: Server, context: Context) -> None:

@@ -55,6 +55,10 @@ class Estimate:
         self.rehearsals -= 1
         self._rehearsal_costs_s.append(seconds)
 
+    def extend(self, trials: list[Trial]) -> None:
+        """More trials are to run, after all others."""
+        self.todo = [*self.todo, *trials]
+
     def trial_ended(self, trial: Trial) -> None:
         """A trial is over, well or not."""
         self.todo = [planned for planned in self.todo if planned.index != trial.index]

@@ -67,10 +67,19 @@ class TrialEnded:
 
 
 @dataclass(frozen=True)
+class Extended:
+    """Trials were added to the run, and why."""
+
+    text: str
+    trials: int
+    left_s: float
+
+
+@dataclass(frozen=True)
 class Found:
     """The checks have found something that was not told yet."""
 
     findings: tuple[Finding, ...]
 
 
-Progress = Began | Step | Trouble | Loading | TrialBegan | TrialEnded | Found
+Progress = Began | Step | Trouble | Loading | TrialBegan | TrialEnded | Extended | Found

@@ -1,0 +1,55 @@
+"""Plans the repeats of blocks that met foreign load, once, when every planned trial has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbdyno.experiment import repeats
+from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.schedule import Trial
+from dbdyno.store import Run
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Trials that were added to a run's schedule, and why, in a sentence."""
+
+    trials: list[Trial]
+    text: str
+
+
+def may_repeat(experiment: Experiment, planned: list[Trial]) -> bool:
+    """Whether blocks may still be added to the schedule `planned`."""
+    return (
+        experiment.design.repeat_disturbed
+        and repeats.repeats_max(experiment.design.blocks) > 0
+        and all(trial.repeats is None for trial in planned)
+    )
+
+
+def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
+    """Add the repeats to the run's schedule; None where there are none, or where they are planned already.
+
+    Raises StoreProblem.
+    """
+    planned = repeats.planned(experiment, run.schedule())
+    if not may_repeat(experiment, planned):
+        return None
+    blocks = {trial.index: trial.block for trial in planned}
+    loads = {trial.index: repeats.foreign_of(trial.server) for trial in run.trials()}
+    known = {index: load for index, load in loads.items() if load is not None}
+    shares = repeats.largest((blocks[index], load["share"]) for index, load in known.items())
+    total = experiment.design.blocks
+    chosen = repeats.to_repeat(shares, total)
+    if not chosen:
+        return None
+    trials = repeats.with_repeats(planned, chosen)
+    run.append_schedule(trials)
+    disturbed = repeats.disturbed(shares)
+    processes = repeats.largest_processes(load for index, load in known.items() if blocks[index] in disturbed)
+    met = f"{len(disturbed)} of {total} blocks met foreign load ({repeats.describe_processes(processes)})"
+    if len(chosen) < len(disturbed):
+        return Repeats(
+            trials, f"{met}; the {len(chosen)} with the most of it, at most a quarter, are repeated"
+        )
+    return Repeats(trials, f"{met} and {'is' if len(chosen) == 1 else 'are'} repeated")
