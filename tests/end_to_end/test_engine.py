@@ -258,6 +258,7 @@ def test_a_lock_wait_timeout_is_rolled_back_counted_and_retried(server: Server) 
     assert result.end is not None
     totals = result.end["phases"]["measure"]
     assert totals["errors"] == {"1205": 1}
+    assert totals["error_classes"] == {"1205": "lock-timeout"}
     assert totals["retries"] == 1
     assert totals["accounting"]["failed"] == 0
     # The wait of one second belongs to the event that was retried.
@@ -276,6 +277,7 @@ def test_deadlocks_are_retried_and_no_row_is_lost(server: Server) -> None:
     assert result.end is not None
     totals = result.end["phases"]["measure"]
     assert totals["errors"].get("1213", 0) > 0, "16 users of 20 rows met no deadlock"
+    assert totals["error_classes"]["1213"] == "deadlock"
     # A user whose ROLLBACK is under way when the measurement ends has met the error and not begun anew.
     assert 0 <= sum(totals["errors"].values()) - totals["retries"] <= 16
     schema = server.address().database

@@ -340,6 +340,7 @@ def test_deadlocks_are_rolled_back_and_retried(postgresql: LocalServer) -> None:
         assert set(totals["errors"]) <= {"40P01"}
         if totals["errors"]:
             break
+    assert totals["error_classes"] == {"40P01": "deadlock"}
     assert_retried(totals)
 
 
@@ -362,6 +363,7 @@ def test_serialization_failures_are_retried(postgresql: LocalServer) -> None:
     totals = measured(result)
     assert set(totals["errors"]) <= {"40001", "40P01"}
     assert totals["errors"]["40001"] > 0
+    assert totals["error_classes"]["40001"] == "serialization"
     assert_retried(totals)
 
 
@@ -399,6 +401,9 @@ def test_terminated_sessions_are_opened_again(postgresql: LocalServer) -> None:
     assert totals["reconnects"] <= len(ended)
     # Transactions of others that replace the same row are retried, and counted too.
     assert set(totals["errors"]) <= {"57P01", "08006", "08001", "23505", "40001", "40P01"}
+    assert totals["error_classes"].keys() == totals["errors"].keys()
+    lost = {code for code, meaning in totals["error_classes"].items() if meaning == "lost"}
+    assert lost == set(totals["errors"]) & {"57P01", "08006"}
     assert totals["events"] > 0
 
 

@@ -17,9 +17,11 @@ use crate::histogram::Buckets;
 use crate::plan::Plan;
 
 mod end;
+mod error_class;
 mod loading;
 
 pub use end::{Accounting, End, EndReason, FailedAction, Failure, PhaseTotals, ServerFailure, UserTotals};
+pub use error_class::ErrorClass;
 pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};
 
 /// One line of the event stream.
@@ -165,6 +167,9 @@ pub struct Counts {
     pub bytes: u64,
     /// Errors by server code, retried ones included.
     pub errors: BTreeMap<String, u64>,
+    /// The class of each code in `errors`. Absent in records of older engines.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_classes: BTreeMap<String, ErrorClass>,
     /// Events started anew after an error.
     pub retries: u64,
     /// Connections opened again.

@@ -228,10 +228,9 @@ impl Conductor<'_> {
                 self.ended = Some(Ended {
                     reason: EndReason::Abandoned,
                     failure: Some(Failure {
-                        code: None,
                         text: "no order to start came in time".into(),
                         hint: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
-                        server: None,
+                        ..Failure::default()
                     }),
                 });
                 None

@@ -11,7 +11,7 @@ use std::sync::mpsc::Sender;
 use std::task::Poll;
 
 use dbdyno_door::plan::QueueOverflow;
-use dbdyno_door::record::{EndReason, Failure};
+use dbdyno_door::record::{EndReason, ErrorClass, Failure};
 use dbdyno_gauge::{Event, Gauge, Statement};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::arrivals::Arrivals;
@@ -249,8 +249,8 @@ impl Desk {
         self.settled(now).gauge.other_statement(now);
     }
 
-    pub(crate) fn error(&self, now: Nanos, code: &str) {
-        self.settled(now).gauge.error(now, code);
+    pub(crate) fn error(&self, now: Nanos, code: &str, class: ErrorClass) {
+        self.settled(now).gauge.error(now, code, class);
     }
 
     pub(crate) fn retry(&self, now: Nanos) {

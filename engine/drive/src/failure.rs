@@ -1,45 +1,28 @@
 //! Errors with a way out.
 
 use dbdyno_door::plan::{ErrorCode, Plan, Target};
-use dbdyno_door::record::{EndReason, FailedAction, Failure};
+use dbdyno_door::record::{EndReason, ErrorClass, FailedAction, Failure};
 use dbdyno_wire::WireError;
 
 use crate::client_words;
 
 /// The failure to open connection `number` of the run to `target`, or to log in.
 pub(crate) fn connecting(error: &WireError, target: &Target, number: u64) -> (EndReason, Failure) {
-    let mut failure = failure(error, hint(error));
+    let mut failure = failure(error, ErrorClass::Refused);
     failure.server = Some(Box::new(client_words::connecting(error, target, number)));
     (EndReason::ConnectFailed, failure)
 }
 
 /// The failure to prepare a statement on a connection that stands.
 pub(crate) fn preparing(error: &WireError, statement: &str) -> (EndReason, Failure) {
-    let mut failure = failure(error, hint(error));
+    let mut failure = failure(error, error.class());
     failure.server = Some(Box::new(client_words::working(FailedAction::Prepare, error, statement)));
     (EndReason::ConnectFailed, failure)
 }
 
-/// Errors with which a server, or a proxy before it, ends a connection: shut down (1053, 1077, 1079), closed by force
-/// (1080), aborted (1152, 1184), killed (MariaDB 1927, MySQL 3169), idle for too long (MySQL 4031); and those of the
-/// client libraries (2006, 2013, 2055), which proxies pass on. A statement alone that was killed is 1317, and the
-/// connection stands.
-const ENDS_CONNECTION: [u16; 12] = [1053, 1077, 1079, 1080, 1152, 1184, 1927, 2006, 2013, 2055, 3169, 4031];
-
-/// SQLSTATEs with which PostgreSQL, or a proxy before it, ends a connection: shut down or terminated (57P01), crash of
-/// another session (57P02), shutting down (57P03), database dropped (57P04), idle for too long (57P05, and 25P03 in a
-/// transaction). Class 08 is of connections as well.
-const STATES_END_CONNECTION: [&str; 6] = ["57P01", "57P02", "57P03", "57P04", "57P05", "25P03"];
-
 /// Whether the connection is gone with this error.
 pub(crate) fn is_lost(error: &WireError) -> bool {
-    match error {
-        WireError::Lost(_) | WireError::Server { is_fatal: true, .. } => true,
-        WireError::Server { code: 0, state, .. } => {
-            STATES_END_CONNECTION.contains(&state.as_str()) || state.starts_with("08")
-        }
-        error => error.code().is_some_and(|code| ENDS_CONNECTION.contains(&code)),
-    }
+    error.class() == ErrorClass::Lost
 }
 
 /// How an error is called that no server has named.
@@ -52,7 +35,7 @@ enum Unnamed {
 
 /// A connection was lost with `lost` and could not be opened again for `after_us`, at last because of `error`.
 pub(crate) fn gone(lost: &WireError, error: &WireError, after_us: u64) -> (EndReason, Failure) {
-    let mut failure = failure(error, hint(error));
+    let mut failure = failure(error, ErrorClass::Lost);
     let after_s = after_us as f64 / 1e6;
     failure.text = format!(
         "a connection was lost ({lost}) and could not be opened again within {after_s:.1} s: {}",
@@ -63,7 +46,7 @@ pub(crate) fn gone(lost: &WireError, error: &WireError, after_us: u64) -> (EndRe
 
 /// The run ended while no user had a connection, at last because of `error`.
 pub(crate) fn gone_at_the_end(error: &WireError) -> (EndReason, Failure) {
-    let mut failure = failure(error, hint(error));
+    let mut failure = failure(error, ErrorClass::Lost);
     failure.text =
         format!("every connection was lost, and none could be opened again until the end: {}", failure.text);
     (EndReason::ConnectionLost, failure)
@@ -90,7 +73,7 @@ pub(crate) fn working(error: &WireError, statement: &str) -> (EndReason, Failure
         WireError::Server { .. } => EndReason::ServerError,
         _ => EndReason::ConnectionLost,
     };
-    let mut failure = failure(error, hint(error));
+    let mut failure = failure(error, error.class());
     if !statement.is_empty() {
         failure.text = format!("{}, on: {statement}", failure.text);
     }
@@ -165,8 +148,14 @@ pub(crate) fn is_retried(error: &WireError, plan: &Plan) -> bool {
     }
 }
 
-fn failure(error: &WireError, hint: Option<&str>) -> Failure {
-    Failure { code: error.code(), text: error.to_string(), hint: hint.map(str::to_owned), server: None }
+fn failure(error: &WireError, class: ErrorClass) -> Failure {
+    Failure {
+        code: error.code(),
+        class: Some(class),
+        text: error.to_string(),
+        hint: hint(error).map(str::to_owned),
+        server: None,
+    }
 }
 
 fn hint(error: &WireError) -> Option<&str> {
@@ -230,5 +219,47 @@ mod tests {
         };
         assert!(is_lost(&error(true)));
         assert!(!is_lost(&error(false)));
+    }
+
+    #[test]
+    fn an_error_of_either_product_has_a_code_and_a_class() {
+        let mysql = serde_json::json!({"protocol": "mysql", "user": "u", "database": "d",
+            "endpoints": [{"tcp": {"host": "h", "port": 1}}]});
+        let mut postgresql = mysql.clone();
+        postgresql["protocol"] = "postgresql".into();
+        let server = |number, state: &str| WireError::Server {
+            code: number,
+            state: state.into(),
+            message: "m".into(),
+            is_fatal: false,
+        };
+        let lost = || WireError::Lost("the server closed the connection".into());
+        let expected = [
+            (&mysql, server(1213, "40001"), "1213", ErrorClass::Deadlock),
+            (&postgresql, server(0, "40P01"), "40P01", ErrorClass::Deadlock),
+            (&postgresql, server(0, "40001"), "40001", ErrorClass::Serialization),
+            (&mysql, lost(), "2013", ErrorClass::Lost),
+            (&postgresql, lost(), "08006", ErrorClass::Lost),
+            (&postgresql, server(0, "57P01"), "57P01", ErrorClass::Lost),
+        ];
+        for (target, error, counted, class) in expected {
+            let target = serde_json::from_value(target.clone()).unwrap();
+            assert_eq!((code(&error, &target).to_string().as_str(), error.class()), (counted, class));
+        }
+    }
+
+    #[test]
+    fn a_failure_says_whether_the_server_ended_the_run() {
+        let target = serde_json::json!({"protocol": "mysql", "user": "u", "database": "d",
+            "endpoints": [{"tcp": {"host": "h", "port": 1}}]});
+        let target = serde_json::from_value(target).unwrap();
+        let nothing = WireError::Lost("h:1: Connection refused (os error 111)".into());
+        let lost = WireError::Lost("the server closed the connection".into());
+        assert_eq!(connecting(&nothing, &target, 0).1.class, Some(ErrorClass::Refused));
+        assert_eq!(working(&lost, "SELECT 1").1.class, Some(ErrorClass::Lost));
+        assert_eq!(gone(&lost, &nothing, 1).1.class, Some(ErrorClass::Lost));
+        assert_eq!(gone_at_the_end(&nothing).1.class, Some(ErrorClass::Lost));
+        assert_eq!(own_fault().1.class, None);
+        assert_eq!(queue_full(7).1.class, None);
     }
 }

@@ -164,12 +164,11 @@ impl Post {
             return Ok(());
         }
         Err(Failure {
-            code: None,
             text: format!(
                 "{connections} connections need {needed} open files, and this process may open {limit} at most"
             ),
             hint: Some(format!("raise the hard limit (ulimit -Hn {needed}), or use fewer connections")),
-            server: None,
+            ..Failure::default()
         })
     }
 

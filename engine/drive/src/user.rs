@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_door::plan::{OnLost, Plan};
-use dbdyno_door::record::{EndReason, Failure};
+use dbdyno_door::record::{EndReason, ErrorClass, Failure};
 use dbdyno_draw::Rng;
 use dbdyno_gauge::{Event, Statement};
 use dbdyno_pace::Nanos;
@@ -199,14 +199,14 @@ impl<C: ScriptedConnector> User<C> {
     #[cold]
     async fn recover(&mut self, mut error: WireError) -> Result<Nanos, Halt> {
         let (mut ending, plan) = (self.failure(&error), Arc::clone(&self.script.plan));
-        self.desk.error(self.desk.now(), &failure::code(&error, &plan.target).to_string());
+        self.count_error(&error);
         let is_lost = failure::is_lost(&error);
         if !is_lost && matches!(error, WireError::Server { .. }) && failure::is_retried(&error, &plan) {
             let Err(refused) = self.begin_anew(plan.retry.rollback).await else {
                 return Ok(self.desk.now());
             };
             (error, ending) = (refused.clone(), failure::working(&refused, "ROLLBACK"));
-            self.desk.error(self.desk.now(), &failure::code(&error, &plan.target).to_string());
+            self.count_error(&error);
         }
         let now = self.desk.now();
         let may_return = plan.reconnect.on_lost == OnLost::Reconnect || failure::is_retried(&error, &plan);
@@ -216,6 +216,17 @@ impl<C: ScriptedConnector> User<C> {
         }
         self.desk.failed(self.seat, now);
         Err(Halt::Failed(ending.0, ending.1))
+    }
+
+    fn count_error(&self, error: &WireError) {
+        let code = failure::code(error, &self.script.plan.target);
+        self.desk.error(self.desk.now(), &code.to_string(), error.class());
+    }
+
+    /// An attempt to open a connection has failed.
+    fn count_refusal(&self, now: Nanos, error: &WireError) {
+        let code = failure::opening_code(error, &self.script.plan.target);
+        self.desk.error(now, &code.to_string(), ErrorClass::Refused);
     }
 
     /// Makes the session ready for the same event once more.
@@ -245,7 +256,7 @@ impl<C: ScriptedConnector> User<C> {
 
     async fn recover_opening(&mut self, error: WireError) -> Result<Nanos, Halt> {
         let now = self.desk.now();
-        self.desk.error(now, &failure::opening_code(&error, &self.script.plan.target).to_string());
+        self.count_refusal(now, &error);
         if self.script.plan.reconnect.on_lost == OnLost::Reconnect {
             return self.reconnect(&error).await;
         }
@@ -282,7 +293,7 @@ impl<C: ScriptedConnector> User<C> {
             self.opener.refused(&error, attempts);
             let now = self.desk.now();
             if settings.on_lost == OnLost::Reconnect {
-                self.desk.error(now, &failure::opening_code(&error, &self.script.plan.target).to_string());
+                self.count_refusal(now, &error);
             }
             if now >= give_up {
                 self.desk.failed(self.seat, now);

@@ -3,10 +3,8 @@
 //! Every worker closes the same spans at the same bounds, because the bounds follow from the plan. Adding up is
 //! therefore a sum per field, in any order.
 
-use std::collections::BTreeMap;
-
 use dbdyno_door::log_buckets;
-use dbdyno_door::record::{Accounting, Counts, PhaseName, UserTotals};
+use dbdyno_door::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotals};
 use dbdyno_pace::Nanos;
 
 use crate::histogram::{Buckets, Taken, merge};
@@ -162,6 +160,7 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
         rows,
         bytes,
         errors,
+        error_classes,
         retries,
         reconnects,
         late,
@@ -174,7 +173,10 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
     counts.other += rest;
     counts.rows += rows;
     counts.bytes += bytes;
-    add_errors(&mut counts.errors, errors);
+    for (code, &count) in errors {
+        let class = error_classes.get(code).copied().unwrap_or(ErrorClass::Other);
+        count_error(counts, code, class, count);
+    }
     counts.retries += retries;
     counts.reconnects += reconnects;
     counts.late += late;
@@ -182,10 +184,12 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
     counts.off_contract += off_contract;
 }
 
-fn add_errors(errors: &mut BTreeMap<String, u64>, other: &BTreeMap<String, u64>) {
-    for (code, count) in other {
-        *errors.entry(code.clone()).or_default() += count;
-    }
+/// Counts `count` errors of one code. Its class is the most severe one that occurred: a server that ends connections
+/// must not pass for one that only refuses statements.
+pub(crate) fn count_error(counts: &mut Counts, code: &str, class: ErrorClass, count: u64) {
+    *counts.errors.entry(code.to_owned()).or_default() += count;
+    let known = counts.error_classes.entry(code.to_owned()).or_insert(class);
+    *known = class.max(*known);
 }
 
 fn add_accounting(accounting: &mut Accounting, other: &Accounting) {

@@ -2,11 +2,11 @@
 
 use dbdyno_door::histogram::Buckets;
 use dbdyno_door::plan::Report;
-use dbdyno_door::record::{Accounting, Counts, StatementClass, UserTotals};
+use dbdyno_door::record::{Accounting, Counts, ErrorClass, StatementClass, UserTotals};
 use dbdyno_pace::timeline::{Bound, Timeline};
 use dbdyno_pace::{LATE, Nanos};
 
-use crate::closed::{Closed, Drained};
+use crate::closed::{Closed, Drained, count_error};
 use crate::ended::{Event, Statement};
 use crate::extras::Extras;
 use crate::histogram::Histogram;
@@ -203,10 +203,10 @@ impl Gauge {
     }
 
     /// The server answered with an error.
-    pub fn error(&mut self, now: Nanos, code: &str) {
+    pub fn error(&mut self, now: Nanos, code: &str, class: ErrorClass) {
         self.advance(now);
         if self.bound.is_some() {
-            *self.counts.errors.entry(code.to_owned()).or_default() += 1;
+            count_error(&mut self.counts, code, class, 1);
         }
     }
 
@@ -444,6 +444,27 @@ mod tests {
             (8, 2, 1)
         );
         assert_eq!(closed[1].1.interval.as_ref().unwrap().counts.reads, 3);
+    }
+
+    #[test]
+    fn each_code_has_a_class_in_intervals_and_totals() {
+        let mut gauge = gauge(false);
+        gauge.error(10 * MS, "40P01", ErrorClass::Deadlock);
+        gauge.error(20 * MS, "40001", ErrorClass::Lost);
+        gauge.error(30 * MS, "40001", ErrorClass::Serialization);
+        gauge.error(110 * MS, "40P01", ErrorClass::Deadlock);
+        gauge.error(120 * MS, "40001", ErrorClass::Serialization);
+        gauge.advance(400 * MS);
+        let spans: Vec<_> =
+            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+        let classes = |counts: &Counts| -> Vec<_> { counts.error_classes.values().copied().collect() };
+        assert_eq!(classes(&spans[0].counts), [ErrorClass::Lost, ErrorClass::Deadlock]);
+        assert_eq!(classes(&spans[1].counts), [ErrorClass::Serialization, ErrorClass::Deadlock]);
+        assert_eq!(classes(&spans[2].counts), []);
+        let mut totals = Totals::default();
+        spans.iter().for_each(|span| totals.add(span));
+        assert_eq!(classes(&totals.counts), [ErrorClass::Lost, ErrorClass::Deadlock]);
+        assert_eq!(totals.counts.errors.values().sum::<u64>(), 5);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod words;
 
 use std::time::Duration;
 
-use dbdyno_door::record::Session;
+use dbdyno_door::record::{ErrorClass, Session};
 use thiserror::Error;
 
 pub use self::address::Address;
@@ -103,6 +103,17 @@ impl WireError {
         match self {
             WireError::Server { state, .. } => Some(state),
             _ => None,
+        }
+    }
+
+    /// What the error of a statement means for a run. That of an attempt to connect is [`ErrorClass::Refused`].
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            WireError::Lost(_) | WireError::Server { is_fatal: true, .. } => ErrorClass::Lost,
+            WireError::Server { code: 0, state, .. } => postgres::errors::class(state),
+            WireError::Server { code, .. } => mysql::errors::class(*code),
+            WireError::Refused { .. } => ErrorClass::Refused,
+            WireError::Protocol(_) => ErrorClass::Other,
         }
     }
 }

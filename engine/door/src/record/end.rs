@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Counts, Percentiles, PhaseName};
+use super::{Counts, ErrorClass, Percentiles, PhaseName};
 use crate::histogram::Buckets;
 use crate::plan::Endpoint;
 
@@ -44,6 +44,9 @@ pub enum EndReason {
 pub struct Failure {
     /// Server error number, where the server gave one.
     pub code: Option<u16>,
+    /// What the error means; absent where neither a server nor a connection is to blame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
     /// What happened.
     pub text: String,
     /// What would help.

@@ -94,7 +94,7 @@ impl<C: Loads> Job<'_, C> {
         );
         let hint = "name another one, or drop these tables yourself; dbdyno drops only what it made, \
                     with cleanup and the options they were made with";
-        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()), server: None }))
+        Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
     }
 
     fn warn_kept(&self, name: &str) {

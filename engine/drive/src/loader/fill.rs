@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use dbdyno_door::plan::LoadingMethod;
-use dbdyno_door::record::{EndReason, Failure, LoadingWay};
+use dbdyno_door::record::{EndReason, ErrorClass, Failure, LoadingWay};
 use dbdyno_wire::WireError;
 use dbdyno_wire::bulk::{BulkLoad, LoadTrouble};
 use dbdyno_workload::tables::{BulkRows, Tables};
@@ -18,9 +18,6 @@ use super::pieces::{Piece, Queue};
 use super::{Outcome, queries};
 use crate::failure;
 
-/// Deadlock and lock wait timeout of MySQL, deadlock of PostgreSQL.
-const IN_THE_WAY: [u16; 2] = [1213, 1205];
-const STATE_IN_THE_WAY: &str = "40P01";
 /// Times a statement is sent before its error counts.
 const ATTEMPTS: u32 = 20;
 
@@ -210,7 +207,7 @@ impl<T: Tables> Filling<T> {
         let hint =
             "change the column in the statements of the set-up, or the values that the plan makes for it";
         let code = code.parse().ok();
-        Err((EndReason::DataConflict, Failure { code, text, hint: Some(hint.into()), server: None }))
+        Err((EndReason::DataConflict, Failure { code, text, hint: Some(hint.into()), ..Failure::default() }))
     }
 
     /// LOAD DATA LOCAL only warns of rows that are there already.
@@ -222,10 +219,10 @@ impl<T: Tables> Filling<T> {
         let text = format!("{statement} stored {stored} of {planned} rows in {name}");
         let hint = "somebody else writes to this table, or a trigger or proxy changes the rows; load again when \
                     nobody does";
-        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()), server: None }))
+        Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
     }
 }
 
 fn is_in_the_way(error: &WireError) -> bool {
-    error.code().is_some_and(|code| IN_THE_WAY.contains(&code)) || error.state() == Some(STATE_IN_THE_WAY)
+    matches!(error.class(), ErrorClass::Deadlock | ErrorClass::LockTimeout)
 }

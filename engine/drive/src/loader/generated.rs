@@ -101,7 +101,7 @@ impl<C: Loads> Job<'_, C> {
         let text = format!("{what} {}: {}", self.connector.database(), conflicts.join("; "));
         let hint = "prepare fills empty tables and empties none but those that it left unfinished itself; send cleanup \
                     with statements that drop the tables, or name others";
-        Err((EndReason::DataConflict, Failure { code: None, text, hint: Some(hint.into()), server: None }))
+        Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
     }
 
     async fn ask(

@@ -1,5 +1,6 @@
 //! What happens to a script's statements and connections, counted: where the run counts, and where the script reads it.
 
+use dbdyno_door::record::ErrorClass;
 use dbdyno_gauge::Statement;
 use dbdyno_pace::Nanos;
 use dbdyno_script::{Context, Counter};
@@ -43,10 +44,10 @@ impl<C: ScriptedConnector> Broker<C> {
         }
     }
 
-    pub(super) fn count_error(&self, context: &Context, code: &str) {
+    pub(super) fn count_error(&self, context: &Context, code: &str, class: ErrorClass) {
         context.note(Counter::Error, 1);
         if let Some(Place { desk, .. }) = &*self.place.borrow() {
-            desk.error(desk.now(), code);
+            desk.error(desk.now(), code, class);
         }
     }
 
@@ -62,7 +63,7 @@ impl<C: ScriptedConnector> Broker<C> {
             }
         }
         for _ in 0..counted[Counter::Error as usize] {
-            desk.error(now, "script");
+            desk.error(now, "script", ErrorClass::Other);
         }
         for _ in 0..counted[Counter::Reconnect as usize] {
             desk.reconnect(now);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dbdyno_door::record::ErrorClass;
 use dbdyno_script::sql::{Answer, ConnectionId, SqlError, StatementId};
 use dbdyno_script::{Context, Level};
 use dbdyno_wire::scripted::ScriptedConnector;
@@ -64,7 +65,7 @@ impl<C: ScriptedConnector> Broker<C> {
         let (plan, pgsql) = (&self.shared.plan, context.program.database.is_pgsql());
         let (code, state, message) = client_words::told(&error, &plan.target);
         let ignorable = failure::is_retried(&error, plan);
-        self.count_error(context, &failure::code(&error, &plan.target).to_string());
+        self.count_error(context, &failure::code(&error, &plan.target).to_string(), error.class());
         let lost = if pgsql { failure::is_lost(&error) } else { LOST.contains(&code) };
         if !ignorable {
             let text = text();
@@ -172,7 +173,7 @@ impl<C: ScriptedConnector> Broker<C> {
     ) -> Answer {
         let text = context.sql.statement_text(statement);
         let text = String::from_utf8_lossy(&text);
-        self.count_error(context, "0");
+        self.count_error(context, "0", ErrorClass::Other);
         let log = |text: &str| self.shared.front.log(Level::Fatal, text);
         if context.sql.has_parameters(statement) {
             log("Wrong number of parameters to mysql_stmt_bind_param");

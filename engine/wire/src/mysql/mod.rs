@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`message`]: what the client sends.
 //! - [`skim`]: what the server answers; `fields`: what is inside its packets.
+//! - [`errors`]: classes of the server's error numbers.
 //! - `login`: greeting, encryption and authentication, on top of `mysql_common`.
 //! - `local_data`: LOAD DATA LOCAL with rows made on the way.
 //! - [`compress`]: the compressed form of the protocol.
@@ -10,6 +11,7 @@
 //! - this file: a session that puts them together.
 
 pub mod compress;
+pub mod errors;
 pub mod message;
 pub mod skim;
 

@@ -3,11 +3,13 @@
 //! # Layout
 //! - [`message`]: what the client sends.
 //! - [`skim`]: what the server answers; `fields`: what is inside its messages.
+//! - [`errors`]: classes of the server's SQLSTATEs.
 //! - `login`: startup, encryption and authentication, on top of `postgres-protocol`.
 //! - `copy`: COPY FROM STDIN with rows made on the way.
 //! - `scripted`: what scripts ask for beyond the native workloads.
 //! - this file: a session that puts them together.
 
+pub mod errors;
 pub mod message;
 pub mod skim;
 
