@@ -19,6 +19,10 @@ from dbdyno.store import Run, StoreProblem
 LOCAL = ServerSpec()
 
 
+def docker(**limits: Any) -> ServerSpec:
+    return ServerSpec(kind="docker", product="mysql", image="mysql:8.4", **limits)
+
+
 def experiment(*servers: ServerSpec, client: Client | None = None) -> Experiment:
     return Experiment(
         name="cpus",
@@ -49,7 +53,7 @@ def test_the_client_has_the_last_quarter_and_the_servers_the_others(
     monkeypatch: pytest.MonkeyPatch, allowed: set[int], server: str, client: str
 ) -> None:
     allow(monkeypatch, allowed)
-    given = assign_cpus(experiment(LOCAL, ServerSpec(kind="docker", product="mysql", image="mysql:8.4")))
+    given = assign_cpus(experiment(LOCAL, docker()))
     assert given.client.cpus == client
     assert [variant.server.cpus for variant in given.variants] == [server, server]
     assert parse_cpus(server) | parse_cpus(client) == allowed
@@ -75,6 +79,15 @@ def test_what_is_declared_or_not_started_by_dbdyno_stays_as_it_is(
 ) -> None:
     allow(monkeypatch, allowed)
     assert assign_cpus(given) is given
+
+
+def test_a_limit_is_not_made_ineffective(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held to 3 CPUs, limits of 3 and 4 would be the same."""
+    allow(monkeypatch, {0, 1, 2, 3})
+    given = experiment(docker(cpu_limit=3.0), docker(cpu_limit=4.0))
+    assert assign_cpus(given) is given
+    fits = assign_cpus(experiment(docker(cpu_limit=1.5), docker(cpu_limit=3.0)))
+    assert [variant.server.cpus for variant in fits.variants] == ["0-2", "0-2"]
 
 
 def test_identical_variants_stay_identical(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,9 @@ def assign_cpus(experiment: Experiment) -> Experiment:
 
     A generator on the server's CPUs takes time from it, and more from a faster server. So the generator gets
     the last quarter of them, at least one, and every server all others. Nothing changes where the experiment
-    declares a CPU set, where dbdyno does not start every server, and where there is one CPU only. The same
-    machine always gives the same sets, so that an interrupted run can be continued.
+    declares a CPU set, where dbdyno does not start every server, where there is one CPU only, and where a
+    declared `cpu_limit` needs more CPUs than servers would get. The same machine always gives the same sets,
+    so that an interrupted run can be continued.
     """
     servers = [variant.server for variant in experiment.variants]
     declared = experiment.client.cpus is not None or any(server.cpus is not None for server in servers)
@@ -43,6 +44,8 @@ def assign_cpus(experiment: Experiment) -> Experiment:
     if declared or not all(server.started for server in servers) or len(allowed) < 2:
         return experiment
     first = len(allowed) - max(1, len(allowed) // 4)
+    if any(server.cpu_limit is not None and server.cpu_limit > first for server in servers):
+        return experiment
     server_cpus, client_cpus = (format_cpus(frozenset(part)) for part in (allowed[:first], allowed[first:]))
     return experiment.model_copy(
         update={
