@@ -12,6 +12,7 @@ from tests.unit.stored_run import SECOND, Arms, Making, Spoil, make
 
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
+from dbdyno.judge.measured import merge_classes
 
 Records = list[dict[str, Any]]
 
@@ -234,23 +235,27 @@ def test_a_declared_warm_up_is_kept_whatever_the_ticks_say(tmp_path: Path) -> No
         assert (trial["window"]["start_us"], trial["window"]["end_us"]) == (2 * SECOND, 10 * SECOND)
 
 
-def with_errors(count: int) -> Spoil:
+def with_errors(errors: dict[str, int], classes: dict[str, str] | None = None) -> Spoil:
     def change(records: Records) -> None:
         for part in (totals(records), records[-2]["data"]):
-            part["errors"] = {"1213": count}
-            part["retries"] = count
+            part["errors"] = errors
+            part["retries"] = sum(errors.values())
+            if classes is not None:
+                part["error_classes"] = classes
 
     return spoiled(change)
 
 
 @pytest.mark.parametrize(("count", "level"), [(3, "warn"), (30, "warn")])
 def test_errors_are_told_per_thousand_transactions(tmp_path: Path, count: int, level: str) -> None:
-    (check,) = checks(tmp_path, Making(connections=(10,), spoil=with_errors(count)))
+    (check,) = checks(
+        tmp_path, Making(connections=(10,), spoil=with_errors({"1213": count}, {"1213": "deadlock"}))
+    )
     # b runs 3600 transactions in each trial.
     assert (check["code"], check["level"]) == ("D03", level)
     assert check["evidence"]["per_1000"] == {"a": 0.0, "b": pytest.approx(count / 3.6)}
     assert f"b {count / 3.6:.2f}" in check["text"]
-    assert "server error 1213" in check["text"]
+    assert "(server error 1213 (deadlock); retried where it can be)" in check["text"]
 
 
 def test_few_errors_alike_in_both_arms_are_a_note(tmp_path: Path) -> None:
@@ -264,16 +269,46 @@ def test_few_errors_alike_in_both_arms_are_a_note(tmp_path: Path) -> None:
     assert (check["code"], check["level"]) == ("D03", "note")
 
 
-def test_lost_connections_are_never_silent(tmp_path: Path) -> None:
-    def change(records: Records) -> None:
-        for part in (totals(records), records[-2]["data"]):
-            part["errors"] = {"2013": 1, "2003": 2}
-            part["retries"] = part["reconnects"] = 1
+def test_a_retried_deadlock_of_postgresql_is_named_and_no_outage(tmp_path: Path) -> None:
+    spoil = with_errors({"40P01": 5, "40001": 3}, {"40P01": "deadlock", "40001": "serialization"})
+    verdict = judge(make(tmp_path, Making(connections=(10,), spoil=spoil)))
+    (check,) = verdict["checks"]
+    assert (check["code"], check["evidence"]["classes"]["40P01"]) == ("D03", "deadlock")
+    assert "(server error 40001 (serialization), 40P01 (deadlock); retried" in check["text"]
+    assert verdict["comparisons"][0]["curve"]["effect_percent"] is not None
 
-    found = checks(tmp_path, Making(connections=(10,), spoil=spoiled(change)))
+
+def test_records_of_older_engines_have_codes_without_classes(tmp_path: Path) -> None:
+    (check,) = checks(tmp_path, Making(connections=(10,), spoil=with_errors({"40P01": 5, "2013": 1})))
+    assert (check["code"], check["evidence"]["classes"]) == ("D03", {})
+    assert "(server error 2013, 40P01; retried" in check["text"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "classes", "text"),
+    [
+        (
+            {"2013": 1, "2003": 2},
+            {"2013": "lost", "2003": "refused"},
+            "were lost and refused in 8 trials and opened again (errors 16 x 2003, 8 x 2013)",
+        ),
+        ({"57P01": 2}, {"57P01": "lost"}, "were lost in 8 trials and opened again (errors 16 x 57P01)"),
+        ({"53300": 1}, {"53300": "refused"}, "were refused in 8 trials and opened again (errors 8 x 53300)"),
+    ],
+)
+def test_lost_connections_are_never_silent(
+    tmp_path: Path, errors: dict[str, int], classes: dict[str, str], text: str
+) -> None:
+    found = checks(tmp_path, Making(connections=(10,), spoil=with_errors(errors, classes)))
     (check,) = (check for check in found if check["code"] == "D05")
     assert (check["level"], check["subject"]) == ("warn", "b")
-    assert "lost in 8 trials and opened again (errors 16 x 2003, 8 x 2013)" in check["text"]
+    assert text in check["text"]
+
+
+def test_a_code_that_ended_a_connection_once_is_lost() -> None:
+    # A standby that must go on ends a session with the state of a serialization failure.
+    parts = [{"40001": "serialization"}, {"40001": "lost", "40P01": "deadlock"}, {"40001": "serialization"}]
+    assert merge_classes(parts) == {"40001": "lost", "40P01": "deadlock"}
 
 
 def off_contract(count: int) -> Spoil:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dbdyno.judge.measured import Figures, Measured
+from dbdyno.judge.measured import Figures, Measured, merge_classes
 
 # R01: share of a variant's trials that may seem unsettled by chance. Drift counts where it exceeds the zone
 # of equivalence: less cannot change a word.
@@ -23,9 +23,8 @@ GENERATOR_CPU = 0.80
 ERRORS_PER_1000 = 1.0
 ERRORS_RATIO = 2.0
 ERRORS_NOTEWORTHY = 0.1
-# D05: errors that mean a lost connection, and 2003 for one that could not be opened again. The engine's own
-# list is ENDS_CONNECTION in engine/drive/src/failure.rs.
-LOST = (1053, 1077, 1079, 1080, 1152, 1184, 1927, 2003, 2006, 2013, 2055, 3169, 4031)
+# D05: classes of errors that mean an outage: the connection ended, or could not be opened again.
+OUTAGE = ("lost", "refused")
 # R07: transactions that wait at the end, as a share of those that ended, that are no longer chance.
 BACKLOG = 0.01
 # D04: share of statements off contract that is no longer an accident, and up to which transactions that meet
@@ -196,6 +195,7 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     """D03: errors per 1,000 transactions of one workload, retried ones included."""
     rates: dict[str, float] = {}
     codes: dict[str, dict[str, int]] = {}
+    classes = merge_classes(f.error_classes for trials in by_variant.values() for f in _figures(trials))
     for variant, trials in by_variant.items():
         found = _figures(trials)
         events = sum(figures.events for figures in found)
@@ -215,11 +215,13 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     yield finding(
         "D03",
         level,
-        f"errors per 1,000 transactions of {workload}: {told} (server error {', '.join(seen)}; retried "
+        f"errors per 1,000 transactions of {workload}: {told} (server error "
+        f"{_with_classes(seen, classes)}; retried "
         f"where it can be)",
         workload=workload,
         per_1000=rates,
         by_code=codes,
+        classes=classes,
     )
 
 
@@ -227,21 +229,24 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
     """D05: connections that were lost and opened again: a server that crashes must not pass silently."""
     for variant, trials in by_variant.items():
         by_trial: dict[int, dict[str, int]] = {}
-        for trial in trials:
-            found = trial.figures.errors if trial.figures is not None else {}
-            lost = {code: count for code, count in found.items() if int(code) in LOST}
+        outages: set[str] = set()
+        for index, figures in ((t.place.index, t.figures) for t in trials if t.figures is not None):
+            classes = figures.error_classes
+            lost = {code: count for code, count in figures.errors.items() if classes.get(code) in OUTAGE}
+            outages.update(classes[code] for code in lost)
             if lost:
-                by_trial[trial.place.index] = lost
+                by_trial[index] = lost
         if not by_trial:
             continue
         total: Counter[str] = Counter()
         for lost in by_trial.values():
             total.update(lost)
         told = ", ".join(f"{count} x {code}" for code, count in total.most_common())
+        outage = f"{' and '.join(sorted(outages))} in {_count(len(by_trial), 'trial')}"
         yield finding(
             "D05",
             "warn",
-            f"connections to {variant} were lost in {_count(len(by_trial), 'trial')} and opened again "
+            f"connections to {variant} were {outage} and opened again "
             f"(errors {told}): the figures hold the outage. See in the server's log whether it restarted, "
             'and use [load] on_lost = "stop" where such a trial must not count',
             variant,
@@ -297,6 +302,12 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
 
 def _figures(trials: Sequence[Measured]) -> list[Figures]:
     return [trial.figures for trial in trials if trial.figures is not None]
+
+
+def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:
+    """Error codes, each with what it means where the records say so."""
+    named = {code: word for code, word in classes.items() if word != "other"}
+    return ", ".join(f"{code} ({named[code].replace('-', ' ')})" if code in named else code for code in codes)
 
 
 def _count(number: int, noun: str) -> str:

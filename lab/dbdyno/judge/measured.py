@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -60,8 +60,10 @@ class Figures:
     latency_max_us: float
     # Names of the figures above that are more than what stands there.
     censored: tuple[str, ...]
-    # By server error number, retried ones included.
+    # By server error number or SQLSTATE, retried ones included.
     errors: dict[str, int]
+    # The class of each of these codes; empty in records of older engines.
+    error_classes: dict[str, str]
     errors_per_1000: float
     dropped: int
     # Transactions due and not started at the end of the window.
@@ -122,6 +124,7 @@ def figures(recording: Recording, window: Window) -> Figures:
         **{name: found.value_us for name, found in latencies.items()},
         censored=tuple(name for name, found in latencies.items() if found.censored),
         errors=dict(sorted(errors.items())),
+        error_classes=merge_classes(part.get("error_classes", {}) for part in parts),
         errors_per_1000=sum(errors.values()) / events * 1000.0,
         dropped=sum(int(part["dropped"]) for part in parts),
         backlog=int(spans[-1].get("backlog", 0)) if spans else 0,
@@ -131,6 +134,16 @@ def figures(recording: Recording, window: Window) -> Figures:
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in spans), default=0.0),
         generator_steal=_generator_mean(spans, "steal"),
     )
+
+
+def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The class of each error code. A code that ended a connection once is "lost", whatever else it did."""
+    classes: dict[str, str] = {}
+    for part in parts:
+        for code, error_class in part.items():
+            if classes.get(code) != "lost":
+                classes[code] = error_class
+    return dict(sorted(classes.items()))
 
 
 def _latencies(
