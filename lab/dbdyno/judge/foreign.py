@@ -1,0 +1,104 @@
+"""D06: CPU time of other processes on the CPUs that server and client use.
+
+Read from what the trials stored (`edges.foreign` of server.json) and the schedule. A block that was repeated
+because of it is replaced by its repeat, whatever the repeat shows: choosing between the two by a result or by
+the foreign share of the repeat would let chance choose the better-looking one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.experiment.repeats import (
+    FOREIGN_LIMIT,
+    describe_processes,
+    disturbed,
+    foreign_of,
+    largest,
+    largest_processes,
+)
+from dbdyno.judge.findings import Finding, finding
+from dbdyno.store import StoredTrial
+
+CODE = "D06"
+
+
+@dataclass(frozen=True)
+class ForeignLoad:
+    """What the foreign load of a run means for its blocks. Blocks are numbers of the plan, from 0."""
+
+    # Block -> the block that counts in its place.
+    replaced: Mapping[int, int]
+    # Blocks that count, by themselves or by their repeat, and met foreign load above the limit.
+    remaining: tuple[int, ...]
+    # Trial index -> foreign share, where it is known.
+    shares: Mapping[int, float]
+    # At most one.
+    findings: list[Finding]
+
+
+def foreign_load(
+    stored: Sequence[StoredTrial], schedule: Sequence[Mapping[str, Any]], blocks: int
+) -> ForeignLoad:
+    """The foreign load of a run of `blocks` planned blocks; `schedule` is schedule.json."""
+    replaced = replacements(schedule, {trial.index for trial in stored if trial.is_result})
+    block_of = {int(entry["index"]): int(entry["block"]) for entry in schedule}
+    loads: dict[int, Mapping[str, Any]] = {}
+    for trial in stored:
+        load = foreign_of(trial.server)
+        if load is not None and trial.index in block_of:
+            loads[trial.index] = load
+    shares = {index: float(load["share"]) for index, load in loads.items()}
+    by_block = largest((block_of[index], share) for index, share in shares.items())
+    counting = {block: by_block.get(replaced.get(block, block), 0.0) for block in range(blocks)}
+    remaining = tuple(disturbed(counting))
+    named = {replaced.get(block, block) for block in remaining} or replaced.keys()
+    processes = largest_processes(load for index, load in loads.items() if block_of[index] in named)
+    share = max((by_block.get(block, 0.0) for block in named), default=0.0)
+    found = _finding(sorted(replaced), remaining, blocks, share, processes)
+    return ForeignLoad(replaced, remaining, shares, [found] if found else [])
+
+
+def replacements(schedule: Sequence[Mapping[str, Any]], results: set[int]) -> dict[int, int]:
+    """Block -> its repeat, where all trials of the repeat have a result; `results` has their indices."""
+    repeats: dict[int, tuple[int, set[int]]] = {}
+    for entry in schedule:
+        if entry.get("repeats") is not None:
+            _, indices = repeats.setdefault(int(entry["repeats"]), (int(entry["block"]), set()))
+            indices.add(int(entry["index"]))
+    return {original: block for original, (block, indices) in repeats.items() if indices <= results}
+
+
+def _finding(
+    replaced: Sequence[int],
+    remaining: Sequence[int],
+    blocks: int,
+    share: float,
+    processes: Sequence[Mapping[str, Any]],
+) -> Finding | None:
+    if not replaced and not remaining:
+        return None
+    names = describe_processes(processes)
+    count = len(replaced)
+    repeated = f"{count} of {blocks} blocks {'was' if count == 1 else 'were'} repeated"
+    if remaining:
+        text = (
+            f"other processes used more than {100 * FOREIGN_LIMIT:.0f} % of the CPUs of server and client in "
+            f"{len(remaining)} of the {blocks} blocks that count ({names}), which can look like an effect of "
+            f"a variant{f'; {repeated}' if count else ''}. Stop these processes while measuring, or write "
+            f'[override] {CODE} = "reason" to let the verdict stand'
+        )
+    else:
+        text = f"{repeated} because of foreign load ({names}); the repeats count"
+    return finding(
+        CODE,
+        "warn" if remaining else "note",
+        text,
+        blocks=sorted({*replaced, *remaining}),
+        share=share,
+        processes=[dict(one) for one in processes],
+        repeated=list(replaced),
+        remaining=len(remaining),
+    )

@@ -1,0 +1,236 @@
+"""Foreign load, from a /proc that is made here and from processes that run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from dbdyno.run.foreign import ForeignMeter
+from dbdyno.servers import usage
+
+KERNEL = 0x00200000
+# A process that uses all of a CPU, and one that does so in children of its own that end.
+BURN = "while True: pass"
+BURN_IN_CHILDREN = """
+import subprocess, sys
+while True:
+    subprocess.run([sys.executable, "-S", "-c", "import time\\nwhile time.process_time() < 0.05: pass"])
+"""
+
+
+class Proc:
+    """A /proc whose every counter is known; times in seconds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.at_s = 100.0
+
+    def cpus(self, *lines: dict[str, float]) -> None:
+        """CPU lines: user, idle, iowait, irq, softirq, steal."""
+        names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+        ticks = [[round(line.get(name, 0.0) * usage.TICKS_PER_S) for name in names] for line in lines]
+        total = [sum(column) for column in zip(*ticks, strict=True)]
+        rows = [("cpu ", total), *((f"cpu{number}", row) for number, row in enumerate(ticks))]
+        text = "".join(f"{name} {' '.join(map(str, row))} 0 0\n" for name, row in rows)
+        (self._path / "stat").write_text(text + "intr 1 2 3\nctxt 5\n")
+
+    def process(
+        self, pid: int, name: str, used: float, *, parent: int = 1, waited: float = 0.0, flags: int = 0
+    ) -> None:
+        words = ["0"] * 50
+        words[0], words[1], words[6] = "S", str(parent), str(flags)
+        words[11] = str(round(used * usage.TICKS_PER_S))
+        words[14] = str(round(waited * usage.TICKS_PER_S))
+        words[19] = str(pid)
+        folder = self._path / str(pid)
+        folder.mkdir(exist_ok=True)
+        (folder / "stat").write_text(f"{pid} ({name}) {' '.join(words)}\n")
+
+    def end(self, pid: int) -> None:
+        (self._path / str(pid) / "stat").unlink()
+
+
+@pytest.fixture
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
+    made = Proc(tmp_path)
+    monkeypatch.setattr(usage, "PROC", tmp_path)
+    monkeypatch.setattr(time, "monotonic", lambda: made.at_s)
+    # Numbers of processes that are made here may belong to real ones.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0})
+    return made
+
+
+def measured(meter: ForeignMeter, proc: Proc, change: Any) -> dict[str, Any]:
+    begin = meter.read()
+    proc.at_s += 10.0
+    change()
+    found = meter.between(begin, meter.read())
+    assert found is not None
+    return found
+
+
+def test_busy_time_that_is_not_ours_is_foreign(proc: Proc) -> None:
+    """Two CPUs, 10 s: 12 s busy, of which server and its children 5, dbdyno and its engine 3, a kernel thread
+    1: 3 of 20 s are left."""
+    proc.cpus({"user": 50.0, "idle": 40.0}, {"user": 10.0, "idle": 80.0})
+    for pid, name, parent in ((10, "mariadbd", 1), (20, "dbdyno", 1), (21, "dbdyno-engine", 20)):
+        proc.process(pid, name, 7.0, parent=parent)
+    proc.process(11, "backend", 1.0, parent=10)
+    proc.process(30, "cc1plus (x) y", 2.0)
+    proc.process(2, "kworker", 1.0, flags=KERNEL)
+
+    def change() -> None:
+        proc.cpus({"user": 58.0, "idle": 42.0}, {"user": 14.0, "idle": 84.0, "iowait": 2.0})
+        proc.process(10, "mariadbd", 10.0, waited=2.0)
+        proc.end(11)
+        proc.process(12, "backend", 1.0, parent=10)
+        proc.process(20, "dbdyno", 8.0)
+        proc.process(21, "dbdyno-engine", 9.0, parent=20)
+        proc.process(30, "cc1plus (x) y", 4.6)
+        proc.process(2, "kworker", 2.0, flags=KERNEL)
+
+    found = measured(ForeignMeter(frozenset({0, 1}), {10, 20}), proc, change)
+    assert found == {
+        "share": 0.15,
+        "steal": 0.0,
+        "cpus": "0-1",
+        "processes": [{"name": "cc1plus (x) y", "share": 0.13}],
+    }
+
+
+def test_other_cpus_do_not_count_and_noise_is_never_negative(proc: Proc) -> None:
+    proc.cpus({"idle": 1.0}, {"user": 1.0})
+    proc.process(10, "mariadbd", 1.0)
+
+    def change() -> None:
+        proc.cpus({"user": 3.99, "idle": 7.0}, {"user": 11.0})
+        proc.process(10, "mariadbd", 5.01)
+
+    found = measured(ForeignMeter(frozenset({0}), {10}), proc, change)
+    assert found == {"share": 0.0, "steal": 0.0, "cpus": "0", "processes": []}
+
+
+def test_time_that_the_hypervisor_took_is_foreign_and_named(proc: Proc) -> None:
+    proc.cpus({"idle": 1.0})
+    proc.process(10, "mariadbd", 1.0)
+
+    def change() -> None:
+        proc.cpus({"user": 3.0, "idle": 5.5, "steal": 2.5})
+        proc.process(10, "mariadbd", 4.0)
+
+    found = measured(ForeignMeter(frozenset({0}), {10}), proc, change)
+    assert (found["share"], found["steal"]) == (0.25, 0.25)
+
+
+@pytest.mark.parametrize(("irq_before", "share"), [(0.0, 0.2), (5.0, 0.0)])
+def test_interrupts_are_left_out_where_the_kernel_keeps_them_apart(
+    proc: Proc, irq_before: float, share: float
+) -> None:
+    """Where hard interrupts are counted, processes are not charged with any; elsewhere they are."""
+    proc.cpus({"idle": 1.0, "irq": irq_before})
+
+    def change() -> None:
+        proc.cpus({"user": 0.0, "idle": 9.0, "irq": irq_before, "softirq": 2.0})
+
+    assert measured(ForeignMeter(frozenset({0}), set()), proc, change)["share"] == share
+
+
+def test_a_compiler_that_ends_is_told_by_the_one_that_waited_for_it(proc: Proc) -> None:
+    """What a child had used before the first reading is no load between the two."""
+    proc.cpus({"idle": 0.0})
+    proc.process(30, "make", 1.0)
+    proc.process(31, "sh", 0.5, parent=30)
+    proc.process(32, "cc1plus", 6.0, parent=31)
+
+    def change() -> None:
+        proc.cpus({"user": 4.0, "idle": 6.0})
+        proc.end(31)
+        proc.end(32)
+        proc.process(30, "make", 1.0, waited=10.5)
+
+    found = measured(ForeignMeter(frozenset({0}), set()), proc, change)
+    assert found["share"] == 0.4
+    assert found["processes"] == [{"name": "make", "share": 0.4}]
+
+
+def test_a_kernel_that_does_not_count_is_not_read(proc: Proc) -> None:
+    """Some sandboxes show a /proc/stat that stands still: all of it would look busy."""
+    proc.cpus({"user": 3.0, "idle": 9.0})
+    meter = ForeignMeter(frozenset({0}), set())
+    begin = meter.read()
+    proc.at_s += 10.0
+    assert meter.between(begin, meter.read()) is None
+    assert ForeignMeter(frozenset({0, 7}), set()).read() is None
+    assert meter.between(None, begin) is None
+
+
+NAME = "burner"
+
+
+@contextmanager
+def burning(folder: Path, program: str, cpu: int) -> Iterator[psutil.Popen]:
+    """A busy process on `cpu` with a name that no other process has."""
+    python = folder / NAME
+    python.symlink_to(sys.executable)
+    process = psutil.Popen([python, "-S", "-c", program], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+    try:
+        # Its start is no part of the load.
+        time.sleep(0.3)
+        yield process
+    finally:
+        children = process.children(recursive=True)
+        process.kill()
+        process.wait()
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+
+
+def used_s(process: psutil.Popen) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+@pytest.mark.parametrize("program", [BURN, BURN_IN_CHILDREN], ids=["itself", "in children"])
+def test_a_busy_process_on_the_cpu_is_found_and_named(program: str, tmp_path: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    meter = ForeignMeter(frozenset({cpu}), set())
+    with burning(tmp_path, program, cpu) as process:
+        begin, before = meter.read(), used_s(process)
+        time.sleep(1.5)
+        end, after = meter.read(), used_s(process)
+    assert begin is not None
+    assert end is not None
+    found = meter.between(begin, end)
+    assert found is not None
+    named = {one["name"]: one["share"] for one in found["processes"]}
+    share = (after - before) / (end.at_s - begin.at_s)
+    assert share > 0.1
+    # psutil sees a child's time when it has ended; one child more or less is under 0.1 s.
+    assert named[NAME] == pytest.approx(share, abs=0.1)
+    assert found["share"] > share - 0.1
+
+
+def test_what_we_have_started_is_not_foreign(tmp_path: Path) -> None:
+    """The same time seen with and without it among ours."""
+    cpu = min(os.sched_getaffinity(0))
+    with burning(tmp_path, BURN_IN_CHILDREN, cpu):
+        ours, theirs = ForeignMeter(frozenset({cpu}), {os.getpid()}), ForeignMeter(frozenset({cpu}), set())
+        begin = ours.read(), theirs.read()
+        time.sleep(1.5)
+        end = ours.read(), theirs.read()
+    without, beside = ours.between(begin[0], end[0]), theirs.between(begin[1], end[1])
+    assert without is not None
+    assert beside is not None
+    named = {one["name"]: one["share"] for one in beside["processes"]}
+    assert named[NAME] > 0.1
+    assert NAME not in {one["name"] for one in without["processes"]}
+    assert beside["share"] - without["share"] > named[NAME] - 0.1
