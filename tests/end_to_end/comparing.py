@@ -27,6 +27,7 @@ connections = [1, 4]
 duration = "1s"
 warmup = "500ms"
 [design]
+repeat_disturbed = false
 blocks = 2
 seed = 1
 [[variant]]

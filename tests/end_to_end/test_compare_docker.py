@@ -28,6 +28,7 @@ connections = [4]
 duration = "500ms"
 warmup = "200ms"
 [design]
+repeat_disturbed = false
 blocks = 2
 [[variant]]
 name = "one thread each"
@@ -149,6 +150,7 @@ connections = [2]
 duration = "500ms"
 warmup = "100ms"
 [design]
+repeat_disturbed = false
 blocks = 1
 [[variant]]
 name = "it"

@@ -25,6 +25,7 @@ connections = [2]
 duration = "1s"
 warmup = "100ms"
 [design]
+repeat_disturbed = false
 blocks = 1
 [factor.threads]
 per-connection = { server.variables.thread_handling = "one-thread-per-connection" }

@@ -31,6 +31,7 @@ prewarm = "scan"
 [loading]
 method = "load-data"
 [design]
+repeat_disturbed = false
 blocks = 2
 state = "preserve"
 [[variant]]

@@ -36,6 +36,7 @@ connections = [2]
 duration = "500ms"
 warmup = "200ms"
 [design]
+repeat_disturbed = false
 blocks = 2
 state = "reset"
 """

@@ -28,6 +28,7 @@ connections = [2]
 duration = "500ms"
 warmup = "100ms"
 [design]
+repeat_disturbed = false
 blocks = 2
 state = "reset"
 seed = 2

@@ -33,6 +33,7 @@ table_size = 100
 connections = [1]
 duration = "1s"
 [design]
+repeat_disturbed = false
 state = "{state}"
 [[variant]]
 name = "kept"
