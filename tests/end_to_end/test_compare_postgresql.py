@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -16,13 +17,12 @@ name = "postgresql"
 name = "oltp_read_write"
 tables = 2
 table_size = 1_000
-# Two transactions that delete and insert one row would meet too often in so few.
-delete_inserts = 0
 [load]
 connections = [4]
 duration = "500ms"
 warmup = "200ms"
 [design]
+repeat_disturbed = false
 blocks = 2
 state = "{state}"
 [[variant]]
@@ -36,6 +36,23 @@ name = "asynchronous"
 [variant.server]
 product = "postgresql"
 variables = {{ shared_buffers = "32MB", synchronous_commit = false, work_mem = 8192 }}
+"""
+# Transactions that lock two rows in opposite order.
+DEADLOCKS = """
+[experiment]
+name = "postgresql-deadlocks"
+[[workload]]
+name = "sql"
+setup = ["CREATE TABLE pair (id BIGINT PRIMARY KEY, n BIGINT)", "INSERT INTO pair VALUES (1, 0), (2, 0)"]
+parameters = { one = [1], two = [2] }
+[[workload.transactions]]
+name = "up"
+statements = ["BEGIN", { sql = "UPDATE pair SET n = n + 1 WHERE id = :one", rows = 1 },
+    { sql = "UPDATE pair SET n = n + 1 WHERE id = :two", rows = 1 }, "COMMIT"]
+[[workload.transactions]]
+name = "down"
+statements = ["BEGIN", { sql = "UPDATE pair SET n = n + 1 WHERE id = :two", rows = 1 },
+    { sql = "UPDATE pair SET n = n + 1 WHERE id = :one", rows = 1 }, "COMMIT"]
 """
 
 
@@ -64,8 +81,32 @@ def test_settings_are_compared(results: Path, state: str) -> None:
         assert trial.session()["authentication"] == "scram-sha-256"
 
 
+def test_retried_deadlocks_are_judged(results: Path) -> None:
+    comparing = Comparing(
+        results, f"{DEADLOCKS}{EXPERIMENT[EXPERIMENT.index('[load]') :].format(state='restore')}"
+    )
+    # By default the server looks for deadlocks after a second, which is half a trial.
+    changes = ["load.duration='2s'", "variant.server.variables.deadlock_timeout='10ms'"]
+    answer = comparing.run(*(word for change in changes for word in ("--set", change)))
+    assert answer.returncode == 0, answer.stderr
+    run = comparing.newest()
+    for trial in run.trials():
+        assert trial.done
+        end = next(record["data"] for record in trial.records() if record["type"] == "end")
+        totals = end["phases"]["measure"]
+        assert totals["errors"]["40P01"] > 0
+        assert totals["error_classes"] == {"40P01": "deadlock"}
+    verdict = json.loads((run.path / "verdict.json").read_text())
+    # Two blocks are too few for more than this word.
+    assert verdict["comparisons"][0]["curve"]["verdict"] == "exploratory"
+    checks = {check["code"]: check for check in verdict["checks"]}
+    assert checks["D03"]["evidence"]["classes"] == {"40P01": "deadlock"}
+    assert "server error 40P01 (deadlock)" in checks["D03"]["text"]
+    assert "D05" not in checks
+
+
 def test_rows_are_inserted_in_bulk(results: Path) -> None:
-    comparing = Comparing(results, EXPERIMENT.format(state="restore").replace("delete_inserts = 0\n", ""))
+    comparing = Comparing(results, EXPERIMENT.format(state="restore"))
     # Long enough for an INSERT of half a MiB on a busy machine: with none there would be no figure.
     changes = ["workload.name='bulk_insert'", "load.duration='2s'", "design.blocks=1"]
     answer = comparing.run("--no-report", *(word for change in changes for word in ("--set", change)))
