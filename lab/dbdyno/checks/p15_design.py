@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.checks.quantities import as_text, same, variable_name
+from dbdyno.experiment.family import family_size
 from dbdyno.experiment.model import Experiment, ServerSpec, Variant
-
-# Below this the verdict is "exploratory": with 5 blocks the smallest two-sided signed-rank p-value is 0.0625.
-BLOCKS_MIN = 6
-ALPHA = 0.05
+from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.signed_rank import blocks_needed
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -22,13 +20,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     the version (both arms have the pool, and about twenty defaults differ); seed 004 has one run per arm
     and no A/A.
 
-    Rule: fewer than 6 blocks is exploratory. Holm over m points needs 2 / 2^blocks <= 0.05 / m, else no
-    point can earn a word; the number needed is said. Points in a given order always meet what earlier ones
-    left. One block is no interleaving, and one variant is no comparison. More than one declared difference
+    Rule: a verdict sentence needs 2 / 2^blocks <= 0.05 / K, where K sentences share the chance of a false
+    word (all comparisons of a run, or all main effects and interactions): 6 blocks for one, 7 for three, 8
+    for six. Blocks that are no multiple of the variants cannot be balanced exactly. Points in a given order
+    always meet what earlier ones left. One variant is no comparison. More than one declared difference
     between a variant and the baseline is a confounded design, unless the variants are all combinations of
     declared factors, whose effects the judge takes apart. These are warnings. Identical variants are an
-    A/A experiment, which measures the noise floor: a note. So is a state in which servers keep their data,
-    and with them their directory, port and socket.
+    A/A experiment, which measures the noise floor: a note.
     """
     assert moment is Moment.DESIGN, "the registry asks at DESIGN only"
     experiment = context.experiment
@@ -51,44 +49,38 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         yield from _differences(baseline, variant, factorial=bool(experiment.factors))
 
 
-def blocks_needed(points: int) -> int:
-    """The fewest blocks with which a point can pass Holm's first step: 2 / 2^n <= 0.05 / points.
-
-    The signed-rank test on n paired blocks has no smaller two-sided p-value than 2 / 2^n (Wilcoxon 1945).
-    """
-    return math.ceil(math.log2(2 * points / ALPHA) - 1e-12)
-
-
 def _blocks(experiment: Experiment) -> Iterator[Finding]:
     if len(experiment.variants) == 1:
         return
-    blocks, points = experiment.design.blocks, len(experiment.load.points())
-    needed = max(BLOCKS_MIN, blocks_needed(points))
-    over = f"{points} points" if points > 1 else "1 point"
-    if blocks == 1:
-        yield _warn(
-            "1 block is not interleaved: every variant runs once, and whatever drifts in between looks like "
-            f"a difference. The verdict will be exploratory. {needed} blocks are needed for {over}.",
-            blocks=blocks,
-            blocks_needed=needed,
-            points=points,
+    blocks, sentences, variants = (
+        experiment.design.blocks,
+        family_size(experiment),
+        len(experiment.variants),
+    )
+    needed = blocks_needed(ALPHA / sentences)
+    if blocks < needed:
+        share = f"{100 * ALPHA / sentences:.2g} %"
+        single = (
+            "every variant runs once, and whatever drifts in between looks like a difference"
+            if blocks == 1
+            else f"the smallest p-value is 2/2^{blocks} = {100 * 2 / 2**blocks:.2g} %"
         )
-    elif blocks < BLOCKS_MIN:
+        among = "" if sentences == 1 else f" for each of {sentences} verdict sentences"
         yield _warn(
-            f"{blocks} blocks are fewer than {BLOCKS_MIN}: the verdict will be exploratory, whatever is "
-            f"measured. {needed} blocks are needed for {over}.",
+            f"{blocks} block{'' if blocks == 1 else 's'} cannot give a verdict: {single}, and a word needs "
+            f"{share}{among}. Write blocks = {needed} or more under [design].",
             blocks=blocks,
             blocks_needed=needed,
-            points=points,
+            sentences=sentences,
         )
-    elif blocks < needed:
-        yield _warn(
-            f"{blocks} blocks are too few for {over}: the smallest p-value is 2/2^{blocks} = "
-            f"{2 / 2**blocks:.4f}, and Holm asks for {ALPHA}/{points} = {ALPHA / points:.4f}, so no single "
-            f"point can be called faster or slower. {needed} blocks are needed.",
-            blocks=blocks,
-            blocks_needed=needed,
-            points=points,
+    elif blocks % variants:
+        yield Finding(
+            code="P15",
+            level="note",
+            text=f"{blocks} blocks are no multiple of {variants} variants: the order cannot be balanced "
+            "exactly, so that some variants run first more often than others. Write blocks = "
+            f"{blocks + variants - blocks % variants} under [design].",
+            evidence={"blocks": blocks, "variants": variants},
         )
 
 

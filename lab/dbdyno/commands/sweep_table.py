@@ -34,15 +34,13 @@ def row(trial: StoredTrial) -> str:
     """One point's line, from what was stored of it."""
     connections = str(trial.plan["load"]["connections"])
     recording = read(trial.records())
-    reason = failure(trial, recording)
-    if reason is not None:
+    failed = failure(trial, recording)
+    if failed is not None:
+        reason, _ = failed
         return f"{connections:>{_WIDTHS[0]}} failed: {_one_line(reason)}"
     measured = recording.measure
     elapsed_s = (measured["end_us"] - measured["start_us"]) / _US_PER_S
-    found = figures(
-        recording,
-        Window(measured["start_us"], measured["end_us"], cut_us=None, settled=True, drift_percent=0.0),
-    )
+    found = figures(recording, Window(measured["start_us"], measured["end_us"], cut_us=None))
     statements = measured["reads"] + measured["writes"] + measured["other"]
     latencies = ("latency_min_us", "latency_mean_us", "latency_max_us", "latency_p95_us")
     return _line(

@@ -1,18 +1,20 @@
-"""One variant against the baseline on one workload: an effect per point, and one over the curve."""
+"""One variant against the baseline on one workload: which blocks make pairs, and the ratios in them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from dbdyno.judge.effects import Judged
 from dbdyno.judge.measured import Measured
-from dbdyno.stats.paired import ALPHA, Bound, Effect, curve_effect, curve_log_ratios, effects
-from dbdyno.stats.signed_rank import log_ratios, percent
-from dbdyno.stats.words import DEFAULT_DELTA_PERCENT, Verdict, choose
+from dbdyno.judge.order import Order
+from dbdyno.stats.paired import Bound, Effect, Ratios
+from dbdyno.stats.signed_rank import percent
+from dbdyno.stats.words import Verdict
 
 THROUGHPUT, LATENCY_P95 = "throughput", "latency_p95_us"
 
@@ -24,10 +26,10 @@ class Scale:
     # A closed loop is judged by its throughput; with rates given the throughput is set, and the latency
     # answers.
     metric: str
-    delta_percent: float
-    # Largest effect seen between two identical set-ups; None where no such calibration was run.
-    floor_percent: float | None = None
-    confidence: float = 1.0 - ALPHA
+    # None where the experiment declares no zone of equivalence: the word is then never used.
+    delta_percent: float | None
+    # Level of each printed interval: the chance of a false word, shared among the run's sentences.
+    alpha: float
 
     @property
     def higher_is_faster(self) -> bool:
@@ -35,172 +37,150 @@ class Scale:
         return self.metric == THROUGHPUT
 
 
-def scale(*, open_loop: bool, delta_percent: float | None) -> Scale:
-    """The scale of an experiment: its loop decides the metric, its design the zone of equivalence."""
-    return Scale(
-        metric=LATENCY_P95 if open_loop else THROUGHPUT,
-        delta_percent=DEFAULT_DELTA_PERCENT if delta_percent is None else delta_percent,
-    )
-
-
 @dataclass(frozen=True)
 class Pairs:
-    """The blocks of one point in which both arms have figures."""
+    """The blocks of one load in which both variants have a result."""
 
     at: Mapping[str, float]
     # Block -> trial.
     baseline: Mapping[int, Measured]
     variant: Mapping[int, Measured]
 
-    def values(self, arm: Mapping[int, Measured], metric: str) -> list[float]:
-        """The metric of one arm, in order of blocks."""
-        return [trial.figures.metric(metric) for _, trial in sorted(arm.items()) if trial.figures is not None]
-
-    def censored(self, arm: Mapping[int, Measured], metric: str) -> bool:
-        """Whether the metric is more than what stands there in any block of one arm."""
-        return any(metric in trial.figures.censored for trial in arm.values() if trial.figures is not None)
-
-    def log_ratios(self, metric: str) -> tuple[dict[int, float], dict[int, float]]:
-        """Block -> log ratio of variant to baseline: its lower and upper bound, equal where it is known."""
+    def ratios(self, metric: str) -> Ratios:
+        """Block -> log ratio of variant to baseline, by its bounds."""
         lows: dict[int, float] = {}
         highs: dict[int, float] = {}
         for block, base in self.baseline.items():
-            other = self.variant[block]
-            assert base.figures is not None
-            assert other.figures is not None
-            below, above = base.figures.bounds(metric), other.figures.bounds(metric)
-            (least,) = log_ratios([below[0]], [above[0]])
-            lows[block] = float(least) if below[1] == below[0] else -math.inf
-            highs[block] = float(least) if above[1] == above[0] else math.inf
-        return dict(sorted(lows.items())), dict(sorted(highs.items()))
+            lows[block], highs[block] = _ratio(
+                base.log_bounds(metric), self.variant[block].log_bounds(metric)
+            )
+        return Ratios(lows, highs)
+
+
+def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Bounds of a difference of logarithms; infinite where nothing is known."""
+    low, high = other[0] - base[1], other[1] - base[0]
+    return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 
 def pair(trials: Sequence[Measured], at: Mapping[str, float], baseline: str, variant: str) -> Pairs:
-    """The pairs of one workload's point; a block that lacks an arm is left out."""
+    """The pairs of one workload's load; a block in which a variant has no result is left out."""
     arms: dict[str, dict[int, Measured]] = {baseline: {}, variant: {}}
     for trial in trials:
-        if trial.place.at == at and trial.figures is not None and trial.place.variant in arms:
+        if trial.place.at == at and trial.is_result and trial.place.variant in arms:
             arms[trial.place.variant][trial.place.block] = trial
-    both = arms[baseline].keys() & arms[variant].keys()
+    both = sorted(arms[baseline].keys() & arms[variant].keys())
     return Pairs(
         at=at,
-        baseline={block: arms[baseline][block] for block in sorted(both)},
-        variant={block: arms[variant][block] for block in sorted(both)},
+        baseline={block: arms[baseline][block] for block in both},
+        variant={block: arms[variant][block] for block in both},
     )
 
 
 @dataclass(frozen=True)
-class PointResult:
-    """The effect at one load level."""
-
-    pairs: Pairs
-    # None where no block has both arms.
-    effect: Effect | None
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """One variant against the baseline on one workload."""
+    """One variant against the baseline on one workload, with its words."""
 
     baseline: str
     variant: str
     workload: str
     scale: Scale
-    points: tuple[PointResult, ...]
-    curve: Effect | None
-    # Block -> lower and upper bound of the curve's log ratio.
-    curve_ratios: tuple[Mapping[int, float], Mapping[int, float]]
-    verdict: Verdict
+    pairs: tuple[Pairs, ...]
+    judged: Judged
+    # The two variants differ in nothing but their names.
+    identical: bool = False
+    # Another sentence of the run gives the word: that of a factor.
+    wordless: bool = False
     # Stops that were not overridden, as stored findings.
     stops: tuple[Mapping[str, Any], ...] = ()
+    # Blocks of this comparison whose trials have all run, and those that were planned.
+    blocks: tuple[int, int] = (0, 0)
+    # Why trials failed by their server: variant -> how many of how many, and the reasons.
+    failures: Mapping[str, str] = field(default_factory=dict)
+    # What identical variants of the run differ by over all loads, and at each load.
+    floor_percent: float | None = None
+    level_floors: tuple[float | None, ...] = ()
+    order: Order | None = None
+    # Variant -> the loads, by their index, at which it has a result.
+    present: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The word; None where the factors have it."""
+        return None if self.wordless and self.judged.verdict not in _WITHOUT_NUMBERS else self.judged.verdict
 
 
-def compare(
-    pairs: Sequence[Pairs],
-    names: tuple[str, str, str],
-    scale: Scale,
-    stops: Sequence[Mapping[str, Any]] = (),
-) -> Comparison:
-    """Judge all points of a comparison and its curve. `names` are baseline, variant and workload."""
-    ratios = [point.log_ratios(scale.metric) for point in pairs]
-    lows, highs = [low for low, _ in ratios], [high for _, high in ratios]
-    found = effects(
-        [list(values.values()) for values in lows], upper=[list(values.values()) for values in highs]
-    )
-    curve_lows, curve_highs = curve_log_ratios(lows), curve_log_ratios(highs)
-    curve = curve_effect(list(curve_lows.values()), upper=list(curve_highs.values()))
-
-    def word(effect: Effect | None) -> Verdict:
-        return choose(
-            blocks=effect.blocks if effect else 0,
-            interval_percent=effect.interval_percent if effect else None,
-            delta_percent=scale.delta_percent,
-            higher_is_faster=scale.higher_is_faster,
-            stopped=bool(stops),
-        )
-
-    return Comparison(
-        *names,
-        scale=scale,
-        points=tuple(
-            PointResult(point, effect, word(effect)) for point, effect in zip(pairs, found, strict=True)
-        ),
-        curve=curve,
-        curve_ratios=(curve_lows, curve_highs),
-        verdict=word(curve),
-        stops=tuple(stops),
-    )
+# Verdicts that no factor's sentence replaces.
+_WITHOUT_NUMBERS = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
 
 
-def point_json(result: PointResult, scale: Scale) -> dict[str, Any]:
-    """One entry of `points` in verdict.json. The two levels are medians over the blocks.
+def comparison_json(comparison: Comparison, sentence: str) -> dict[str, Any]:
+    """One entry of `comparisons` in verdict.json."""
+    points = [_point_json(comparison, index) for index in range(len(comparison.pairs))]
+    overall = comparison.judged.overall
+    return {
+        "variant": comparison.variant,
+        "workload": comparison.workload,
+        **({"identical": True} if comparison.identical else {}),
+        "points": points,
+        "curve": {
+            "metric": comparison.scale.metric,
+            **effect_json(overall),
+            "confidence": 1.0 - comparison.judged.assessment.alpha,
+            "noise_floor_percent": comparison.floor_percent,
+            "delta_percent": comparison.scale.delta_percent,
+            "blocks": overall.blocks if overall else 0,
+            "p_value": overall.p_value if overall else None,
+            "verdict": comparison.verdict and str(comparison.verdict),
+            "sentence": sentence,
+        },
+        **({"order": comparison.order.as_json()} if comparison.order else {}),
+    }
+
+
+def _point_json(comparison: Comparison, index: int) -> dict[str, Any]:
+    """One entry of `points`. The two values are medians over the blocks.
 
     `censored` is there where one of them is only a lower bound, `bound` where the effect is one.
     """
-    pairs, effect = result.pairs, result.effect
-    levels = [pairs.values(arm, scale.metric) for arm in (pairs.baseline, pairs.variant)]
-    baseline, variant = (float(np.median(values)) if values else None for values in levels)
+    scale, pairs, found = comparison.scale, comparison.pairs[index], comparison.judged.levels[index]
+    verdict = comparison.judged.level_verdicts[index]
     arms = {"baseline": pairs.baseline, "variant": pairs.variant}
-    censored = {name: pairs.censored(arm, scale.metric) for name, arm in arms.items()}
+    censored = {
+        name: any(t.figures is not None and scale.metric in t.figures.censored for t in arm.values())
+        for name, arm in arms.items()
+    }
+    floors = comparison.level_floors
     return {
         "at": dict(pairs.at),
         "metric": scale.metric,
-        "baseline": baseline,
-        "variant": variant,
-        **effect_json(effect),
-        "confidence": scale.confidence,
-        "floor_percent": scale.floor_percent,
+        **{name: _median(arm, scale.metric) for name, arm in arms.items()},
+        **effect_json(found),
+        "confidence": 1.0 - comparison.judged.assessment.alpha,
+        "noise_floor_percent": floors[index] if floors else None,
         "delta_percent": scale.delta_percent,
-        "blocks": effect.blocks if effect else 0,
-        "trials": {
-            "baseline": [trial.place.index for trial in pairs.baseline.values()],
-            "variant": [trial.place.index for trial in pairs.variant.values()],
-        },
-        "verdict": str(result.verdict),
+        "blocks": found.blocks if found else 0,
+        "trials": {name: [trial.place.index for trial in arm.values()] for name, arm in arms.items()},
+        "verdict": None if comparison.wordless and verdict not in _WITHOUT_NUMBERS else str(verdict),
         **({"censored": censored} if any(censored.values()) else {}),
     }
 
 
-def curve_json(comparison: Comparison, sentence: str) -> dict[str, Any]:
-    """`curve` in verdict.json."""
-    return {
-        "metric": comparison.scale.metric,
-        **effect_json(comparison.curve),
-        "blocks": comparison.curve.blocks if comparison.curve else 0,
-        "verdict": str(comparison.verdict),
-        "sentence": sentence,
-    }
+def _median(arm: Mapping[int, Measured], metric: str) -> float | None:
+    """The median over the blocks; None where it is not finite: most trials failed by their server."""
+    values = [trial.value(metric) for trial in arm.values()]
+    median = float(np.median(values)) if values else math.nan
+    return median if math.isfinite(median) else None
 
 
-def effect_json(effect: Effect | None) -> dict[str, Any]:
+def effect_json(found: Effect | None) -> dict[str, Any]:
     """Estimate and interval as verdict.json keeps them."""
-    if effect is None:
+    if found is None:
         return {"effect_percent": None, "interval_percent": None}
     return {
-        "effect_percent": _finite(effect.effect_percent),
-        "interval_percent": effect.interval_percent and [_finite(end) for end in effect.interval_percent],
-        **({"bound": str(effect.bound)} if effect.bound != Bound.EXACT else {}),
+        "effect_percent": _finite(found.effect_percent),
+        "interval_percent": found.interval_percent and [_finite(end) for end in found.interval_percent],
+        **({"bound": str(found.bound)} if found.bound != Bound.EXACT else {}),
     }
 
 
@@ -209,29 +189,30 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _blocks_percent(ratios: tuple[Mapping[int, float], Mapping[int, float]]) -> dict[str, float | None]:
+def _blocks_percent(ratios: Ratios) -> dict[str, float | None]:
     """Block -> change in percent: the finite bound, or null where there is none."""
-    lows, highs = ratios
-    nearer = {block: low if math.isfinite(low) else highs[block] for block, low in lows.items()}
+    nearer = {b: low if math.isfinite(low) else ratios.highs[b] for b, low in ratios.lows.items()}
     return {str(block): percent(r) if math.isfinite(r) else None for block, r in nearer.items()}
 
 
 def blocks_json(comparison: Comparison) -> dict[str, Any]:
     """The effect of every single block, in percent, for the charts."""
+    assessment = comparison.judged.assessment
     return {
         "variant": comparison.variant,
         "workload": comparison.workload,
         "points": [
             {
-                "at": dict(point.pairs.at),
-                "alpha": point.effect.alpha if point.effect else None,
-                "p_value": point.effect.p_value if point.effect else None,
-                "percent": _blocks_percent(point.pairs.log_ratios(comparison.scale.metric)),
+                "at": dict(pairs.at),
+                "p_value": level.p_value if level else None,
+                "percent": _blocks_percent(ratios),
             }
-            for point in comparison.points
+            for pairs, level, ratios in zip(
+                comparison.pairs, assessment.levels, assessment.ratios, strict=True
+            )
         ],
         "curve": {
-            "p_value": comparison.curve.p_value if comparison.curve else None,
-            "percent": _blocks_percent(comparison.curve_ratios),
+            "p_value": assessment.overall.p_value if assessment.overall else None,
+            "percent": _blocks_percent(assessment.overall_ratios),
         },
     }

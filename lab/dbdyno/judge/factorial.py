@@ -6,155 +6,267 @@
                                main effect of pool     = mean over versions of (pool - per-connection)
                                interaction of the two  = (pool - per-connection on 8.4) - (… on 8.0)
 
-Every one is a contrast of the log metric, taken inside each block and averaged over the points, so that the
-same one-number-per-block machinery judges it (Box, Hunter & Hunter 2005, Statistics for Experimenters, ch.
-5). All main effects of a workload hold together (Holm), and so do all its interactions.
+Every one is a contrast of the log metric, taken inside each block at each load, so that the machinery of the
+comparisons judges it (Box, Hunter & Hunter 2005, Statistics for Experimenters, ch. 5). All main effects and
+interactions of a run, over all workloads, are one family. A factor whose effect depends on another one has no
+word of its own: its sentence gives the effect at each level of the other.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.experiment.model import Experiment, Factor
+from dbdyno.experiment.family import Contrast, contrasts
+from dbdyno.experiment.model import Experiment
+from dbdyno.judge.caveats import caveats
 from dbdyno.judge.comparison import Scale, effect_json
+from dbdyno.judge.decision import is_disturbed, is_unfinished, scale, stops
+from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words
+from dbdyno.judge.findings import Finding
 from dbdyno.judge.measured import Measured
-from dbdyno.judge.sentence import decimals_for, size_words
-from dbdyno.stats.paired import Effect, effects
-from dbdyno.stats.words import Verdict, choose
+from dbdyno.judge.wording import METRICS, better, change, count, join_words, loads, signed, size
+from dbdyno.stats.paired import ALPHA, Effect, Ratios, effect, mean_ratios
+from dbdyno.stats.signed_rank import blocks_needed
+from dbdyno.stats.words import Circumstances, Verdict
 
-# Block -> lower and upper bound of the log metric, averaged over the points; of one variant on one workload.
-Curve = Mapping[int, tuple[float, float]]
-# Variant's levels -> its curve.
-Cells = Mapping[tuple[str, ...], Curve]
+# Block -> lower and upper bound of the log metric of one variant at one load.
+Logs = Mapping[int, tuple[float, float]]
+# Levels of the variant -> its logs at each load, in the order of the file.
+Cells = Mapping[tuple[str, ...], Sequence[Logs]]
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """A signed mean over cells: what is to be estimated, and what it is called."""
+class _Asked:
+    """One contrast on one workload."""
 
-    factors: tuple[str, ...]
-    levels: tuple[str, ...]
-    against: tuple[str, ...]
-    # Cell -> its weight; the weights add up to 0.
-    weights: Mapping[tuple[str, ...], float]
-
-
-def contrasts(factors: Sequence[Factor], order: int) -> Iterator[Contrast]:
-    """Main effects (order 1) or two-factor interactions (order 2), each level against the factor's first."""
-    cells = list(itertools.product(*(factor.levels for factor in factors)))
-    for chosen in itertools.combinations(range(len(factors)), order):
-        for levels in itertools.product(*(factors[index].levels[1:] for index in chosen)):
-            first = tuple(factors[index].levels[0] for index in chosen)
-            signs = {
-                cell: math.prod(
-                    1.0 if cell[index] == level else -1.0 if cell[index] == base else 0.0
-                    for index, level, base in zip(chosen, levels, first, strict=True)
-                )
-                for cell in cells
-            }
-            involved = sum(map(abs, signs.values())) / 2**order
-            weights = {cell: sign / involved for cell, sign in signs.items() if sign}
-            yield Contrast(tuple(factors[index].name for index in chosen), levels, first, weights)
+    contrast: Contrast
+    workload: str
+    cells: Cells
+    assessment: Assessment
+    conditions: Conditions
 
 
-def judged(
-    trials: Sequence[Measured], experiment: Experiment, scale: Scale, *, stopped: bool
+def judge_factors(
+    trials: Sequence[Measured], experiment: Experiment, found: Sequence[Finding]
 ) -> list[dict[str, Any]]:
     """`factors` in verdict.json: main effects, then interactions, of each workload."""
-    found: list[dict[str, Any]] = []
-    for workload, order in itertools.product(experiment.workloads, (1, 2)):
-        cells = _cells(
-            [trial for trial in trials if trial.place.workload == workload.title], experiment, scale
+    standard = scale(experiment)
+    asked: list[_Asked] = []
+    for workload in experiment.workloads:
+        mine = [trial for trial in trials if trial.place.workload == workload.title]
+        bearing = [f for f in found if f["evidence"].get("workload", workload.title) == workload.title]
+        conditions = Conditions(
+            Circumstances(bool(stops(bearing)), is_unfinished(mine), is_disturbed(bearing)),
+            standard.delta_percent,
         )
-        wanted = list(contrasts(experiment.factors, order))
-        bounds = [_per_block(contrast, cells) for contrast in wanted]
-        found_effects = effects([lows for lows, _ in bounds], upper=[highs for _, highs in bounds])
-        for contrast, effect in zip(wanted, found_effects, strict=True):
-            found.append(_json(contrast, effect, workload.title, scale, stopped=stopped))
-    return found
+        cells = _cells(mine, experiment, standard)
+        for order in (1, 2):
+            for contrast in contrasts(experiment.factors, order):
+                assessment = assess(_ratios(contrast.weights, cells), standard.alpha)
+                asked.append(_Asked(contrast, workload.title, cells, assessment, conditions))
+    words = give_words(
+        [(one.assessment, one.conditions) for one in asked],
+        higher_is_faster=standard.higher_is_faster,
+        alpha=ALPHA,
+    )
+    notes = caveats(found)
+    judged = list(zip(asked, words, strict=True))
+    return [_json(one, word, judged, experiment, notes) for one, word in judged]
 
 
-def _cells(trials: Sequence[Measured], experiment: Experiment, scale: Scale) -> Cells:
-    """The mean log metric of each block that has all points, per combination of levels, by its bounds: where
-    a latency is only known to be more than something, the upper one is infinite.
-    """
-    points = len(experiment.load.points())
-    cells: dict[tuple[str, ...], Curve] = {}
+def _cells(trials: Sequence[Measured], experiment: Experiment, standard: Scale) -> Cells:
+    """The log metric by its bounds, per combination of levels, load and block."""
+    cells: dict[tuple[str, ...], list[Logs]] = {}
     for variant in experiment.variants:
-        logs: dict[int, list[tuple[float, float]]] = {}
-        for trial in trials:
-            if trial.place.variant == variant.name and trial.figures is not None:
-                low, high = map(math.log, trial.figures.bounds(scale.metric))
-                logs.setdefault(trial.place.block, []).append((low, high))
         levels = tuple(variant.levels[factor.name] for factor in experiment.factors)
-        cells[levels] = {
-            block: (sum(low for low, _ in of) / points, sum(high for _, high in of) / points)
-            for block, of in logs.items()
-            if len(of) == points
-        }
+        cells[levels] = [
+            {
+                trial.place.block: trial.log_bounds(standard.metric)
+                for trial in trials
+                if trial.place.variant == variant.name and trial.place.at == point.at() and trial.is_result
+            }
+            for point in experiment.load.points()
+        ]
     return cells
 
 
-def _per_block(contrast: Contrast, cells: Cells) -> tuple[list[float], list[float]]:
-    """Lower and upper bounds of the contrast, by block: what is subtracted is largest where that is least."""
-    complete = sorted(set.intersection(*(set(cells[cell]) for cell in contrast.weights)))
-
-    def bound(block: int, *, upper: bool) -> float:
-        return sum(
-            weight * cells[cell][block][(weight > 0) == upper] for cell, weight in contrast.weights.items()
+def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Ratios]:
+    """Bounds of a contrast at each load: what is subtracted is largest where that is least."""
+    found = []
+    for load in range(len(next(iter(cells.values())))):
+        logs = {cell: cells[cell][load] for cell in weights}
+        blocks = sorted(set.intersection(*(set(of) for of in logs.values())))
+        found.append(
+            Ratios(
+                {block: _bound(weights, logs, block, upper=False) for block in blocks},
+                {block: _bound(weights, logs, block, upper=True) for block in blocks},
+            )
         )
+    return found
 
-    return [bound(block, upper=False) for block in complete], [bound(block, upper=True) for block in complete]
+
+def _bound(
+    weights: Mapping[tuple[str, ...], float], logs: Mapping[tuple[str, ...], Logs], block: int, *, upper: bool
+) -> float:
+    total = sum(weight * logs[cell][block][(weight > 0) == upper] for cell, weight in weights.items())
+    # Infinite bounds of both signs leave it open.
+    return (math.inf if upper else -math.inf) if math.isnan(total) else total
 
 
 def _json(
-    contrast: Contrast, effect: Effect | None, workload: str, scale: Scale, *, stopped: bool
+    one: _Asked,
+    word: Judged,
+    judged: Sequence[tuple[_Asked, Judged]],
+    experiment: Experiment,
+    notes: Sequence[str],
 ) -> dict[str, Any]:
-    verdict = choose(
-        blocks=effect.blocks if effect else 0,
-        interval_percent=effect.interval_percent if effect else None,
-        delta_percent=scale.delta_percent,
-        higher_is_faster=scale.higher_is_faster,
-        stopped=stopped,
-    )
+    standard = scale(experiment)
+    partners = _interacting(one, judged) if len(one.contrast.factors) == 1 else []
+    verdict = Verdict.MIXED if partners and _has_word(word) else word.verdict
+    text = _sentence(one, word, verdict, partners, experiment)
     return {
-        "factors": list(contrast.factors),
-        "levels": list(contrast.levels),
-        "against": list(contrast.against),
-        "workload": workload,
-        "metric": scale.metric,
-        **effect_json(effect),
-        "blocks": effect.blocks if effect else 0,
+        "factors": list(one.contrast.factors),
+        "levels": list(one.contrast.levels),
+        "against": list(one.contrast.against),
+        "workload": one.workload,
+        "metric": standard.metric,
+        **effect_json(word.overall),
+        "confidence": 1.0 - standard.alpha,
+        "blocks": word.overall.blocks if word.overall else 0,
+        "p_value": word.overall.p_value if word.overall else None,
         "verdict": str(verdict),
-        "sentence": _sentence(contrast, effect, verdict, workload, scale),
+        "sentence": f"{text}; {'; '.join(notes)}." if notes else f"{text}.",
     }
 
 
+def _has_word(word: Judged) -> bool:
+    return word.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
+
+
+def _interacting(one: _Asked, judged: Sequence[tuple[_Asked, Judged]]) -> list[str]:
+    """The factors on which the effect of a main effect's level surely depends."""
+    (factor,), (level,) = one.contrast.factors, one.contrast.levels
+    found = []
+    for other, word in judged:
+        named = dict(zip(other.contrast.factors, other.contrast.levels, strict=True))
+        sure = word.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED)
+        if len(named) == 2 and other.workload == one.workload and named.get(factor) == level and sure:
+            found += [name for name in named if name != factor]
+    return list(dict.fromkeys(found))
+
+
 def _sentence(
-    contrast: Contrast, effect: Effect | None, verdict: Verdict, workload: str, scale: Scale
+    one: _Asked, word: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
 ) -> str:
-    named = [f"{factor} {level}" for factor, level in zip(contrast.factors, contrast.levels, strict=True)]
-    if effect is None or verdict == Verdict.NOT_COMPARABLE:
-        return f"{' with '.join(named)} on {workload}: not comparable."
-    values = (effect.effect_percent, *(effect.interval_percent or ()))
-    size = size_words(effect, decimals_for(values, scale.delta_percent))
-    if len(named) == 1:
-        others = "on average over the other factors"
-        word = {
-            Verdict.EQUIVALENT: f"is equivalent to {contrast.against[0]}",
-            Verdict.NOT_DISTINGUISHABLE: f"is not distinguishable from {contrast.against[0]}",
-            Verdict.EXPLORATORY: f"against {contrast.against[0]}, exploratory only",
-        }.get(verdict, f"is {verdict} than {contrast.against[0]}")
-        return f"{named[0]} {word} {others} on {workload}: {size}."
-    told = f"what {named[1]} does on {workload} with {named[0]} instead of {contrast.against[0]}"
+    standard, found = scale(experiment), word.overall
+    where = f"{one.workload} {loads([point.at() for point in experiment.load.points()])}"
+    blocks = f"; {count(found.blocks, 'block')}" if found else ""
+    named = _names(one.contrast)
+    if found is None or verdict == Verdict.NOT_COMPARABLE:
+        return f"{named} on {one.workload}: not comparable"
+    if verdict == Verdict.UNFINISHED:
+        return (
+            f"Not finished ({count(found.blocks, 'block')}): {named}, {METRICS[standard.metric]} "
+            f"{change(found)} so far, {where}"
+        )
+    if verdict == Verdict.TOO_FEW_BLOCKS:
+        needed = blocks_needed(standard.alpha)
+        return (
+            f"Too few blocks for a verdict ({found.blocks}; {needed} are needed): {named}, "
+            f"{METRICS[standard.metric]} {change(found)}, {where}"
+        )
+    if len(one.contrast.factors) == 2:
+        return _interaction(one.contrast, found, verdict, standard, where) + blocks
+    if partners:
+        parts = "; ".join(_at_each_level(one, partner, experiment) for partner in partners)
+        return (
+            f"{METRICS[standard.metric]}, {named}: depends on {join_words(partners)} ({parts}), "
+            f"{where}{blocks}"
+        )
+    return _main_effect(one, word, verdict, experiment, where) + blocks
+
+
+def _names(contrast: Contrast) -> str:
+    """What is set against what: version 8.4 against 8.0."""
+    pairs = zip(contrast.factors, contrast.levels, contrast.against, strict=True)
+    return " with ".join(f"{factor} {level} against {base}" for factor, level, base in pairs)
+
+
+def _main_effect(one: _Asked, word: Judged, verdict: Verdict, experiment: Experiment, where: str) -> str:
+    standard, found = scale(experiment), word.overall
+    assert found is not None, "the caller has looked"
+    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
+    others = [other.name for other in experiment.factors if other.name != factor]
+    mean = f"mean over {join_words(others)}"
+    shown = size(standard.metric, found, standard.delta_percent, average=len(word.levels) > 1)
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            return f"The factors do not act alone: {told} differs by {size}."
+            relation = better(standard.metric, faster=verdict == Verdict.FASTER)
+            return f"{factor} {level} {relation} {base}: {shown}, {mean}, {where}"
         case Verdict.EQUIVALENT:
-            return f"The factors act alone: {told} is the same within ±{scale.delta_percent:g} %: {size}."
+            return (
+                f"{factor} {level} and {base} are equivalent: any difference is within "
+                f"±{standard.delta_percent:g} % "
+                f"(declared); {shown}, {mean}, {where}"
+            )
+        case Verdict.MIXED:
+            parts = [
+                f"{loads([point.at()])} {change(effect_at)}"
+                for point, effect_at in zip(experiment.load.points(), word.levels, strict=True)
+                if effect_at is not None and effect_at.is_sure
+            ]
+            return (
+                f"It depends on the load: {_names(one.contrast)}, {METRICS[standard.metric]} "
+                f"{', '.join(parts)}, {mean}, {where}"
+            )
         case _:
-            return f"Whether the factors act alone is open: {told} differs by {size}."
+            return f"Undecided: {_names(one.contrast)}, {shown}, {mean}, {where}"
+
+
+def _interaction(contrast: Contrast, found: Effect, verdict: Verdict, standard: Scale, where: str) -> str:
+    (other, factor), (other_level, level) = contrast.factors, contrast.levels
+    other_base, base = contrast.against
+    depends = f"the effect of {factor} depends on {other}"
+    ends = found.interval_percent
+    inside = f" ({signed(ends[0])} to {signed(ends[1])})" if ends else ""
+    match verdict:
+        case Verdict.FASTER | Verdict.SLOWER if math.isfinite(found.effect_percent):
+            more = "higher" if found.effect_percent > 0 else "lower"
+            range_text = ""
+            if ends:
+                first, last = sorted(abs(end) for end in ends)
+                range_text = f" ({first:.1f} to {last:.1f})"
+            return (
+                f"The effect of {factor} depends on {other}: the {METRICS[standard.metric]} ratio of "
+                f"{level} to {base} "
+                f"is {abs(found.effect_percent):.1f} %{range_text} {more} with {other_level} than with "
+                f"{other_base}, {where}"
+            )
+        case Verdict.EQUIVALENT:
+            return (
+                f"The effect of {factor} does not depend on {other} by more than "
+                f"±{standard.delta_percent:g} % (declared): "
+                f"ratio {change(found)}{inside}, {where}"
+            )
+        case Verdict.MIXED:
+            return f"Whether {depends} differs between the loads, {where}"
+        case _:
+            return f"Undecided whether {depends}: ratio {change(found)}{inside}, {where}"
+
+
+def _at_each_level(one: _Asked, partner: str, experiment: Experiment) -> str:
+    """A factor's effect at each level of another one: +25.0 % with per-connection, -20.0 % with pool."""
+    (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
+    names = [each.name for each in experiment.factors]
+    at, of = names.index(factor), names.index(partner)
+    parts = []
+    for other in next(each.levels for each in experiment.factors if each.name == partner):
+        cells = [cell for cell in one.cells if cell[of] == other and cell[at] in (level, base)]
+        share = 2.0 / len(cells)
+        weights = {cell: share if cell[at] == level else -share for cell in cells}
+        found = effect(mean_ratios(_ratios(weights, one.cells)))
+        parts.append(f"{change(found) if found else 'no result'} with {other}")
+    return ", ".join(parts)

@@ -1,6 +1,6 @@
 """What the judge itself finds in the records, in the same form as the findings of the checks.
 
-Codes are those of the catalogue: D01, D03, D04, D05 for what went on during the trials, R01, R03, R04, R07
+Codes are those of the catalogue: D01, D03, D04, D05 for what went on during the trials, R03, R04, R05, R07
 for what is left afterwards. One finding tells of all trials of a variant, not one per trial.
 """
 
@@ -11,12 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.judge.measured import Figures, Measured, merge_classes
+from dbdyno.stats.paired import Effect
 
-# R01: share of a variant's trials that may seem unsettled by chance. Drift counts where it exceeds the zone
-# of equivalence: less cannot change a word.
-UNSETTLED_SHARE = 0.25
-# R01: share of the planned window that must be left.
-SHORT_WINDOW = 0.95
 # D01: share of a CPU each thread of the generator used.
 GENERATOR_CPU = 0.80
 # D03: errors per 1,000 transactions, and how far two arms may differ.
@@ -25,6 +21,8 @@ ERRORS_RATIO = 2.0
 ERRORS_NOTEWORTHY = 0.1
 # D05: classes of errors that mean an outage: the connection ended, or could not be opened again.
 OUTAGE = ("lost", "refused")
+# R03: share of trials whose numbers contradict each other that stops a comparison; a single one never does.
+CONTRADICTIONS = 0.05
 # R07: transactions that wait at the end, as a share of those that ended, that are no longer chance.
 BACKLOG = 0.01
 # D04: share of statements off contract that is no longer an accident, and up to which transactions that meet
@@ -49,35 +47,106 @@ def finding(code: str, level: str, text: str, subject: str = "", **evidence: Any
 
 
 def completeness(trials: Sequence[Measured], blocks: int) -> Iterator[Finding]:
-    """R04: planned trials without figures. A point that no block holds for a variant is a stop."""
-    lost = [trial for trial in trials if trial.failure is not None]
-    if not lost:
-        return
-    told = Counter(str(trial.failure) for trial in lost)
-    reasons = "; ".join(
-        f"{count} x {reason}" if count > 1 else reason for reason, count in told.most_common(3)
-    )
-    yield finding(
-        "R04",
-        "warn",
-        f"{len(lost)} of {len(trials)} planned trials have no result and are left out, with their blocks "
-        f"({reasons}). "
-        "Repeat the command with --resume to run them again",
-        left_out=len(lost),
-        trials=[trial.place.index for trial in lost],
-        reasons=dict(told),
-    )
-    places = Counter((t.place.variant, t.place.workload, t.place.level) for t in lost)
+    """R04: planned trials without figures. A load at which a variant has no result in any block is a stop."""
+    yield from _server_failures(trials)
+    left_out = [trial for trial in trials if trial.failed_by == "harness"]
+    if left_out:
+        reasons = Counter(str(trial.failure) for trial in left_out)
+        yield finding(
+            "R04",
+            "warn",
+            f"{len(left_out)} of {len(trials)} planned trials have no result and are left out, with their "
+            "blocks "
+            f"({_most_common(reasons)}). Repeat the command with --resume to run them again",
+            left_out=len(left_out),
+            trials=[trial.place.index for trial in left_out],
+            reasons=dict(reasons),
+        )
+    waiting = [trial for trial in trials if trial.failed_by == "not-run"]
+    if waiting:
+        yield finding(
+            "R04",
+            "warn",
+            f"{len(waiting)} of {len(trials)} planned trials have not run, so no verdict is given. Repeat "
+            "the "
+            "command with --resume to run them",
+            not_run=len(waiting),
+        )
+    places = Counter((t.place.variant, t.place.workload, t.place.level) for t in left_out)
     for (variant, workload, (unit, value)), count in places.items():
-        if count == blocks:
+        if count >= blocks:
             yield finding(
                 "R04",
                 "stop",
-                f"{variant} has no result at all at {value:g} {_unit(unit)} of {workload}",
+                f"{variant} has no result at {value:g} {_unit(unit)} of {workload}",
                 variant,
                 workload=workload,
                 at={unit: value},
             )
+
+
+def _server_failures(trials: Sequence[Measured]) -> Iterator[Finding]:
+    """R04: trials that count as 0 transactions per second, by variant."""
+    for variant in dict.fromkeys(trial.place.variant for trial in trials):
+        mine = [trial for trial in trials if trial.place.variant == variant]
+        failed = [trial for trial in mine if trial.failed_by == "server"]
+        if failed:
+            reasons = Counter(str(trial.failure) for trial in failed)
+            yield finding(
+                "R04",
+                "warn",
+                f"{len(failed)} of {len(mine)} trials of {variant} failed by their server and count as "
+                f"0 transactions/s ({_most_common(reasons)}). Find the cause in the server's log",
+                variant,
+                failed=len(failed),
+                trials=[trial.place.index for trial in failed],
+                reasons=dict(reasons),
+            )
+
+
+def _most_common(reasons: Counter[str]) -> str:
+    return "; ".join(
+        f"{count} x {reason}" if count > 1 else reason for reason, count in reasons.most_common(3)
+    )
+
+
+def repeated_attempts(attempts: Mapping[int, Sequence[str]], trials: Sequence[Measured]) -> Iterator[Finding]:
+    """R04: trials that ran again after an attempt without a result; `attempts` has the reasons by trial."""
+    by_variant: dict[str, list[int]] = defaultdict(list)
+    for trial in trials:
+        if attempts.get(trial.place.index):
+            by_variant[trial.place.variant].append(trial.place.index)
+    for variant, indices in by_variant.items():
+        reasons = Counter(reason for index in indices for reason in attempts[index])
+        yield finding(
+            "R04",
+            "note",
+            f"{_count(len(indices), 'trial')} of {variant} ran again after an attempt that gave no result "
+            f"({_most_common(reasons)})",
+            variant,
+            trials=indices,
+            reasons=dict(reasons),
+        )
+
+
+def twins(found: Effect | None, names: tuple[str, str, str]) -> Iterator[Finding]:
+    """R05: two identical variants whose interval leaves zero out; `names` are baseline, variant, workload."""
+    if found is None or not found.is_sure or found.interval_percent is None:
+        return
+    baseline, variant, workload = names
+    low, high = found.interval_percent
+    yield finding(
+        "R05",
+        "warn",
+        f"{baseline} and {variant} are identical, and differ by {found.effect_percent:+.1f} % ({low:+.1f} to "
+        f"{high:+.1f}) on {workload}: something besides the variants differs (the place on disk, the "
+        "order, other "
+        "processes), or this is one of the 5 % of experiments in which chance does it. Repeat the experiment",
+        variant,
+        workload=workload,
+        effect_percent=found.effect_percent,
+        interval_percent=[low, high],
+    )
 
 
 def counters(unread: Mapping[int, str], trials: Sequence[Measured]) -> Iterator[Finding]:
@@ -103,56 +172,28 @@ def counters(unread: Mapping[int, str], trials: Sequence[Measured]) -> Iterator[
         )
 
 
-def arithmetic(faults: Mapping[int, Sequence[str]], trials: Sequence[Measured]) -> Iterator[Finding]:
-    """R03: trials whose own numbers contradict each other, by variant. `faults` is by trial index."""
+def arithmetic(contradictions: Mapping[int, Sequence[str]], trials: Sequence[Measured]) -> Iterator[Finding]:
+    """R03: trials whose own numbers contradict each other, by variant; `contradictions` is by trial index.
+
+    Such a trial is left out, with its block. More of them than chance explains are a stop.
+    """
     by_variant: dict[str, list[int]] = defaultdict(list)
     for trial in trials:
-        if faults.get(trial.place.index):
+        if contradictions.get(trial.place.index):
             by_variant[trial.place.variant].append(trial.place.index)
+    many = sum(map(len, by_variant.values())) > max(1.0, CONTRADICTIONS * len(trials))
     for variant, indices in by_variant.items():
         first = indices[0]
         yield finding(
             "R03",
-            "stop",
-            f"the numbers of {_count(len(indices), 'trial')} of {variant} contradict themselves; "
-            f"in trial {first}: {'; '.join(faults[first])}",
+            "stop" if many else "warn",
+            f"the numbers of {_count(len(indices), 'trial')} of {variant} contradict each other; in trial "
+            f"{first}: "
+            f"{'; '.join(contradictions[first])}. "
+            + ("No result of this run can be trusted" if many else "Its block is left out"),
             variant,
-            trials={str(index): list(faults[index]) for index in indices},
+            trials={str(index): list(contradictions[index]) for index in indices},
         )
-
-
-def steadiness(by_variant: ByVariant, planned_us: int, delta_percent: float) -> Iterator[Finding]:
-    """R01: windows that still drift, or that the warm-up has eaten into."""
-    for variant, trials in by_variant.items():
-        windows = [(t.place.index, t.window) for t in trials if t.window is not None]
-        moving = {
-            index: window.drift_percent
-            for index, window in windows
-            if not window.settled and abs(window.drift_percent) > delta_percent
-        }
-        if len(moving) > UNSETTLED_SHARE * len(windows):
-            worst = max(moving.values(), key=abs)
-            yield finding(
-                "R01",
-                "warn",
-                f"{_count(len(moving), 'trial')} of {variant} had not settled: throughput still changed "
-                f"by up to {worst:+.1f} % from the first to the second half of the measurement. Give a "
-                "longer warmup or duration",
-                variant,
-                drift_percent={str(index): drift for index, drift in moving.items()},
-            )
-        shortest_us = SHORT_WINDOW * planned_us
-        short = {index: w.length_us / 1e6 for index, w in windows if w.length_us < shortest_us}
-        if short:
-            yield finding(
-                "R01",
-                "warn",
-                f"the warm-up of {_count(len(short), 'trial')} of {variant} reached into the measurement: "
-                f"{min(short.values()):.1f} s of {planned_us / 1e6:.1f} s are left. Give a longer warmup "
-                f"or duration",
-                variant,
-                window_s={str(index): length for index, length in short.items()},
-            )
 
 
 def generator(by_variant: ByVariant) -> Iterator[Finding]:

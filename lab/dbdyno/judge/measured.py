@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dbdyno.judge.recording import Recording
-from dbdyno.judge.window import Window
+from dbdyno.judge.window import Drift, Window
 from dbdyno.stats.histogram import Percentile, merge, percentile
 
 MICROSECONDS = 1_000_000.0
+FailedBy = Literal["server", "harness", "not-run"]
 PERCENTILES = {
     "latency_p50_us": 50.0,
     "latency_p90_us": 90.0,
@@ -91,14 +92,39 @@ class Measured:
     """One planned trial: its figures, or the reason why it has none."""
 
     place: Place
-    # None exactly where `figures` stand.
+    # None exactly where there are `figures`.
     failure: str | None
+    # "server": the failure is a result, with throughput 0. "harness": the trial is left out. "not-run".
+    failed_by: FailedBy | None = None
     figures: Figures | None = None
     window: Window | None = None
     # End of the engine's warm-up phase.
     warmup_end_us: int = 0
     # Start, end and transactions of every interval, warm-up included.
     seconds: Sequence[tuple[int, int, int]] = field(default_factory=tuple)
+    # How throughput changed from part to part of the trial.
+    drift: Drift | None = None
+    # Share of the CPUs of server and client that other processes used; None where nobody measured it.
+    foreign: float | None = None
+
+    @property
+    def is_result(self) -> bool:
+        """Whether the trial says something about its variant."""
+        return self.figures is not None or self.failed_by == "server"
+
+    def value(self, metric: str) -> float:
+        """The metric; 0 transactions per second, or an infinite latency, where the server failed."""
+        if self.figures is not None:
+            return self.figures.metric(metric)
+        return 0.0 if metric == "throughput" else math.inf
+
+    def log_bounds(self, metric: str) -> tuple[float, float]:
+        """Lower and upper bound of the metric's logarithm; infinite where the server failed."""
+        if self.figures is not None:
+            low, high = self.figures.bounds(metric)
+            return math.log(low), math.log(high)
+        failed = -math.inf if metric == "throughput" else math.inf
+        return failed, failed
 
     def as_json(self) -> dict[str, Any]:
         """The trial as measured.json keeps it."""

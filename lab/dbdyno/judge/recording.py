@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.store import StoredTrial
+from dbdyno.store.trial import FailedBy
 
 # The end of a run that took its planned time.
 COMPLETE = "time-limit"
@@ -71,23 +72,24 @@ def read(records: Iterable[Mapping[str, Any]]) -> Recording:
     return recording
 
 
-def failure(trial: StoredTrial, recording: Recording) -> str | None:
-    """Why the trial has no numbers, in words; None when it is complete."""
+def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:
+    """Why the trial has no numbers, in words, and who made it fail; None when it is complete."""
     if recording.end is None:
-        return _told(trial) or "the engine's records break off"
+        return _reason(trial) or "the engine's records break off", trial.failed_by or "harness"
     if recording.end["reason"] != COMPLETE:
         problem = recording.end.get("failure")
-        return f"{recording.end['reason']}: {problem['text']}" if problem else str(recording.end["reason"])
+        reason = f"{recording.end['reason']}: {problem['text']}" if problem else str(recording.end["reason"])
+        return reason, trial.failed_by or "harness"
     if not trial.done:
-        return _told(trial) or f"its status is {trial.meta['status']!r}"
+        return _reason(trial) or f"its status is {trial.meta['status']!r}", trial.failed_by or "harness"
     if "measure" not in recording.end["phases"]:
-        return "the measurement never began"
+        return "the measurement never began", "harness"
     if recording.measure["events"] == 0:
-        return "no transaction ended in the measurement"
+        return "no transaction ended in the measurement", "server"
     return None
 
 
-def _told(trial: StoredTrial) -> str | None:
+def _reason(trial: StoredTrial) -> str | None:
     """What the lab wrote down when it gave the trial up."""
     reason = trial.meta.get("reason") or trial.meta.get("failure")
     if isinstance(reason, Mapping):

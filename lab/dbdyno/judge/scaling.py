@@ -18,7 +18,7 @@ from dbdyno.judge.measured import Measured
 from dbdyno.stats import usl
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
-from dbdyno.stats.words import EXPLORATORY_BELOW
+from dbdyno.stats.words import BLOCKS_MIN
 
 # Points of the drawn curve.
 DRAWN = 60
@@ -75,7 +75,7 @@ def _knee(
     logs = [math.log(max(knee, 1e-9)) for knee in single]
     knee = math.exp(hodges_lehmann(logs)) if logs else law.knee
     place = "below" if knee < low else "above" if knee > high else "inside"
-    ends = interval(logs, ALPHA) if len(logs) >= EXPLORATORY_BELOW else None
+    ends = interval(logs, ALPHA) if len(logs) >= BLOCKS_MIN else None
     # An end beyond the measured levels is open: null.
     bounds = None if ends is None else [_within(math.exp(end), low, high) for end in (ends.low, ends.high)]
     return {

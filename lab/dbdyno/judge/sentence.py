@@ -1,8 +1,8 @@
 """The verdict as one English sentence, generated from the numbers (checks Q01 to Q03).
 
-It names the two set-ups, the direction, the size with its interval, the range of loads, the workload, the
-blocks, and whatever a reader must know before believing it. Nobody's prose comes in, save the reason of an
-override, which is quoted.
+It names the two variants, the direction, the size with its interval, the workload, the loads, the blocks, and
+whatever a reader must know before believing it. No free text comes in, save the reason of an override, which
+is quoted.
 """
 
 from __future__ import annotations
@@ -11,148 +11,265 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.judge.comparison import Comparison
-from dbdyno.stats.paired import Bound, Effect
-from dbdyno.stats.words import EXPLORATORY_BELOW, Verdict
+from dbdyno.judge.caveats import caveats
+from dbdyno.judge.comparison import THROUGHPUT, Comparison
+from dbdyno.judge.wording import (
+    METRICS,
+    better,
+    change,
+    count,
+    decimals_for,
+    is_ratio,
+    join_words,
+    loads,
+    size,
+    times,
+)
+from dbdyno.stats.paired import Effect
+from dbdyno.stats.signed_rank import blocks_needed
+from dbdyno.stats.words import Verdict
 
-# Load levels that are listed one by one; more are given as a range.
-LISTED_LEVELS = 6
-# What the warning of a check means for the whole result, in a few words. Others are named by their code.
-_CAVEATS = {
-    "D01": "the load generator was near its limit",
-    "D03": "errors, see D03",
-    "R01": "steady state not reached in every trial",
-    "R07": "not every offered transaction was served",
-}
-# Where one check warns of different things, what its evidence holds tells them apart.
-_EVIDENT = {
-    "some trials are missing": ("R04", "left_out"),
-    "client and server share CPUs": ("P11", "cpus"),
-    "another database server was busy": ("P11", "busy"),
-}
-_BOUNDS = {Bound.EXACT: "", Bound.AT_LEAST: "more than ", Bound.AT_MOST: "less than "}
-_METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
+# Precisions that an undecided sentence offers, in percent, and how the interval's half width goes with the
+# blocks: half width = HALF_WIDTH * s / sqrt(blocks), s the standard deviation of the blocks' log ratios.
+PRECISIONS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2)
+HALF_WIDTH = 2.2
+# A precision is offered where it takes at least so many times the blocks there were, and at most so many.
+MORE_BLOCKS, BLOCKS_MAX = 1.3, 1_000
 
 
-def sentence(comparison: Comparison, findings: Sequence[Mapping[str, Any]], planned_blocks: int) -> str:
+def sentence(comparison: Comparison, findings: Sequence[Mapping[str, Any]]) -> str:
     """The sentence of one comparison. `findings` are those that bear on it, in stored form."""
-    variant, baseline = comparison.variant, comparison.baseline
-    if comparison.verdict == Verdict.NOT_COMPARABLE or comparison.curve is None:
-        return f"{variant} and {baseline} are not comparable {_range(comparison)}: {_why_not(comparison)}."
-    effect = comparison.curve
-    size = f"{_METRICS[comparison.scale.metric]} {_size(comparison, effect)} {_range(comparison)}"
-    told = "; ".join([_evidence(comparison, effect, planned_blocks), *caveats(findings)])
-    match comparison.verdict:
-        case Verdict.EXPLORATORY:
-            text = f"Exploratory only, {variant} against {baseline}: {size}"
+    text = _text(comparison)
+    notes = [*comparison.failures.values(), *caveats(findings)]
+    return f"{text}; {'; '.join(notes)}." if notes else f"{text}."
+
+
+def _text(comparison: Comparison) -> str:
+    variant, baseline, found = comparison.variant, comparison.baseline, comparison.judged.overall
+    match comparison.judged.verdict:
+        case Verdict.NOT_COMPARABLE:
+            return _not_comparable(comparison)
+        case Verdict.UNFINISHED:
+            done, planned = comparison.blocks
+            so_far = f", {_estimate(comparison, found)} so far" if found else ""
+            return (
+                f"Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, "
+                f"{_where(comparison)}"
+            )
+        case Verdict.TOO_FEW_BLOCKS:
+            assert found is not None
+            needed = max(blocks_needed(comparison.judged.assessment.alpha), 1)
+            of = (
+                f"{found.blocks} of {comparison.blocks[1]}"
+                if found.blocks < comparison.blocks[1]
+                else f"{found.blocks}"
+            )
+            are = "is" if needed == 1 else "are"
+            return (
+                f"Too few blocks for a verdict ({of}; {needed} {are} needed): {variant} against {baseline}, "
+                f"{_estimate(comparison, found)}, {_where(comparison)}"
+            )
+    assert found is not None, "every other verdict has an effect"
+    where = f"{_where(comparison)}; {_blocks(comparison, found)}"
+    if comparison.identical:
+        size_here = size(comparison.scale.metric, found, average=_several(comparison))
+        return f"{baseline} and {variant} are identical; they differ by {size_here} here, {where}"
+    if comparison.wordless:
+        return f"{variant} against {baseline}: {_size(comparison, found)}, {where}"
+    match comparison.judged.verdict:
+        case Verdict.MIXED:
+            return _mixed(comparison)
         case Verdict.EQUIVALENT:
-            zone = f"within ±{comparison.scale.delta_percent:g} %"
-            text = f"{variant} and {baseline} are equivalent {zone}: {size}"
-        case Verdict.NOT_DISTINGUISHABLE:
-            text = f"{variant} is not distinguishable from {baseline}: {size}"
+            return _equivalent(comparison, found)
+        case Verdict.UNDECIDED:
+            return _undecided(comparison, found)
         case word:
-            text = f"{variant} is {word} than {baseline}: {size}"
-    return f"{text} ({told})."
+            return _direction(comparison, found, faster=word == Verdict.FASTER)
 
 
-def caveats(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What must be said beside the result: overrides with their reason, then warnings by code."""
-    overridden = {
-        f"check {finding['code']} overridden: “{finding['override']}”"
-        for finding in findings
-        if finding["level"] == "stop" and finding.get("override")
-    }
-    codes = sorted({str(finding["code"]) for finding in findings if finding["level"] == "warn"})
-    known = [caveat for caveat, key in _EVIDENT.items() if any(_shows(finding, *key) for finding in findings)]
-    known += [_CAVEATS[code] for code in codes if code in _CAVEATS]
-    said = {code for code, _ in _EVIDENT.values()} | _CAVEATS.keys()
-    others = [code for code in codes if code not in said]
-    if others:
-        known.append(f"{'warning' if len(others) == 1 else 'warnings'} {_and(others)}")
-    return [*sorted(overridden), *known]
+def _direction(comparison: Comparison, found: Effect, *, faster: bool) -> str:
+    variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
+    relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
+    where = f"{_where(comparison)}; {_blocks(comparison, found)}"
+    if _several(comparison):
+        if judged.agrees_everywhere:
+            relation += " at every load"
+        else:
+            same = [index for index in judged.sure_levels if judged.level_verdicts[index] == judged.verdict]
+            if same:
+                sure = loads([comparison.pairs[index].at for index in same])
+                where = f"surely {sure}; {where}"
+    text = f"{relation}: {_size(comparison, found)}, {where}"
+    if not found.is_sure:
+        text += (
+            "; the direction is sure (Holm's test over all sentences), the size is not: the interval that "
+            "holds "
+            "for all sentences together reaches zero"
+        )
+    return text
 
 
-def _shows(finding: Mapping[str, Any], code: str, evidence: str) -> bool:
-    return finding["level"] == "warn" and finding["code"] == code and evidence in finding["evidence"]
+def _mixed(comparison: Comparison) -> str:
+    metric, judged = comparison.scale.metric, comparison.judged
+    up = comparison.scale.higher_is_faster
+    parts = []
+    for faster in (True, False):
+        indices = [
+            index
+            for index, level in enumerate(judged.levels)
+            if level is not None and level.is_sure and (level.effect_percent > 0) == (faster == up)
+        ]
+        effects = [level for index in indices if (level := judged.levels[index]) is not None]
+        sizes = join_words([change(level) for level in effects])
+        parts.append((faster, f"{loads([comparison.pairs[i].at for i in indices])} ({sizes})"))
+    (_, first), (_, second) = parts
+    better_word, worse_word = ("faster", "slower") if metric == THROUGHPUT else ("lower", "higher")
+    if metric == THROUGHPUT:
+        text = (
+            f"{comparison.variant} is {better_word} than {comparison.baseline} {first}, {worse_word} "
+            f"{second}; throughput"
+        )
+    else:
+        name = METRICS[metric]
+        text = (
+            f"{comparison.variant} has a {better_word} {name} than {comparison.baseline} {first}, a "
+            f"{worse_word} one {second}"
+        )
+    blocks = _blocks(comparison, judged.overall) if judged.overall else ""
+    return f"It depends on the load: {text}, {_where(comparison)}; {blocks}"
 
 
-def _why_not(comparison: Comparison) -> str:
+def _equivalent(comparison: Comparison, found: Effect) -> str:
+    variant, baseline, delta = comparison.variant, comparison.baseline, comparison.scale.delta_percent
+    metric = METRICS[comparison.scale.metric]
+    end = f"{_blocks(comparison, found)}"
+    if found.is_sure:
+        faster = (found.effect_percent > 0) == comparison.scale.higher_is_faster
+        relation = better(comparison.scale.metric, faster=faster)
+        return (
+            f"{variant} {relation} {baseline} by less than {delta:g} % (declared): "
+            f"{_size(comparison, found)}, {_where(comparison)}; {end}"
+        )
+    at = loads([pair.at for pair in comparison.pairs])
+    each = f"at each of {at.removeprefix('at ')}" if _several(comparison) else at
+    return (
+        f"{baseline} and {variant} are equivalent: {each} any difference in {metric} is within ±{delta:g} "
+        "% (declared); "
+        f"{_size(comparison, found)}, {comparison.workload}; {end}"
+    )
+
+
+def _undecided(comparison: Comparison, found: Effect) -> str:
+    variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
+    text = f"Undecided: {variant} against {baseline}, {_size(comparison, found)}, {_where(comparison)}"
+    extra = []
+    if judged.sure_levels:
+        up = comparison.scale.higher_is_faster
+        for index in judged.sure_levels:
+            level = judged.levels[index]
+            assert level is not None, "a load with a word has an effect"
+            relation = better(comparison.scale.metric, faster=(level.effect_percent > 0) == up)
+            at = loads([comparison.pairs[index].at])
+            extra.append(f"{at} {variant} {relation} {baseline} ({change(level)})")
+    else:
+        extra += _excluded(found)
+    floor = comparison.floor_percent
+    if floor is not None and found.is_sure and abs(found.effect_percent) <= floor:
+        extra.append(f"identical variants differ by up to {floor:.1f} % here")
+    return "; ".join([text, *extra, *_outlook(comparison, found)])
+
+
+def _excluded(found: Effect) -> list[str]:
+    """What an interval around zero rules out."""
+    ends = found.interval_percent
+    if ends is None or not all(map(math.isfinite, ends)) or ends[0] <= -100.0:
+        return []
+    if not ends[0] <= 0.0 <= ends[1]:
+        return []
+    low, high = (abs(end) for end in ends)
+    if is_ratio(ends[0]) or is_ratio(ends[1]):
+        return [f"less than {times(ends[0])} times and more than {times(ends[1])} times are excluded"]
+    farthest = max(low, high)
+    return [f"a difference of more than {farthest:.{decimals_for((farthest,))}f} % either way is excluded"]
+
+
+def _outlook(comparison: Comparison, found: Effect) -> list[str]:
+    """How much the blocks differ, and how many would bring the next better precision."""
+    ratios = comparison.judged.assessment.overall_ratios
+    blocks = count(found.blocks, "block")
+    if not ratios.exact or len(ratios.lows) < 2:
+        return [_blocks(comparison, found)]
+    values = list(ratios.lows.values())
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    if not math.isfinite(deviation) or deviation == 0.0:
+        return [_blocks(comparison, found)]
+    planned = comparison.blocks[1]
+    shown = f"{found.blocks} of {planned} blocks" if found.blocks < planned else blocks
+    for precision in PRECISIONS:
+        needed = math.ceil((HALF_WIDTH * deviation * 100.0 / precision) ** 2)
+        if MORE_BLOCKS * found.blocks <= needed <= BLOCKS_MAX:
+            rounded = needed if needed < 20 else round(needed, -1)
+            return [
+                f"{shown}, which differ by {_percent(deviation)}; ±{precision:g} % would take about "
+                f"{rounded} blocks"
+            ]
+    return [f"{shown}, which differ by {_percent(deviation)}"]
+
+
+def _percent(deviation: float) -> str:
+    value = deviation * 100.0
+    return f"{value:.0f} %" if value >= 10.0 else f"{value:.1f} %"
+
+
+def _not_comparable(comparison: Comparison) -> str:
+    variant, baseline = comparison.variant, comparison.baseline
     if comparison.stops:
         first = comparison.stops[0]
         more = sorted({str(stop["code"]) for stop in comparison.stops[1:]} - {str(first["code"])})
         text = str(first["text"]).strip().rstrip(".")
-        return f"check {first['code']} failed ({text})" + (f", and so did {_and(more)}" if more else "")
-    return "check R04 failed (no block holds both of them at every point)"
+        others = f"; {join_words(more)} failed too" if more else ""
+        return f"{variant} and {baseline} are not comparable: {text} ({first['code']}){others}"
+    missing = [pair.at for pair in comparison.pairs if not pair.baseline]
+    names = [
+        name
+        for name in (variant, baseline)
+        if any(name not in _present(comparison, index) for index in range(len(comparison.pairs)))
+    ]
+    who = join_words(names) if names else f"{variant} and {baseline}"
+    have = "have" if len(names) != 1 else "has"
+    together = "" if names else " in the same block"
+    if missing:
+        return (
+            f"{who} {have} no result {loads(missing)}{together}, so {variant} and {baseline} "
+            "cannot be "
+            f"compared over the whole range (R04)"
+        )
+    return f"no block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
 
 
-def _evidence(comparison: Comparison, effect: Effect, planned_blocks: int) -> str:
-    """How much stands behind the size: blocks, confidence, floor."""
-    blocks = f"{effect.blocks} block" + ("" if effect.blocks == 1 else "s")
-    if effect.blocks < planned_blocks:
-        blocks = f"{effect.blocks} of {planned_blocks} blocks"
-    if effect.blocks < EXPLORATORY_BELOW:
-        return f"{blocks}; an interval needs at least {EXPLORATORY_BELOW}"
-    told = f"{blocks}, {comparison.scale.confidence * 100:g} % interval"
-    if comparison.verdict == Verdict.NOT_DISTINGUISHABLE:
-        floor = comparison.scale.floor_percent
-        told += "; floor not measured" if floor is None else f"; floor {floor:.1f} %"
-    return told
+def _present(comparison: Comparison, index: int) -> set[str]:
+    """The variants that have a result at one load."""
+    return {name for name, levels in comparison.present.items() if index in levels}
 
 
-def _range(comparison: Comparison) -> str:
-    """The loads and the workload: over 10, 20 and 40 connections of oltp_read_write."""
-    levels = [next(iter(point.pairs.at.items())) for point in comparison.points]
-    values = [f"{value:g}" for _, value in levels]
-    if levels[0][0] == "connections":
-        unit = "connection" if values == ["1"] else "connections"
-    else:
-        unit = "transactions per second"
-    if len(values) > LISTED_LEVELS:
-        low, high = min(value for _, value in levels), max(value for _, value in levels)
-        return f"over {len(values)} loads from {low:g} to {high:g} {unit} of {comparison.workload}"
-    return f"{'at' if len(values) == 1 else 'over'} {_and(values)} {unit} of {comparison.workload}"
+def _several(comparison: Comparison) -> bool:
+    return len(comparison.pairs) > 1
 
 
-def _size(comparison: Comparison, effect: Effect) -> str:
-    """Effect and interval: -9.2 % [-10.4, -8.1], with the decimals that its word needs to be seen."""
-    values = (effect.effect_percent, *(effect.interval_percent or ()))
-    return size_words(effect, decimals_for(values, comparison.scale.delta_percent))
+def _size(comparison: Comparison, found: Effect) -> str:
+    return size(comparison.scale.metric, found, comparison.scale.delta_percent, average=_several(comparison))
 
 
-def size_words(effect: Effect, decimals: int) -> str:
-    """Effect and, where the blocks allow one, interval, with so many decimals."""
-    interval = effect.interval_percent
-    size = f"{_BOUNDS[effect.bound]}{signed(effect.effect_percent, decimals)} %"
-    if interval is None or effect.blocks < EXPLORATORY_BELOW:
-        return size
-    return f"{size} [{signed(interval[0], decimals)}, {signed(interval[1], decimals)}]"
+def _estimate(comparison: Comparison, found: Effect | None) -> str:
+    """The size without an interval."""
+    return f"{METRICS[comparison.scale.metric]} {change(found)}" if found else "no result"
 
 
-def decimals_for(values: Sequence[float], delta_percent: float) -> int:
-    """The fewest decimals, from 1 to 4, at which no value changes sides of 0 or of ±delta by rounding."""
-    limits = (0.0, delta_percent, -delta_percent)
-    for decimals in range(1, 4):
-        if all(
-            _side(round(value, decimals), limit) == _side(value, limit)
-            for value in values
-            for limit in limits
-        ):
-            return decimals
-    return 4
+def _where(comparison: Comparison) -> str:
+    return f"{comparison.workload} {loads([pair.at for pair in comparison.pairs])}"
 
 
-def _side(value: float, limit: float) -> int:
-    return (value > limit) - (value < limit)
-
-
-def signed(value: float, decimals: int = 1) -> str:
-    """A change with its sign; a plain 0 has none."""
-    if math.isinf(value):
-        return "∞"
-    text = f"{value:+.{decimals}f}"
-    return text[1:] if float(text) == 0.0 else text
-
-
-def _and(items: Sequence[str]) -> str:
-    """Items in a row: a, b and c."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+def _blocks(comparison: Comparison, found: Effect) -> str:
+    planned = comparison.blocks[1]
+    return f"{found.blocks} of {planned} blocks" if found.blocks < planned else count(found.blocks, "block")

@@ -29,8 +29,8 @@ from dbdyno.judge.comparison import effect_json
 from dbdyno.judge.findings import Finding, finding
 from dbdyno.judge.measured import Measured
 from dbdyno.stats.max_t import family_p_values
-from dbdyno.stats.paired import ALPHA, Effect, curve_effect
-from dbdyno.stats.words import EXPLORATORY_BELOW
+from dbdyno.stats.paired import ALPHA, Effect, Ratios, effect
+from dbdyno.stats.words import BLOCKS_MIN
 
 SCHEMA = 1
 # Counted less often than this in the busier arm's trials, nothing can be said of a counter.
@@ -62,7 +62,7 @@ class Moved:
         """Whether it is no accident."""
         ends = self.effect.interval_percent
         excluded = ends is not None and not ends[0] <= 0.0 <= ends[1]
-        return self.effect.blocks >= EXPLORATORY_BELOW and self.p_value <= ALPHA and excluded
+        return self.effect.blocks >= BLOCKS_MIN and self.p_value <= ALPHA and excluded
 
     @property
     def rank(self) -> tuple[bool, bool, float]:
@@ -206,7 +206,7 @@ def moved_at(pairs: _Pairs) -> Iterator[tuple[Mapping[str, float], list[Moved]]]
 
     All measures at all points are one family, so that the chance of a false word holds for all of them.
     """
-    if len(pairs.points) < 2 or len(pairs.blocks) < EXPLORATORY_BELOW:
+    if len(pairs.points) < 2 or len(pairs.blocks) < BLOCKS_MIN:
         return
     keys = [key for key in pairs.counted() if pairs.measure(key).group != "part"]
     places = list(itertools.product(pairs.levels, keys))
@@ -223,9 +223,10 @@ def moved_at(pairs: _Pairs) -> Iterator[tuple[Mapping[str, float], list[Moved]]]
 
 
 def _effect(differences: Sequence[float]) -> Effect:
-    effect = curve_effect(differences)
-    assert effect is not None, "there is a block"
-    return effect
+    by_block = dict(enumerate(differences))
+    found = effect(Ratios(by_block, by_block))
+    assert found is not None, "there is a block"
+    return found
 
 
 def _json(one: Moved, variant: str, baseline: str, per: str) -> dict[str, Any]:
@@ -291,7 +292,7 @@ def unmoved(entries: Mapping[str, Any], experiment: Experiment) -> Iterator[Find
     for entry in entries["comparisons"]:
         variant = experiment.variant(entry["variant"])
         measures = entry["measures"]
-        enough = bool(measures) and measures[0]["blocks"] >= EXPLORATORY_BELOW
+        enough = bool(measures) and measures[0]["blocks"] >= BLOCKS_MIN
         if variant.server != first.server and enough and not any(one["moved"] for one in measures):
             yield finding(
                 "P17",

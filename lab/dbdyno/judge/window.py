@@ -1,17 +1,18 @@
-"""The part of a trial that counts.
+"""The part of a trial that counts, and how far throughput drifted around it.
 
-With a declared warm-up it is the measuring phase. With ``warmup = "auto"`` the MSER-5 cut is sought over
-warm-up and measurement together, on the engine's ticks, and all trials that will be compared with one another
-(same block, workload and point) get the largest cut among them: a server that warms up slowly must not be
-compared in its steady state with a faster one that is still warming up, nor the other way round.
+With a declared warm-up the window is the measuring phase. With ``warmup = "auto"`` the MSER-5 cut is sought
+over warm-up and the first half of the measurement, on the engine's ticks, and all trials that will be
+compared with one another (same block, workload and point) get the largest cut among them: a server that warms
+up slowly must not be compared in its steady state with a faster one that is still warming up, nor the other
+way round.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import NamedTuple
 
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.steady import mser5
@@ -23,12 +24,8 @@ class Window:
 
     start_us: int
     end_us: int
-    # Where the warm-up ended by MSER-5; None where it was declared.
+    # Where the warm-up ended by MSER-5; None where it was declared, and where the trial is too short to tell.
     cut_us: int | None
-    # False when no steady state was found in the first half of the ticks.
-    settled: bool
-    # Change of throughput from the first to the second half of the window, in percent.
-    drift_percent: float
 
     @property
     def length_us(self) -> int:
@@ -36,48 +33,70 @@ class Window:
         return self.end_us - self.start_us
 
 
+class Drift(NamedTuple):
+    """Log ratios of throughput between parts of a trial; None where a part has no transactions."""
+
+    # Second half of the window over its first half.
+    within: float | None
+    # The window over the second half of the warm-up phase.
+    late: float | None
+    # The window over the first half of the warm-up phase.
+    early: float | None = None
+
+
 def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]:
     """One window per recording of the same block, workload and point, in the same order."""
-    cuts = [mser5([events for _, events in recording.ticks]) for recording in recordings]
-    found: list[Window] = []
-    common_us = max(
-        (
-            recording.ticks[cut.observations - 1][0]
-            for recording, cut in zip(recordings, cuts, strict=True)
-            if cut.observations
-        ),
-        default=0,
-    )
-    for recording, cut in zip(recordings, cuts, strict=True):
-        start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
-        if automatic and common_us > start_us:
-            start_us = _next_edge(recording, common_us, end_us)
-        found.append(
-            Window(
-                start_us=start_us,
-                end_us=end_us,
-                cut_us=common_us if automatic else None,
-                settled=cut.settled,
-                drift_percent=_drift_percent(recording, start_us, end_us),
-            )
-        )
-    return found
+    cuts_us = [cut for cut in map(_cut_us, recordings) if cut is not None] if automatic else []
+    common_us = max(cuts_us, default=None)
+    return [_window(recording, common_us) for recording in recordings]
 
 
-def _next_edge(recording: Recording, at_us: int, end_us: int) -> int:
-    """The first start of a measuring interval at or after `at_us`: latencies are only known per interval.
+def _window(recording: Recording, cut_us: int | None) -> Window:
+    start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
+    if cut_us is not None and cut_us > start_us:
+        # Latencies are only known per interval.
+        later_us = [edge for edge in _edges_us(recording) if edge >= cut_us]
+        start_us = min(later_us) if later_us else max(_edges_us(recording))
+    return Window(start_us, end_us, cut_us)
 
-    The last interval is never cut off.
-    """
+
+def _cut_us(recording: Recording) -> int | None:
+    """Where the warm-up of one trial ended; None where it is too short to tell."""
+    latest_us = max(_edges_us(recording))
+    within = sum(at_us <= latest_us for at_us, _ in recording.ticks)
+    cut = mser5([events for _, events in recording.ticks], within)
+    if cut is None:
+        return None
+    return recording.ticks[cut - 1][0] if cut else 0
+
+
+def _edges_us(recording: Recording) -> list[int]:
+    """Where a window may start: the starts of the intervals in the first half of the measurement."""
+    start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
+    middle_us = (start_us + end_us) // 2
     starts = [int(i["start_us"]) for i in recording.intervals if i["phase"] == "measure"]
-    later = [start for start in starts if at_us <= start < end_us]
-    return min(later) if later else max(starts)
+    return [start_us, *(start for start in starts if start_us < start <= middle_us)]
 
 
-def _drift_percent(recording: Recording, start_us: int, end_us: int) -> float:
+def drift(recording: Recording, window: Window) -> Drift:
+    """How throughput changed from part to part of a trial, from its ticks."""
+    warmup_us = int(recording.measure["start_us"])
+    middle_us = (window.start_us + window.end_us) // 2
+    whole = _rate(recording, window.start_us, window.end_us)
+    return Drift(
+        within=_log_ratio(
+            _rate(recording, middle_us, window.end_us), _rate(recording, window.start_us, middle_us)
+        ),
+        late=_log_ratio(whole, _rate(recording, warmup_us // 2, warmup_us)),
+        early=_log_ratio(whole, _rate(recording, 0, warmup_us // 2)),
+    )
+
+
+def _rate(recording: Recording, start_us: int, end_us: int) -> float:
+    """Transactions per tick of a span; 0 where it holds no tick."""
     events = [count for at_us, count in recording.ticks if start_us < at_us <= end_us]
-    half = len(events) // 2
-    if half == 0:
-        return 0.0
-    first, second = float(np.mean(events[:half])), float(np.mean(events[half:]))
-    return (second / first - 1.0) * 100.0 if first > 0 else 0.0
+    return sum(events) / len(events) if events else 0.0
+
+
+def _log_ratio(above: float, below: float) -> float | None:
+    return math.log(above / below) if above > 0.0 and below > 0.0 else None

@@ -1,26 +1,25 @@
-"""From pairs of values to effects: one per load point, and one for the whole curve.
+"""From paired log ratios to effects: one per load level, whose intervals hold together, and one over all.
 
 ::
 
-    pairs per block and point -> log ratios -> estimate, Holm level, interval   (points)
-                              -> mean over the points of a block -> the same    (curve, tested once)
+    log ratio per level and block -> joint sign-flip test      -> estimate and interval per level
+                                  -> mean over the levels,     -> estimate, interval and p-value over all
+                                     one number per block         levels, by the signed rank
 
-A log ratio may be known by bounds alone, where a percentile is "more than x". Estimate, interval and the
-signed-rank statistic never fall when a difference rises, so over all that the log ratios may be, each of them
-lies between its value at all the lower bounds and its value at all the upper ones: what is printed is
-certain, however the latencies would have ended.
+A log ratio may be known by bounds alone: a percentile may be "more than x", and a trial that its server
+failed has throughput 0, so that its log ratio is infinite. Estimate, interval and the signed-rank statistic never
+fall when a difference rises, so over all that the log ratios may be, each of them lies between its value at
+all the lower bounds and its value at all the upper ones: what is printed is certain.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import numpy as np
-
-from dbdyno.stats.holm import holm
+from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.signed_rank import hodges_lehmann, interval, p_value, percent
 
 ALPHA = 0.05
@@ -41,16 +40,52 @@ class Effect:
     effect_percent: float
     # None where so few blocks cannot reach the level. An end that nothing is known of is -100 or infinity.
     interval_percent: tuple[float, float] | None
-    # Level of this interval, after adjustment.
+    # The interval misses the truth with this probability; over the levels of a comparison together.
     alpha: float
     p_value: float
     blocks: int
     bound: Bound = Bound.EXACT
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return self.interval_percent is not None and not (
+            self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
+        )
 
-def _effect(lows: Sequence[float], highs: Sequence[float], alpha: float) -> Effect:
-    low, high = interval(lows, alpha), interval(highs, alpha)
-    least, most = hodges_lehmann(lows), hodges_lehmann(highs)
+    def lies_within(self, delta_percent: float) -> bool:
+        """Whether the whole interval lies within ±delta."""
+        ends = self.interval_percent
+        return ends is not None and -delta_percent <= ends[0] and ends[1] <= delta_percent
+
+    def with_zero(self) -> Effect:
+        """The same effect, its interval extended to hold zero: for an effect that may have no word."""
+        if self.interval_percent is None:
+            return self
+        low, high = self.interval_percent
+        return replace(self, interval_percent=(min(low, 0.0), max(high, 0.0)))
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Log ratios of one level: block -> lower and upper bound, equal where the ratio is known."""
+
+    lows: Mapping[int, float]
+    highs: Mapping[int, float]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every ratio is known and finite."""
+        return all(math.isfinite(low) and low == self.highs[block] for block, low in self.lows.items())
+
+
+def effect(ratios: Ratios, alpha: float = ALPHA) -> Effect | None:
+    """The effect by the signed rank, tested alone; None without blocks."""
+    lows, highs = list(ratios.lows.values()), list(ratios.highs.values())
+    if not lows:
+        return None
+    low, high = interval(lows, alpha, -math.inf), interval(highs, alpha, math.inf)
+    least, most = hodges_lehmann(lows, -math.inf), hodges_lehmann(highs, math.inf)
     if least == most:
         bound = Bound.EXACT
     else:
@@ -67,47 +102,69 @@ def _effect(lows: Sequence[float], highs: Sequence[float], alpha: float) -> Effe
 
 def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
     """The largest p-value within the bounds: 1 where they leave the sign open, else the nearer end's."""
-    if hodges_lehmann(lows) <= 0.0 <= hodges_lehmann(highs):
-        return 1.0 if list(lows) != list(highs) else p_value(lows)
-    return max(p_value(lows), p_value(highs))
+    if lows == highs and not (math.inf in lows and -math.inf in lows):
+        return p_value(lows)
+    if hodges_lehmann(lows, -math.inf) <= 0.0 <= hodges_lehmann(highs, math.inf):
+        return 1.0
+    return max(p_value(lows, -math.inf), p_value(highs, math.inf))
 
 
-def effects(
-    log_ratios: Sequence[Sequence[float]],
-    alpha: float = ALPHA,
-    upper: Sequence[Sequence[float]] | None = None,
-) -> tuple[Effect | None, ...]:
-    """One effect per point, its interval at the level Holm gives it; None for a point without pairs.
+def joint_effects(levels: Sequence[Ratios], alpha: float = ALPHA) -> tuple[Effect | None, ...]:
+    """One effect per level, whose intervals hold together at confidence 1 - alpha; None without blocks.
 
-    `log_ratios` holds, for each point, one log ratio per block; with `upper` they are lower bounds, and those
-    the upper ones. A point without pairs still counts in the family: a planned test that failed does not make
-    the others easier.
+    Levels with bounds have no t statistic: each of them keeps the signed-rank interval at its share of alpha,
+    and the others share the rest. A level without blocks still has a share. P-values are adjusted for all
+    levels.
     """
-    bounds = list(zip(log_ratios, upper if upper is not None else log_ratios, strict=True))
-    p_values = [_p_value(lows, highs) if len(lows) else 1.0 for lows, highs in bounds]
-    return tuple(
-        _effect(lows, highs, decision.alpha) if len(lows) else None
-        for (lows, highs), decision in zip(bounds, holm(p_values, alpha), strict=True)
+    share = alpha / max(1, len(levels))
+    exact = [index for index, level in enumerate(levels) if level.lows and level.exact]
+    blocks = sorted(set().union(*(levels[index].lows for index in exact)))
+    rows = [[levels[index].lows.get(block, math.nan) for block in blocks] for index in exact]
+    together = share * len(exact)
+    joint = dict(zip(exact, joint_intervals(rows, together) if together else [], strict=True))
+    effects: list[Effect | None] = []
+    for index, level in enumerate(levels):
+        alone = effect(level, share)
+        if alone is None:
+            effects.append(None)
+        elif index not in joint:
+            effects.append(replace(alone, alpha=alpha, p_value=min(1.0, alone.p_value * len(levels))))
+        else:
+            effects.append(_with_joint(alone, joint[index], alpha, len(levels) / len(exact)))
+    return tuple(effects)
+
+
+def _with_joint(alone: Effect, joint: JointInterval | None, alpha: float, adjust: float) -> Effect:
+    """The effect of one level with its joint interval, into which the estimate is clipped."""
+    if joint is None:
+        return replace(alone, interval_percent=None, alpha=alpha, p_value=1.0)
+    estimate = min(max(math.log1p(alone.effect_percent / 100.0), joint.low), joint.high)
+    return replace(
+        alone,
+        effect_percent=percent(estimate),
+        interval_percent=(percent(joint.low), percent(joint.high)),
+        alpha=alpha,
+        p_value=min(1.0, joint.p_value * adjust),
     )
 
 
-def curve_log_ratios(by_point: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The mean log ratio over all points, per block; blocks that lack a point are left out.
+def mean_ratios(levels: Sequence[Ratios]) -> Ratios:
+    """The mean log ratio over all levels, per block; blocks that lack a level are left out.
 
-    The mean of log ratios weighs every point alike, whatever its throughput. A block that lacks a point would
-    average another curve, so it cannot stand beside the others.
+    The mean of log ratios weighs every level alike, whatever its throughput. A block that lacks a level would
+    average another curve, so it cannot be compared with the others.
     """
-    if not by_point:
-        return {}
-    complete = set(by_point[0]).intersection(*map(set, by_point[1:]))
-    return {block: float(np.mean([point[block] for point in by_point])) for block in sorted(complete)}
+    if not levels:
+        return Ratios({}, {})
+    blocks = sorted(set(levels[0].lows).intersection(*(set(level.lows) for level in levels[1:])))
+    return Ratios(
+        {block: _mean([level.lows[block] for level in levels], -math.inf) for block in blocks},
+        {block: _mean([level.highs[block] for level in levels], math.inf) for block in blocks},
+    )
 
 
-def curve_effect(
-    log_ratios: Sequence[float], alpha: float = ALPHA, upper: Sequence[float] | None = None
-) -> Effect | None:
-    """The effect over the whole curve: one number per block, tested once, so nothing is to be adjusted.
-
-    With `upper` the log ratios are lower bounds, and those the upper ones.
-    """
-    return _effect(log_ratios, upper if upper is not None else log_ratios, alpha) if len(log_ratios) else None
+def _mean(values: Sequence[float], unknown: float) -> float:
+    """The mean; `unknown` where infinite values of both signs leave it open."""
+    if math.inf in values and -math.inf in values:
+        return unknown
+    return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else sum(values)

@@ -16,6 +16,7 @@ whichever side is tested: with ties the exact test is conservative, never libera
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 # Largest number of differences whose null distribution is counted exactly.
-EXACT_MAX = 25
+EXACT_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -67,20 +68,44 @@ def percent(log_ratio: float) -> float:
     return math.expm1(log_ratio) * 100.0
 
 
-def walsh_averages(differences: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """The n (n + 1) / 2 pairwise means, each value with itself included, in ascending order."""
+def walsh_averages(
+    differences: Sequence[float] | NDArray[np.float64], unknown: float | None = None
+) -> NDArray[np.float64]:
+    """The n (n + 1) / 2 pairwise means, each value with itself included, in ascending order.
+
+    The mean of infinite differences of opposite sign can be anything: it is taken as `unknown`, and raises
+    ValueError where that is None.
+    """
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or np.any(np.isnan(values)):
         raise ValueError("at least one difference is needed, and each must be a number")
-    if np.isposinf(values).any() and np.isneginf(values).any():
+    rows, columns = _pairs(values.size)
+    with np.errstate(invalid="ignore"):
+        averages = (values[rows] + values[columns]) / 2.0
+    if unknown is not None:
+        averages[np.isnan(averages)] = unknown
+    elif np.isnan(averages).any():
         raise ValueError("infinite differences of both signs have no mean")
-    rows, columns = np.triu_indices(values.size)
-    return np.sort((values[rows] + values[columns]) / 2.0)
+    return np.sort(averages)
 
 
-def hodges_lehmann(differences: Sequence[float] | NDArray[np.float64]) -> float:
-    """Median of the Walsh averages: the estimated centre of symmetric differences."""
-    return float(np.median(walsh_averages(differences)))
+@lru_cache(maxsize=64)
+def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    rows, columns = np.triu_indices(n)
+    return rows, columns
+
+
+def hodges_lehmann(differences: Sequence[float] | NDArray[np.float64], unknown: float | None = None) -> float:
+    """Median of the Walsh averages: the estimated centre of symmetric differences.
+
+    `unknown` as in `walsh_averages`; where the two middle averages are infinite and of opposite sign, it is
+    the median too.
+    """
+    averages = walsh_averages(differences, unknown)
+    middle = averages[(averages.size - 1) // 2 : averages.size // 2 + 1]
+    if unknown is not None and np.isinf(middle).all() and middle[0] != middle[-1]:
+        return unknown
+    return float(np.mean(middle))
 
 
 @lru_cache(maxsize=EXACT_MAX + 1)
@@ -99,6 +124,11 @@ def null_counts(n: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
+@lru_cache(maxsize=EXACT_MAX + 1)
+def _cumulative(n: int) -> tuple[int, ...]:
+    return tuple(itertools.accumulate(null_counts(n)))
+
+
 def _tie_term(differences: NDArray[np.float64]) -> float:
     """What ties among the absolute differences take off the variance: sum of (t^3 - t) / 48."""
     _, sizes = np.unique(np.abs(differences), return_counts=True)
@@ -110,33 +140,52 @@ def _lower_tail(n: int, value: int, tie_term: float) -> float:
     if value < 0:
         return 0.0
     if n <= EXACT_MAX:
-        return sum(null_counts(n)[: value + 1]) / float(2**n)
+        return float(_cumulative(n)[value] / 2**n)
     variance = n * (n + 1) * (2 * n + 1) / 24.0 - tie_term
     return float(ndtr((value + 0.5 - n * (n + 1) / 4.0) / math.sqrt(variance)))
 
 
-def p_value(differences: Sequence[float] | NDArray[np.float64]) -> float:
-    """Two-sided p-value of "the centre of the differences is zero"."""
+@lru_cache(maxsize=1024)
+def _cut_off(n: int, alpha: float, tie_term: float) -> int:
+    """How many Walsh averages lie outside at either end, the end point included: the largest k with
+    P(statistic <= k - 1) <= alpha / 2.
+    """
+    k = 0
+    while k < n * (n + 1) // 4 and 2.0 * _lower_tail(n, k, tie_term) <= alpha:
+        k += 1
+    return k
+
+
+def p_value(differences: Sequence[float] | NDArray[np.float64], unknown: float | None = None) -> float:
+    """Two-sided p-value of "the centre of the differences is zero". `unknown` as in `walsh_averages`."""
     values = np.asarray(differences, dtype=np.float64)
-    averages = walsh_averages(values)
+    averages = walsh_averages(values, unknown)
     against = min(int(np.count_nonzero(averages <= 0)), int(np.count_nonzero(averages >= 0)))
     return min(1.0, 2.0 * _lower_tail(values.size, against, _tie_term(values)))
 
 
-def interval(differences: Sequence[float] | NDArray[np.float64], alpha: float) -> Interval | None:
+def interval(
+    differences: Sequence[float] | NDArray[np.float64], alpha: float, unknown: float | None = None
+) -> Interval | None:
     """The signed-rank interval for the centre at confidence 1 - alpha; None when so few cannot reach it.
 
-    It leaves zero outside exactly when ``p_value(differences) <= alpha``.
+    It leaves zero outside exactly when ``p_value(differences) <= alpha``. `unknown` as in `walsh_averages`.
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
     values = np.asarray(differences, dtype=np.float64)
-    averages, tie_term = walsh_averages(values), _tie_term(values)
-    # k is the number of averages cut off with the end point included: the largest with P(T <= k - 1) <= alpha
-    # / 2.
-    k = 0
-    while k < averages.size // 2 and 2.0 * _lower_tail(values.size, k, tie_term) <= alpha:
-        k += 1
+    averages = walsh_averages(values, unknown)
+    exact = values.size <= EXACT_MAX
+    k = _cut_off(values.size, alpha, 0.0 if exact else _tie_term(values))
     if k == 0:
         return None
     return Interval(low=float(averages[k - 1]), high=float(averages[-k]), alpha=alpha)
+
+
+def blocks_needed(alpha: float) -> int:
+    """Blocks before the two-sided p-value, 2 / 2^n at its smallest, can reach `alpha`: 6 for 0.05, 7 for a
+    third of it, 8 for a sixth.
+    """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
+    return math.ceil(math.log2(2.0 / alpha) - 1e-12)

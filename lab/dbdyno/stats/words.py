@@ -1,53 +1,86 @@
-"""The six words a comparison can end with, and the one rule that picks among them.
+"""The words a comparison can end with, and the one rule that picks among them.
 
-In order of precedence: not comparable > exploratory > equivalent > faster / slower > not distinguishable.
-The words are generated from numbers alone; nobody types them.
+In order of precedence: not comparable > unfinished > too few blocks > mixed > equivalent > faster / slower >
+undecided. The words are generated from numbers alone; nobody types them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
-# Blocks below which a result is called exploratory: 5 pairs cannot reach p < 0.05 (2 / 2^5 = 0.0625).
-EXPLORATORY_BELOW = 6
+from dbdyno.stats.paired import ALPHA, Effect
+from dbdyno.stats.signed_rank import blocks_needed
 
-# Half-width of the zone of equivalence where nothing was calibrated or declared.
-DEFAULT_DELTA_PERCENT = 2.0
+# Blocks below which no interval is possible: 5 pairs cannot reach p < 0.05 (2 / 2^5 = 0.0625).
+BLOCKS_MIN = blocks_needed(ALPHA)
 
 
 class Verdict(StrEnum):
-    """Verdict codes as they stand in verdict.json."""
+    """Verdict codes of verdict.json."""
 
     NOT_COMPARABLE = "not-comparable"
-    EXPLORATORY = "exploratory"
+    UNFINISHED = "unfinished"
+    TOO_FEW_BLOCKS = "too-few-blocks"
+    MIXED = "mixed"
     EQUIVALENT = "equivalent"
     FASTER = "faster"
     SLOWER = "slower"
-    NOT_DISTINGUISHABLE = "not-distinguishable"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What decides about a word besides the numbers."""
+
+    # A check of level stop failed and was not overridden.
+    stopped: bool = False
+    # Trials are planned that have not run.
+    unfinished: bool = False
+    # The variants are identical, or other processes disturbed the trials: no direction may be named.
+    no_direction: bool = False
 
 
 def choose(
+    effect: Effect | None,
     *,
-    blocks: int,
-    interval_percent: tuple[float, float] | None,
-    delta_percent: float,
+    differs: bool,
     higher_is_faster: bool,
-    stopped: bool = False,
+    delta_percent: float | None = None,
+    equivalent: bool | None = None,
+    floor_percent: float | None = None,
+    circumstances: Circumstances | None = None,
 ) -> Verdict:
-    """The word for an effect of variant against baseline.
+    """The word for one effect of variant against baseline.
 
-    `interval_percent` is the interval that is printed, already adjusted for the number of points; None where
-    so few blocks allow none. `stopped` says that a check of level stop failed and was not overridden.
+    `differs` says whether the family's procedure lets the effect have a direction. `equivalent` says whether
+    it lies within ±delta, where that is not to be read off its own interval. An effect within the noise floor
+    has no direction.
     """
-    if stopped or blocks == 0:
+    around = circumstances or Circumstances()
+    if around.stopped or effect is None:
         return Verdict.NOT_COMPARABLE
-    if blocks < EXPLORATORY_BELOW:
-        return Verdict.EXPLORATORY
-    if interval_percent is None:
-        return Verdict.NOT_DISTINGUISHABLE
-    low, high = interval_percent
-    if -delta_percent <= low and high <= delta_percent:
+    if around.unfinished:
+        return Verdict.UNFINISHED
+    if effect.interval_percent is None:
+        return Verdict.TOO_FEW_BLOCKS
+    if equivalent is None:
+        equivalent = delta_percent is not None and effect.lies_within(delta_percent)
+    if equivalent:
         return Verdict.EQUIVALENT
-    if low <= 0.0 <= high:
-        return Verdict.NOT_DISTINGUISHABLE
-    return Verdict.FASTER if (low > 0.0) == higher_is_faster else Verdict.SLOWER
+    too_small = floor_percent is not None and abs(effect.effect_percent) <= floor_percent
+    if around.no_direction or too_small or not differs:
+        return Verdict.UNDECIDED
+    return direction(effect, higher_is_faster=higher_is_faster)
+
+
+def direction(effect: Effect, *, higher_is_faster: bool) -> Verdict:
+    """Faster or slower, by the sign of the estimate."""
+    return Verdict.FASTER if (effect.effect_percent > 0.0) == higher_is_faster else Verdict.SLOWER
+
+
+def is_mixed(levels: Sequence[Effect | None]) -> bool:
+    """Whether one level is surely up and another surely down, by their joint intervals."""
+    ends = [level.interval_percent for level in levels if level is not None and level.interval_percent]
+    return any(low > 0.0 for low, _ in ends) and any(high < 0.0 for _, high in ends)

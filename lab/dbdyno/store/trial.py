@@ -54,10 +54,14 @@ class StoredTrial:
 
     @property
     def failed_by(self) -> FailedBy | None:
-        """Who made it fail; None where it is done."""
+        """Who made it fail; None where it is done.
+
+        A failure that nobody is named for counts against its server: leaving it out would favour a variant
+        that fails.
+        """
         if self.done:
             return None
-        return "server" if self.meta.get("failed_by") == "server" else "harness"
+        return "harness" if self.meta.get("failed_by") == "harness" else "server"
 
     @property
     def is_result(self) -> bool:

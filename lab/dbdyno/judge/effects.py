@@ -1,0 +1,169 @@
+"""From log ratios to words, for everything that gets a sentence: comparisons and contrasts of factors alike.
+
+`assess` computes effects; `give_words` decides, over all questions of a run at once, which of them may have a
+word, so that word and printed interval agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dbdyno.stats.family import Tests, decide
+from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
+from dbdyno.stats.words import Circumstances, Verdict, choose, is_mixed
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """The effects of one question: at each load, and over all loads."""
+
+    # One per load; empty ratios where there is no result.
+    ratios: tuple[Ratios, ...]
+    overall_ratios: Ratios
+    # Their intervals hold together. With one load it is the effect over all loads.
+    levels: tuple[Effect | None, ...]
+    overall: Effect | None
+    # Each load tested alone, as an equivalence over all loads asks for.
+    alone: tuple[Effect | None, ...]
+    # Of every interval.
+    alpha: float
+
+    @property
+    def tests(self) -> Tests:
+        """What the family's procedure reads."""
+        several = self.levels if len(self.levels) > 1 else ()
+        return Tests(
+            p_value=self.overall.p_value if self.overall else 1.0,
+            blocks=self.overall.blocks if self.overall else 0,
+            levels=[level.p_value if level else None for level in several],
+        )
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What decides about the words of one question besides its numbers."""
+
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    delta_percent: float | None = None
+    # What identical variants differ by: at each load, and over all loads; None where there are none.
+    level_floors: Sequence[float | None] = ()
+    floor_percent: float | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Effects with their words. An interval that leaves zero out without a word is extended to hold it."""
+
+    assessment: Assessment
+    levels: tuple[Effect | None, ...]
+    overall: Effect | None
+    level_verdicts: tuple[Verdict, ...]
+    verdict: Verdict
+
+    @property
+    def sure_levels(self) -> list[int]:
+        """The loads at which there is a direction."""
+        sure = (Verdict.FASTER, Verdict.SLOWER)
+        return [index for index, verdict in enumerate(self.level_verdicts) if verdict in sure]
+
+    @property
+    def agrees_everywhere(self) -> bool:
+        """Whether every load has the direction that all loads together have."""
+        return all(verdict == self.verdict for verdict in self.level_verdicts)
+
+
+def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
+    """The effects of one question at its share of the chance of a false word."""
+    overall_ratios = mean_ratios(ratios)
+    overall = effect(overall_ratios, alpha)
+    return Assessment(
+        ratios=tuple(ratios),
+        overall_ratios=overall_ratios,
+        levels=joint_effects(ratios, alpha) if len(ratios) > 1 else (overall,),
+        overall=overall,
+        alone=tuple(effect(level, alpha) for level in ratios),
+        alpha=alpha,
+    )
+
+
+def give_words(
+    family: Sequence[tuple[Assessment, Conditions]], *, higher_is_faster: bool, alpha: float
+) -> list[Judged]:
+    """The words of all questions that share the chance of a false word, in the order given."""
+    words = decide([assessment.tests for assessment, _ in family], alpha)
+    return [
+        _give(assessment, conditions, given.overall, given.levels, higher_is_faster=higher_is_faster)
+        for (assessment, conditions), given in zip(family, words, strict=True)
+    ]
+
+
+def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:
+    """The words of a comparison of identical variants: never a direction, whatever the numbers are."""
+    no_direction = replace(conditions.circumstances, no_direction=True)
+    conditions = replace(conditions, circumstances=no_direction)
+    sure = [level is not None and level.is_sure for level in assessment.levels]
+    overall = assessment.overall is not None and assessment.overall.is_sure
+    levels = sure if len(sure) > 1 else []
+    return _give(assessment, conditions, overall, levels, higher_is_faster=higher_is_faster)
+
+
+def _give(
+    assessment: Assessment,
+    conditions: Conditions,
+    overall_differs: bool,
+    levels_differ: Sequence[bool],
+    *,
+    higher_is_faster: bool,
+) -> Judged:
+    delta, around = conditions.delta_percent, conditions.circumstances
+    equivalent = delta is not None and all(
+        level is not None and level.lies_within(delta) for level in assessment.alone
+    )
+    mixed = is_mixed(assessment.levels) and not around.no_direction
+    if mixed:
+        # Both signs at once is a stronger finding than one: every load that is sure may say so.
+        levels_differ = [level is not None and level.is_sure for level in assessment.levels]
+    verdict = choose(
+        assessment.overall,
+        differs=overall_differs,
+        higher_is_faster=higher_is_faster,
+        equivalent=equivalent,
+        floor_percent=conditions.floor_percent,
+        circumstances=around,
+    )
+    if mixed and verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
+        verdict = Verdict.MIXED
+    overall = _agreeing(assessment.overall, around, differs=overall_differs)
+    if len(assessment.levels) == 1:
+        return Judged(assessment, (overall,), overall, (verdict,), verdict)
+    floors = conditions.level_floors or [None] * len(assessment.levels)
+    level_verdicts = [
+        choose(
+            level,
+            differs=differs,
+            higher_is_faster=higher_is_faster,
+            delta_percent=delta,
+            equivalent=True if equivalent else None,
+            floor_percent=floor,
+            circumstances=around,
+        )
+        for level, differs, floor in zip(assessment.levels, levels_differ, floors, strict=True)
+    ]
+    levels = [
+        _agreeing(level, around, differs=differs)
+        for level, differs in zip(assessment.levels, levels_differ, strict=True)
+    ]
+    return Judged(assessment, tuple(levels), overall, tuple(level_verdicts), verdict)
+
+
+def _agreeing(found: Effect | None, around: Circumstances, *, differs: bool) -> Effect | None:
+    """The effect as it is printed: without leave to differ from zero its interval holds zero.
+
+    An unfinished run has no interval: whoever looks at it after each block would stop at a lucky one.
+    """
+    if found is None:
+        return None
+    if around.unfinished:
+        return replace(found, interval_percent=None)
+    return found if differs or around.no_direction else found.with_zero()

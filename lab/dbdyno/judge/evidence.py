@@ -1,0 +1,136 @@
+"""What a run's folder holds, trial by trial: figures or the reason why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.explain.costs import Cost, costs
+from dbdyno.judge import arithmetic
+from dbdyno.judge.foreign import ForeignLoad, foreign_load
+from dbdyno.judge.measured import Measured, Place, figures, seconds
+from dbdyno.judge.recording import Recording, failure, read
+from dbdyno.judge.window import Window, drift, windows
+from dbdyno.store import Run, StoredTrial
+
+# What `figures` raises where records lack something.
+_LACKING = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
+
+
+@dataclass
+class Evidence:
+    """The trials of a run that count, and what is odd about them, by index."""
+
+    foreign: ForeignLoad
+    trials: list[Measured] = field(default_factory=list)
+    # Trials of blocks that a repeat has replaced; they count for nothing.
+    replaced: list[Measured] = field(default_factory=list)
+    # What of a trial's numbers contradicts the rest.
+    contradictions: dict[int, list[str]] = field(default_factory=dict)
+    # What one transaction cost the server.
+    costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
+    # Why the counters behind them were not read, where they were not.
+    unread: dict[int, str] = field(default_factory=dict)
+    warnings: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
+    # Reasons of earlier attempts, by trial.
+    attempts: dict[int, list[str]] = field(default_factory=dict)
+
+
+def gather(run: Run, experiment: Experiment) -> Evidence:
+    """Read every trial that counts; those of one block, workload and load share a warm-up cut.
+
+    Raises StoreProblem where the run cannot be read.
+    """
+    stored = {trial.index: trial for trial in run.trials()}
+    schedule = run.schedule()
+    evidence = Evidence(foreign_load(list(stored.values()), schedule, experiment.design.blocks))
+    counted: list[Place] = []
+    for entry in schedule:
+        place = Place(entry["index"], entry["block"], entry["variant"], entry["workload"], entry["at"])
+        if place.block in evidence.foreign.replaced:
+            other = evidence.foreign.replaced[place.block] + 1
+            evidence.replaced.append(
+                Measured(place, f"replaced by block {other} because of foreign load", "harness")
+            )
+        elif "repeats" not in entry or place.block in evidence.foreign.replaced.values():
+            counted.append(place)
+    counted.sort(key=_company)
+    for _, company in groupby(counted, key=_company):
+        _measure_company(list(company), stored, experiment, evidence)
+    evidence.trials.sort(key=lambda trial: trial.place.index)
+    return evidence
+
+
+def _company(place: Place) -> tuple[int, str, tuple[str, float]]:
+    return place.block, place.workload, place.level
+
+
+def _measure_company(
+    places: Sequence[Place], stored: Mapping[int, StoredTrial], experiment: Experiment, evidence: Evidence
+) -> None:
+    """Measure the trials that are compared with one another."""
+    complete: list[tuple[Place, Recording]] = []
+    for place in places:
+        trial = stored.get(place.index)
+        if trial is None:
+            evidence.trials.append(Measured(place, "not run", "not-run"))
+            continue
+        recording = read(trial.records())
+        evidence.warnings[place.index] = recording.warnings
+        if attempts := trial.attempts:
+            evidence.attempts[place.index] = [str(one.meta.get("reason") or "failed") for one in attempts]
+        failed = failure(trial, recording)
+        if failed is None and (gaps := _gaps(recording)):
+            failed = gaps, "harness"
+        if failed is None and (contradictions := arithmetic.faults(recording)):
+            evidence.contradictions[place.index] = contradictions
+            failed = f"its numbers contradict each other: {'; '.join(contradictions)}", "harness"
+        if failed is None:
+            complete.append((place, recording))
+        else:
+            evidence.trials.append(Measured(place, *failed))
+    spans = windows([recording for _, recording in complete], automatic=experiment.load.settles)
+    for (place, recording), span in zip(complete, spans, strict=True):
+        measured = _measure(place, recording, span, evidence.foreign.shares.get(place.index))
+        evidence.trials.append(measured)
+        if measured.figures is not None:
+            server = stored[place.index].server
+            evidence.unread[place.index] = server.get("edges_unread", "")
+            evidence.costs[place.index] = costs(server, recording.ticks, recording.start_unix_us)
+
+
+def _gaps(recording: Recording) -> str | None:
+    """R04: whether everything the figures need is there, tried out on the whole measuring phase."""
+    try:
+        whole = windows([recording], automatic=False)[0]
+        figures(recording, whole)
+        arithmetic.faults(recording)
+    except _LACKING as error:
+        return f"its records are incomplete ({type(error).__name__}: {error})"
+    return None
+
+
+def _measure(place: Place, recording: Recording, span: Window, foreign: float | None) -> Measured:
+    """The figures of a complete recording. What the common cut leaves of it may hold nothing."""
+    try:
+        found = figures(recording, span)
+    except _LACKING:
+        left_s = span.length_us / 1e6
+        return Measured(
+            place,
+            f"no transaction ended in the {left_s:.1f} s that are left after the cut of the warm-up",
+            "server",
+        )
+    return Measured(
+        place=place,
+        failure=None,
+        figures=found,
+        window=span,
+        warmup_end_us=int(recording.measure["start_us"]),
+        seconds=seconds(recording),
+        drift=drift(recording, span),
+        foreign=foreign,
+    )

@@ -1,0 +1,102 @@
+"""R10: does it matter which variant of a block runs first?
+
+The order is balanced, so an order effect widens the interval and does not shift the estimate. Where it is
+sure, the cross-over interval, which takes it out, is given beside the verdict::
+
+    log ratio of a block in which the variant ran later      = effect + order effect
+    log ratio of a block in which the variant ran earlier    = effect - order effect
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.judge.findings import Finding, finding
+from dbdyno.judge.measured import Measured
+from dbdyno.stats.paired import ALPHA, Ratios
+from dbdyno.stats.rank_sum import Shift, shift
+from dbdyno.stats.signed_rank import percent
+
+# An order effect below this is of no interest, where no zone of equivalence was declared; in percent.
+NOTEWORTHY_PERCENT = 1.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What running later in a block does, and the variant's effect without it; changes in percent."""
+
+    effect_percent: float
+    interval_percent: tuple[float, float]
+    # Blocks in which the baseline ran first, and in which the variant did.
+    blocks: tuple[int, int]
+    crossover_percent: float
+    crossover_interval_percent: tuple[float, float]
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return not self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
+
+    def as_json(self) -> dict[str, Any]:
+        """`order` of a comparison in verdict.json."""
+        return {
+            "effect_percent": self.effect_percent,
+            "interval_percent": list(self.interval_percent),
+            "blocks": list(self.blocks),
+            "crossover_percent": self.crossover_percent,
+            "crossover_interval_percent": list(self.crossover_interval_percent),
+        }
+
+
+def order_effect(ratios: Ratios, trials: Sequence[Measured], baseline: str, variant: str) -> Order | None:
+    """The order effect on the log ratios of one comparison; `trials` are those of its workload.
+
+    None where a ratio is known by bounds alone, or where the blocks are too few.
+    """
+    first: dict[tuple[int, str], int] = {}
+    for trial in trials:
+        key = (trial.place.block, trial.place.variant)
+        first[key] = min(first.get(key, trial.place.index), trial.place.index)
+    if not ratios.exact:
+        return None
+    later = [r for block, r in ratios.lows.items() if first[block, baseline] < first[block, variant]]
+    earlier = [r for block, r in ratios.lows.items() if first[block, baseline] > first[block, variant]]
+    position = shift(later, earlier, ALPHA)
+    crossover = shift(later, [-ratio for ratio in earlier], ALPHA)
+    if position is None or crossover is None:
+        return None
+    return Order(*_halved(position), (len(later), len(earlier)), *_halved(crossover))
+
+
+def _halved(found: Shift) -> tuple[float, tuple[float, float]]:
+    estimate, low, high = (percent(value / 2.0) for value in (found.estimate, found.low, found.high))
+    return estimate, (low, high)
+
+
+def order_findings(
+    order: Order | None, names: tuple[str, str, str], delta_percent: float | None
+) -> Iterator[Finding]:
+    """R10 for one comparison; `names` are baseline, variant and workload."""
+    limit = NOTEWORTHY_PERCENT if delta_percent is None else delta_percent / 2.0
+    if order is None or not order.is_sure or math.fabs(order.effect_percent) <= limit:
+        return
+    baseline, variant, workload = names
+    low, high = order.interval_percent
+    crossed = order.crossover_interval_percent
+    yield finding(
+        "R10",
+        "warn",
+        f"the variant that runs later in a block has {order.effect_percent:+.1f} % ({low:+.1f} to "
+        f"{high:+.1f}) on "
+        f"{workload}: each trial leaves something behind for the next. The order is balanced, so the "
+        "estimate is not "
+        f"shifted; without the order effect {variant} against {baseline} is {order.crossover_percent:+.1f} % "
+        f'({crossed[0]:+.1f} to {crossed[1]:+.1f}). A longer warmup, or state_per = "trial" under [design], '
+        "makes it smaller",
+        variant,
+        workload=workload,
+        **order.as_json(),
+    )

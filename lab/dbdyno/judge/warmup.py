@@ -1,0 +1,258 @@
+"""R01: whether the variants were warm when they were measured.
+
+Every trial gives three log ratios of throughput (`judge/window.py`): the second half of the window over its
+first half, the window over the second half of the warm-up, and the window over the first half of it. For a
+comparison each is looked at for both variants and for their difference, averaged over the points, one value
+per block: nine rows, tested together by the joint sign-flip test, so that the chance of even one false
+finding is 5 %. A significant change is a finding where it matters:
+
+- within the window: above 1 % (or half of the declared delta);
+- from the warm-up to the window: where in addition more than that is still missing in the window, judged by
+  how fast the changes become smaller (`stats.steady.remaining`). A warm-up that did its work is no finding.
+
+The first half of the warm-up is what shows a slow warm-up in short trials: its change is the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from dbdyno.experiment.model import Experiment
+from dbdyno.judge.findings import Finding, finding
+from dbdyno.judge.measured import Measured
+from dbdyno.stats.joint import JointInterval, joint_intervals
+from dbdyno.stats.paired import ALPHA
+from dbdyno.stats.signed_rank import hodges_lehmann, percent
+from dbdyno.stats.steady import remaining
+
+# Changes of less do no harm where no delta is declared.
+CHANGE_MIN_PERCENT = 1.0
+# Blocks that the sign-flip test needs for a p-value below 5 %: 1 / 2^5.
+BLOCKS_MIN = 6
+# Warm-up and measurement together: shorter trials cannot show a warm-up of some tens of seconds.
+RECORDED_MIN_S = 30.0
+# Share of the planned window that must be left in most of a variant's trials. In some the MSER-5 cut reaches
+# into the measurement by chance: in 13 to 20 % of trials of 3 to 5 s.
+SHORT_WINDOW = 0.95
+# In the order in which a change is reported: the strongest statement first.
+WITHIN, LATE, EARLY = "within", "late", "early"
+PARTS = (WITHIN, LATE, EARLY)
+_FROM_TO = {
+    WITHIN: "from the first to the second half of the measurement",
+    LATE: "from the second half of the warm-up to the measurement",
+    EARLY: "from the first half of the warm-up to the measurement, without levelling off",
+}
+
+Row = list[float]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of throughput over the blocks of a comparison."""
+
+    variant: str
+    part: str
+    log_ratio: float
+    interval: tuple[float, float]
+    # Where only the difference is significant: the baseline, which changed by less.
+    baseline: str = ""
+
+
+def warm_state(trials: Sequence[Measured], experiment: Experiment, *, rehearsed: bool) -> list[Finding]:
+    """The findings R01. `rehearsed` says that a long trial of every variant has set the warm-up.
+
+    None where the load changes within the measurement: no steady state is to be expected.
+    """
+    if experiment.load.changes:
+        return []
+    found = [*_shortened(trials, experiment), *_drifts(trials, experiment)]
+    if not found and not rehearsed:
+        found += _unchecked(trials, experiment)
+    return found
+
+
+def _shortened(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Finding]:
+    """Variants of which the cut has shortened most windows."""
+    planned_s = experiment.load.duration_s
+    for variant in experiment.variants:
+        lengths_s = {
+            trial.place.index: trial.window.length_us / 1e6
+            for trial in trials
+            if trial.place.variant == variant.name and trial.window is not None
+        }
+        short = {index: length for index, length in lengths_s.items() if length < SHORT_WINDOW * planned_s}
+        if 2 * len(short) > len(lengths_s):
+            yield finding(
+                "R01",
+                "warn",
+                f"the warm-up reached into the measurement in {len(short)} of {len(lengths_s)} trials of "
+                f"{variant.name}: of {planned_s:.1f} s as little as {min(short.values()):.1f} s are left. "
+                f"{_longer_warmup(trials, experiment)}",
+                variant.name,
+                what="cut",
+                window_s={str(index): length for index, length in short.items()},
+            )
+
+
+def _drifts(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Finding]:
+    """Variants whose throughput still moved: each at most once a workload, by its strongest change."""
+    baseline = experiment.variants[0].name
+    for workload in experiment.workloads:
+        of = [trial for trial in trials if trial.place.workload == workload.title]
+        reported: set[str] = set()
+        for variant in experiment.variants[1:]:
+            for change in drift_changes(of, experiment, baseline, variant.name):
+                if change.variant not in reported:
+                    reported.add(change.variant)
+                    yield _drift(change, workload.title, experiment, _longer_warmup(of, experiment))
+
+
+def drift_changes(
+    trials: Sequence[Measured], experiment: Experiment, baseline: str, variant: str
+) -> list[Change]:
+    """The strongest significant change of either variant; where there is none, that of their difference.
+
+    `trials` are those of one workload.
+    """
+    # No variant has an empty name.
+    difference = ""
+    blocks = sorted({trial.place.block for trial in trials})
+    if len(blocks) < BLOCKS_MIN:
+        return []
+    rows: dict[tuple[str, str], Row] = {}
+    for part in PARTS:
+        below, above = (_row(trials, name, part, experiment, blocks) for name in (baseline, variant))
+        rows |= {
+            (baseline, part): below,
+            (variant, part): above,
+            (difference, part): [one - other for one, other in zip(above, below, strict=True)],
+        }
+    least = math.log1p((experiment.design.delta_percent or 2.0 * CHANGE_MIN_PERCENT) / 200.0)
+    edges = _edges(trials)
+    intervals = dict(zip(rows, joint_intervals(list(rows.values()), ALPHA), strict=True))
+    changes: dict[str, Change] = {}
+    for (name, part), row in rows.items():
+        change = _change(name, part, row, intervals[name, part])
+        if change is None or abs(change.log_ratio) <= least:
+            continue
+        if part == WITHIN or _missing(rows, name, part, edges) > least:
+            changes.setdefault(name, change)
+    if differing := changes.pop(difference, None):
+        return list(changes.values()) or [replace(differing, variant=variant, baseline=baseline)]
+    return list(changes.values())
+
+
+def _change(name: str, part: str, row: Row, interval: JointInterval | None) -> Change | None:
+    """The change of a row; None where it is not significant."""
+    if interval is None or interval.p_value > ALPHA:
+        return None
+    centre = hodges_lehmann(_known(row))
+    return Change(name, part, min(max(centre, interval.low), interval.high), (interval.low, interval.high))
+
+
+def _missing(
+    rows: Mapping[tuple[str, str], Row], name: str, part: str, edges: tuple[float, float, float, float]
+) -> float:
+    """What the window still lacks, from the changes since either half of the warm-up."""
+    early, late = (hodges_lehmann(_known(rows[name, one])) for one in (EARLY, LATE))
+    if part == EARLY and early * late <= 0.0:
+        # Up and down again: the first half tells nothing of the end.
+        return 0.0
+    return remaining(early, late, edges)
+
+
+def _known(row: Row) -> Row:
+    return [value for value in row if not math.isnan(value)] or [0.0]
+
+
+def _row(
+    trials: Sequence[Measured], variant: str, part: str, experiment: Experiment, blocks: Sequence[int]
+) -> Row:
+    """One log ratio per block, the mean over the points; NaN where a point's is not known."""
+    by_block: dict[int, dict[tuple[str, float], float]] = {}
+    for trial in trials:
+        drift = trial.drift
+        ratio = getattr(drift, part) if drift is not None and trial.place.variant == variant else None
+        if ratio is not None:
+            by_block.setdefault(trial.place.block, {})[trial.place.level] = ratio
+    points = len(experiment.load.points())
+    return [
+        fmean(by_block[block].values()) if len(by_block.get(block, ())) == points else math.nan
+        for block in blocks
+    ]
+
+
+def _edges(trials: Sequence[Measured]) -> tuple[float, float, float, float]:
+    """Bounds of the first and second half of the warm-up and of the measurement, in seconds."""
+    measured = [trial for trial in trials if trial.window is not None]
+    warmup = median([trial.warmup_end_us for trial in measured]) / 1e6 if measured else 0.0
+    end = median([trial.window.end_us for trial in measured if trial.window]) / 1e6 if measured else 0.0
+    return 0.0, warmup / 2.0, warmup, end
+
+
+def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> Finding:
+    size = percent(change.log_ratio)
+    interval = [percent(end) for end in change.interval]
+    near, far = sorted(abs(end) for end in interval)
+    on = f" on {workload}" if len(experiment.workloads) > 1 else ""
+    more = f" more than that of {change.baseline}" if change.baseline else ""
+    moved = f"{'rose' if size > 0.0 else 'fell'} by {abs(size):.1f} %{more}"
+    return finding(
+        "R01",
+        "warn",
+        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} (95 % CI {near:.1f} to "
+        f"{far:.1f}): its figures are not those of a warm server. {fix}",
+        change.variant,
+        variant=change.variant,
+        workload=workload,
+        change_percent=size,
+        interval_percent=interval,
+        what="within" if change.part == WITHIN else "before",
+        part=change.part,
+        **({"baseline": change.baseline} if change.baseline else {}),
+    )
+
+
+def _longer_warmup(trials: Sequence[Measured], experiment: Experiment) -> str:
+    """The fix: a longer warm-up, and the key for it."""
+    warmup_s = _edges(trials)[2]
+    automatic = "" if experiment.load.warmup_s is None else ', or warmup = "auto"'
+    return f"Set warmup in [load] to more than {warmup_s:g} s{automatic}"
+
+
+def _unchecked(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Finding]:
+    """A note where neither a long trial nor the blocks could show a server that was still warming up."""
+    load = experiment.load
+    warmup_s = load.warmup_allowance_s()
+    recorded_s = warmup_s + load.duration_s
+    blocks = len({trial.place.block for trial in trials if trial.figures is not None})
+    if load.rate:
+        why = "at a fixed rate throughput does not show whether a server is warm"
+    elif load.warmup_s is not None and recorded_s < RECORDED_MIN_S:
+        why = (
+            f"a warm-up of {warmup_s:g} s and a measurement of {load.duration_s:g} s cannot show that a "
+            "server needs much longer to become warm"
+        )
+    elif blocks < BLOCKS_MIN:
+        why = f"the test for drift needs {BLOCKS_MIN} blocks and has {blocks}"
+    else:
+        return
+    yield finding(
+        "R01",
+        "note",
+        f"warm state not checked: {why}. {_fix(experiment)}",
+        what="unchecked",
+        warmup_s=warmup_s,
+        duration_s=load.duration_s,
+        blocks=blocks,
+    )
+
+
+def _fix(experiment: Experiment) -> str:
+    """How to have the warm state checked."""
+    if experiment.load.warmup_s is not None and experiment.design.renews_data:
+        return 'Set warmup = "auto" in [load]: one long trial per variant then finds the warm-up'
+    return f"Use {BLOCKS_MIN} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"

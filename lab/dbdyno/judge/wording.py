@@ -1,0 +1,137 @@
+"""Numbers and lists as sentences write them: one form each, for comparisons and factors alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from dbdyno.judge.comparison import THROUGHPUT
+from dbdyno.stats.paired import Bound, Effect
+
+METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
+# Beyond these changes, in percent, a ratio is easier to read than a percentage.
+RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
+# Load levels that are listed one by one; more are given as a range.
+LISTED_LEVELS = 6
+# An even smaller change is written with two decimals all the same.
+DECIMALS_MAX = 2
+
+
+def join_words(items: Sequence[str]) -> str:
+    """Items in a row: a, b and c."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: 1 block, 8 blocks."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def signed(value: float, decimals: int = 1) -> str:
+    """A change with its sign; a plain 0 has none."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    text = f"{value:+.{decimals}f}"
+    return text[1:] if float(text) == 0.0 else text
+
+
+def decimals_for(values: Sequence[float], delta_percent: float | None = None) -> int:
+    """1, or 2 where rounding to one decimal would move a value across 0 or ±delta."""
+    limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
+    moved = any(
+        _side(round(value, 1), limit) != _side(value, limit)
+        for value in values
+        for limit in limits
+        if math.isfinite(value)
+    )
+    return DECIMALS_MAX if moved else 1
+
+
+def _side(value: float, limit: float) -> int:
+    return (value > limit) - (value < limit)
+
+
+def is_ratio(change_percent: float) -> bool:
+    """Whether a change is written as a ratio: 8.0 times, 0.4 times. Nothing at all stays -100 %."""
+    return -100.0 < change_percent < RATIO_BELOW or RATIO_ABOVE < change_percent < math.inf
+
+
+def times(change_percent: float) -> str:
+    """A change as a ratio: 8.0, 0.41; ∞ where nothing is known."""
+    if math.isinf(change_percent):
+        return "∞"
+    ratio = 1.0 + change_percent / 100.0
+    return f"{ratio:.1f}" if ratio >= 1.0 else f"{ratio:.2g}"
+
+
+def confidence(alpha: float) -> str:
+    """The name of an interval at 1 - alpha: 95 % interval, 98.3 % interval."""
+    return f"{round(100.0 * (1.0 - alpha), 1):g} % interval"
+
+
+def size(metric: str, effect: Effect, delta_percent: float | None = None, *, average: bool = False) -> str:
+    """Metric, estimate and interval: throughput -9.3 % on average (95 % interval -9.8 to -8.8)."""
+    ends = effect.interval_percent
+    mean = " on average" if average else ""
+    name = METRICS[metric]
+    if effect.bound != Bound.EXACT:
+        return f"{_bounded(name, effect)}{mean}"
+    if is_ratio(effect.effect_percent):
+        inside = f" ({confidence(effect.alpha)} {times(ends[0])} to {times(ends[1])} times)" if ends else ""
+        return f"{times(effect.effect_percent)} times the {name}{mean}{inside}"
+    decimals = decimals_for((effect.effect_percent, *(ends or ())), delta_percent)
+    inside = f" ({confidence(effect.alpha)} {_ends(ends, decimals)})" if ends else ""
+    return f"{name} {signed(effect.effect_percent, decimals)} %{mean}{inside}"
+
+
+def _ends(ends: tuple[float, float], decimals: int) -> str:
+    return f"{signed(ends[0], decimals)} to {signed(ends[1], decimals)}"
+
+
+def _bounded(name: str, effect: Effect) -> str:
+    """An estimate that is only known to be more, or less, than something."""
+    known = effect.effect_percent
+    if not math.isfinite(known) or known <= -100.0:
+        return f"{name} unknown"
+    if effect.bound == Bound.AT_LEAST:
+        return (
+            f"{name} {signed(known)} % or more"
+            if not is_ratio(known)
+            else f"{name} at least {times(known)} times"
+        )
+    share = f" ({times(known)} times or less)" if is_ratio(known) else ""
+    return (
+        f"{name} lower by at least {abs(known):.1f} %{share}"
+        if known < 0
+        else f"{name} {signed(known)} % or less"
+    )
+
+
+def change(effect: Effect) -> str:
+    """An estimate alone: +25.0 %, 3.1 times."""
+    known = effect.effect_percent
+    if effect.bound != Bound.EXACT:
+        return (
+            "unknown"
+            if not math.isfinite(known)
+            else f"{signed(known)} % or {'more' if effect.bound == Bound.AT_LEAST else 'less'}"
+        )
+    return f"{times(known)} times" if is_ratio(known) else f"{signed(known, decimals_for((known,)))} %"
+
+
+def loads(levels: Sequence[Mapping[str, float]]) -> str:
+    """Load levels: at 10, 20 and 40 connections; at 8 loads from 1 to 128 connections."""
+    values = [next(iter(level.values())) for level in levels]
+    unit = "connections" if "connections" in levels[0] else "transactions/s"
+    if unit == "connections" and values == [1]:
+        unit = "connection"
+    if len(values) > LISTED_LEVELS:
+        return f"at {len(values)} loads from {min(values):g} to {max(values):g} {unit}"
+    return f"at {join_words([f'{value:g}' for value in values])} {unit}"
+
+
+def better(metric: str, *, faster: bool) -> str:
+    """How a variant compares: "is faster than", "has a lower p95 latency than"."""
+    if metric == THROUGHPUT:
+        return f"is {'faster' if faster else 'slower'} than"
+    return f"has a {'lower' if faster else 'higher'} {METRICS[metric]} than"
