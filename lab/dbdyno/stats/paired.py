@@ -7,9 +7,9 @@
                                      one number per block         levels, by the signed rank
 
 A log ratio may be known by bounds alone: a percentile may be "more than x", and a trial that its server
-failed has throughput 0, so that its log ratio is infinite. Estimate, interval and the signed-rank statistic never
-fall when a difference rises, so over all that the log ratios may be, each of them lies between its value at
-all the lower bounds and its value at all the upper ones: what is printed is certain.
+failed has throughput 0, so that its log ratio is infinite. Estimate, interval and the signed-rank statistic
+never fall when a difference rises, so over all that the log ratios may be, each of them lies between its
+value at all the lower bounds and its value at all the upper ones: what is printed is certain.
 """
 
 from __future__ import annotations
