@@ -161,6 +161,24 @@ def test_a_compiler_that_ends_is_told_by_the_one_that_waited_for_it(proc: Proc) 
     assert found["processes"] == [{"name": "make", "share": 0.4}]
 
 
+def test_who_may_run_elsewhere_has_what_the_others_leave(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One CPU of two, 6 s of it foreign: 4 of the process that is held to it, and 2 of the 5 of one that is
+    not."""
+    monkeypatch.setattr(os, "sched_getaffinity", {30: {0}, 31: {0, 1}, 32: {1}}.__getitem__)
+    proc.cpus({"idle": 0.0}, {"idle": 0.0})
+    for pid, name in ((30, "held"), (31, "free"), (32, "elsewhere")):
+        proc.process(pid, name, 1.0)
+
+    def change() -> None:
+        proc.cpus({"user": 6.0, "idle": 4.0}, {"user": 9.0, "idle": 1.0})
+        for pid, name, used in ((30, "held", 5.0), (31, "free", 6.0), (32, "elsewhere", 7.0)):
+            proc.process(pid, name, used)
+
+    found = measured(ForeignMeter(frozenset({0}), set()), proc, change)
+    assert found["share"] == 0.6
+    assert found["processes"] == [{"name": "held", "share": 0.4}, {"name": "free", "share": 0.2}]
+
+
 def test_a_kernel_that_does_not_count_is_not_read(proc: Proc) -> None:
     """Some sandboxes show a /proc/stat that stands still: all of it would look busy."""
     proc.cpus({"user": 3.0, "idle": 9.0})
@@ -180,7 +198,8 @@ def burning(folder: Path, program: str, cpu: int) -> Iterator[psutil.Popen]:
     """A busy process on `cpu` with a name that no other process has."""
     python = folder / NAME
     python.symlink_to(sys.executable)
-    process = psutil.Popen([python, "-S", "-c", program], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+    process = psutil.Popen([python, "-S", "-c", program])
+    os.sched_setaffinity(process.pid, {cpu})
     try:
         # Its start is no part of the load.
         time.sleep(0.3)
@@ -207,9 +226,9 @@ def test_a_busy_process_on_the_cpu_is_found_and_named(program: str, tmp_path: Pa
         begin, before = meter.read(), used_s(process)
         time.sleep(1.5)
         end, after = meter.read(), used_s(process)
+        found = meter.between(begin, end)
     assert begin is not None
     assert end is not None
-    found = meter.between(begin, end)
     assert found is not None
     named = {one["name"]: one["share"] for one in found["processes"]}
     share = (after - before) / (end.at_s - begin.at_s)
@@ -227,7 +246,7 @@ def test_what_we_have_started_is_not_foreign(tmp_path: Path) -> None:
         begin = ours.read(), theirs.read()
         time.sleep(1.5)
         end = ours.read(), theirs.read()
-    without, beside = ours.between(begin[0], end[0]), theirs.between(begin[1], end[1])
+        without, beside = ours.between(begin[0], end[0]), theirs.between(begin[1], end[1])
     assert without is not None
     assert beside is not None
     named = {one["name"]: one["share"] for one in beside["processes"]}

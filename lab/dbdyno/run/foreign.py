@@ -78,6 +78,7 @@ class Reading:
     cpus: Mapping[int, _Cpu]
     # Whether interrupts are kept apart from the processes they interrupt.
     interrupts_apart: bool
+    online: frozenset[int]
     processes: Mapping[int, _Process]
     own: frozenset[int]
 
@@ -125,14 +126,14 @@ class ForeignMeter:
         for pid in own:
             with suppress(OSError, ValueError, IndexError):
                 current[pid] = _process(pid)
-        return Reading(at_s, {cpu: cpus[cpu] for cpu in self.cpus}, interrupts_apart, current, own)
+        used = {cpu: cpus[cpu] for cpu in self.cpus}
+        return Reading(at_s, used, interrupts_apart, frozenset(cpus), current, own)
 
     def between(self, begin: Reading | None, end: Reading | None) -> dict[str, Any] | None:
         """The foreign load between two readings, as server.json keeps it; None where it is not known.
 
         `share` is foreign CPU time over elapsed time times CPUs, with `steal`, the part that the hypervisor
-        took; `processes` are the largest by name. A process that may run outside the set too has at most
-        the share that is written.
+        took; `processes` are the largest by name.
         """
         if begin is None or end is None or end.at_s <= begin.at_s:
             return None
@@ -149,13 +150,12 @@ class ForeignMeter:
             if end.interrupts_apart:
                 busy_s -= max(0.0, last.interrupts - first.interrupts)
         grown = _grown(begin, end)
-        foreign_s = max(0.0, busy_s - self._not_foreign_s(grown, begin, end)) + steal_s
-        share = min(1.0, foreign_s / capacity_s)
+        foreign_s = max(0.0, busy_s - self._not_foreign_s(grown, begin, end))
         return {
-            "share": round(share, 4),
+            "share": round(min(1.0, (foreign_s + steal_s) / capacity_s), 4),
             "steal": round(min(1.0, steal_s / capacity_s), 4),
             "cpus": format_cpus(self.cpus),
-            "processes": self._named(grown, end, capacity_s, share),
+            "processes": self._named(grown, end, capacity_s, foreign_s),
         }
 
     def _not_foreign_s(self, grown: Mapping[int, float], begin: Reading, end: Reading) -> float:
@@ -169,15 +169,26 @@ class ForeignMeter:
         return total_s
 
     def _named(
-        self, grown: Mapping[int, float], end: Reading, capacity_s: float, share: float
+        self, grown: Mapping[int, float], end: Reading, capacity_s: float, foreign_s: float
     ) -> list[dict[str, Any]]:
-        by_name: dict[str, float] = {}
+        """The largest processes by name. Those that can run nowhere else used their whole time on the set;
+        the others share what is left of `foreign_s`.
+        """
+        confined: dict[str, float] = {}
+        others: dict[str, float] = {}
         for pid, used_s in grown.items():
             process = end.processes[pid]
-            if used_s > 0 and pid not in end.own and not process.kernel and _meets(pid, self.cpus):
-                by_name[process.name] = by_name.get(process.name, 0.0) + used_s
-        largest = sorted(by_name.items(), key=lambda item: -item[1])[:NAMED_MAX]
-        shares = ((name, min(share, used_s / capacity_s)) for name, used_s in largest)
+            allowed = _allowed(pid) or end.online
+            if used_s > 0 and pid not in end.own and not process.kernel and allowed & self.cpus:
+                times = confined if allowed <= self.cpus else others
+                times[process.name] = times.get(process.name, 0.0) + used_s
+        rest_s = max(0.0, foreign_s - sum(confined.values()))
+        scale = min(1.0, rest_s / max(sum(others.values()), 1e-9))
+        times = {
+            name: confined.get(name, 0.0) + scale * others.get(name, 0.0) for name in {**confined, **others}
+        }
+        largest = sorted(times.items(), key=lambda item: -item[1])[:NAMED_MAX]
+        shares = ((name, min(foreign_s, used_s) / capacity_s) for name, used_s in largest)
         return [{"name": name, "share": round(part, 4)} for name, part in shares if part >= NAMED_SHARE]
 
 
@@ -286,9 +297,9 @@ def _grown(begin: Reading, end: Reading) -> dict[int, float]:
     return {pid: max(0.0, used_s) for pid, used_s in grown.items()}
 
 
-def _meets(pid: int, cpus: frozenset[int]) -> bool:
-    """Whether a process may run on one of `cpus`; taken as so where the kernel does not say."""
+def _allowed(pid: int) -> frozenset[int]:
+    """The CPUs on which a process may run; none where the kernel does not say."""
     try:
-        return bool(os.sched_getaffinity(pid) & cpus)
+        return frozenset(os.sched_getaffinity(pid))
     except OSError:
-        return True
+        return frozenset()

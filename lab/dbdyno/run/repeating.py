@@ -49,7 +49,6 @@ def plan_repeats(experiment: Experiment, run: Run) -> Repeats | None:
     processes = repeats.largest_processes(load for index, load in known.items() if blocks[index] in disturbed)
     met = f"{len(disturbed)} of {total} blocks met foreign load ({repeats.describe_processes(processes)})"
     if len(chosen) < len(disturbed):
-        return Repeats(
-            trials, f"{met}; the {len(chosen)} with the most of it, at most a quarter, are repeated"
-        )
+        worst = "the worst one is" if len(chosen) == 1 else f"the worst {len(chosen)} are"
+        return Repeats(trials, f"{met}; {worst} repeated, as at most a quarter may be")
     return Repeats(trials, f"{met} and {'is' if len(chosen) == 1 else 'are'} repeated")
