@@ -117,6 +117,10 @@ def test_containers_are_compared_and_gone_afterwards(
         assert server["process"]["after"]["cpu_user_s"] > server["process"]["before"]["cpu_user_s"]
         assert server["data_bytes"] > 0
         assert server["host"]["cpus"] == os.cpu_count()
+        # The container is no child of dbdyno, and its server is not foreign.
+        load = server["edges"]["foreign"]
+        assert load["cpus"] == format_cpus(frozenset(os.sched_getaffinity(0)))
+        assert seen["program"] not in {process["name"] for process in load["processes"]}
         snapshots.add(identity["snapshot"])
     assert len(snapshots) == 1
     assert engine.containers() == []
@@ -134,6 +138,8 @@ def test_a_container_may_have_a_network_of_its_own(comparing: Comparing, engine:
         networks[trial.meta["variant"]] = server["identity"]["network"], server["variables"]["bind_address"]
         end = next(record["data"] for record in trial.records() if record["type"] == "end")
         assert end["phases"]["measure"]["events"] > 0
+        # What carries a published port's traffic works for the load.
+        assert "docker-proxy" not in {one["name"] for one in server["edges"]["foreign"]["processes"]}
     assert networks == {"one thread each": ("host", "127.0.0.1"), "pool": ("bridge", "0.0.0.0")}
     assert engine.containers() == []
 
