@@ -21,7 +21,7 @@ SAYING := $(wildcard tests/end_to_end/test_sysbench_*.py tests/end_to_end/test_s
 	tests/end_to_end/test_login*.py tests/end_to_end/test_same_statements.py)
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo check test bench bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo check test bench bench-truth bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,6 +58,9 @@ bench: build packages-servers packages-peers mysql ## dbdyno against its peers, 
 	$(BIN)/python benchmarks/slap.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/loading.py --output benchmarks/results.md
 	$(BIN)/python benchmarks/generated.py --output benchmarks/results.md
+
+bench-truth: build ## measure every promise of the verdict by simulation, and write docs/why-believe-it.md
+	$(BIN)/python -m benchmarks.truth --output docs/why-believe-it.md
 
 bench-examples: build packages-servers mysql docker ## the quick profile of every example, with its verdicts
 	$(BIN)/python -m benchmarks.examples

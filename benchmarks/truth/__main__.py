@@ -1,0 +1,123 @@
+"""Drives the real judge with simulated experiments, and prints every promise beside what was measured.
+
+`python -m benchmarks.truth` takes some ten minutes; `--experiments 200` a tenth of them. With `--output` the
+tables replace the part of that Markdown file between its markers, and a picture is drawn beside it. Exit code
+1 where a promise is not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from dbdyno.report.figure import chart_of
+
+from .guarantees import Row, customs, measure, promises
+
+EXPERIMENTS = 2_000
+BEGIN, END = "<!-- table of make bench-truth -->", "<!-- end of the table -->"
+PICTURE = "images/truth.svg"
+KEPT, BROKEN, TODAY = "#1b7f4b", "#c0392b", "#8a6d3b"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with one decimal."""
+    return f"{share * 100:.1f} %"
+
+
+def table(rows: Sequence[Row], customary: Sequence[Row]) -> Iterator[str]:
+    """Both tables in Markdown."""
+    yield "| promise | experiments | measured | Monte-Carlo error | limit | kept |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for row in rows:
+        limit = f"{'at most' if row.at_most else 'at least'} {percent(row.limit)}"
+        kept = "yes" if row.holds else "**no**"
+        yield (
+            f"| {row.promise} | {row.experiments} | {percent(row.measured)} | ±{percent(row.error)} | "
+            f"{limit} | {kept} |"
+        )
+    yield ""
+    yield "| what people do today, on two equal servers | experiments | false words |"
+    yield "|---|---:|---:|"
+    for row in customary:
+        yield f"| {row.promise} | {row.experiments} | {percent(row.measured)} |"
+
+
+def draw(rows: Sequence[Row], customary: Sequence[Row]) -> str:
+    """False words of dbdyno and of what people do today, as one picture in SVG."""
+    values: list[dict[str, Any]] = [
+        {
+            "what": row.promise.removesuffix(": any false word"),
+            "share": row.measured * 100,
+            "who": "dbdyno",
+            "order": index,
+        }
+        for index, row in enumerate(row for row in rows if row.promise.endswith(": any false word"))
+    ]
+    values += [
+        {"what": row.promise, "share": row.measured * 100, "who": "customary", "order": 100 + index}
+        for index, row in enumerate(customary)
+    ]
+    base = chart_of(values)
+    order = [value["what"] for value in values]
+    bars = base.mark_bar(height=11).encode(
+        x=alt.X("share:Q", title="experiments with a false word, percent", scale=alt.Scale(domain=[0, 100])),
+        y=alt.Y("what:N", sort=order, title=None, axis=alt.Axis(labelLimit=520, labelFontSize=12)),
+        color=alt.Color(
+            "who:N",
+            scale=alt.Scale(domain=["dbdyno", "customary"], range=[KEPT, TODAY]),
+            title=None,
+            legend=alt.Legend(orient="top"),
+        ),
+    )
+    limit = chart_of([{"x": 5}]).mark_rule(color=BROKEN, strokeDash=[4, 3]).encode(x="x:Q")
+    chart = (bars + limit).properties(width=360, height=alt.Step(17), title="Equal variants: false words")
+    drawn: str = vl_convert.vegalite_to_svg(chart.to_dict())
+    return drawn
+
+
+def write(path: Path, rows: Sequence[Row], customary: Sequence[Row]) -> None:
+    """Put the tables between the markers of a Markdown file, and the picture beside it."""
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"{path} lacks the lines {BEGIN} and {END}")
+    content = "\n".join(table(rows, customary))
+    path.write_text(f"{before}{BEGIN}\n{content}\n{END}{after}", encoding="utf-8")
+    (path.parent / PICTURE).write_text(draw(rows, customary), encoding="utf-8")
+
+
+def main() -> int:
+    """Measure every promise and print it as soon as it is known."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
+    parser.add_argument(
+        "--experiments", type=int, default=EXPERIMENTS, help="per promise; large ones have fewer"
+    )
+    parser.add_argument("--output", type=Path, help="a Markdown file with the markers of the table")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    with ProcessPoolExecutor() as pool:
+        futures = [pool.submit(measure, index, options.experiments) for index in range(len(promises()))]
+        for future in futures:
+            row = future.result()
+            rows.append(row)
+            kept = "kept  " if row.holds else "BROKEN"
+            print(f"{kept} {percent(row.measured):>7} ±{percent(row.error)}  {row.promise}", flush=True)
+    customary = customs(options.experiments)
+    for row in customary:
+        print(f"       {percent(row.measured):>7} ±{percent(row.error)}  today: {row.promise}")
+    if options.output:
+        write(options.output, rows, customary)
+    return 0 if all(row.holds for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

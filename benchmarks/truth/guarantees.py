@@ -1,0 +1,287 @@
+"""What dbdyno promises of its words, each promise with the simulation that measures it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import stats
+
+from dbdyno.experiment.model import Factor
+
+from .simulation import Result, World, experiment, repeat, simulate
+
+NOISES = ("normal", "heavy", "drifting", "autocorrelated", "stalls", "bimodal", "growing")
+ALL = "heavy+drifting+stalls+bimodal+growing"
+# Standard errors that a measured share may lie beyond its limit by chance.
+ERRORS = 3.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One promise and what was measured of it, as shares of the experiments."""
+
+    promise: str
+    experiments: int
+    measured: float
+    limit: float
+    # Whether the limit is the most there may be, or the least.
+    at_most: bool = True
+
+    @property
+    def error(self) -> float:
+        """Monte-Carlo standard error of the measured share."""
+        return math.sqrt(self.measured * (1.0 - self.measured) / self.experiments)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured share keeps the limit, but for the simulation's own error."""
+        slack = ERRORS * math.sqrt(self.limit * (1.0 - self.limit) / self.experiments)
+        return self.measured <= self.limit + slack if self.at_most else self.measured >= self.limit - slack
+
+
+# A promise: its row, from a number of experiments.
+Promise = Callable[[int], Row]
+
+
+def promises() -> list[Promise]:
+    """Every promise of the judge that is simulated here, in the order of the table."""
+    return [
+        *(_equal_variants(2, noise) for noise in (*NOISES, ALL)),
+        *(_equal_variants(4, noise) for noise in (*NOISES, ALL)),
+        partial(_false_words, "4 equal variants, 10 loads", World(), loads=10, variants=4, cost=8),
+        partial(
+            _false_words, "2 equal variants, 2 workloads, 3 loads", World(), loads=3, workloads=2, cost=2
+        ),
+        _factors,
+        partial(_false_words, "2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
+        _crossover,
+        partial(
+            _false_words,
+            "2 equal variants, places that differ by 2 % (standard deviation)",
+            World(sd=0.02, place_sd=0.02),
+        ),
+        partial(
+            _false_words,
+            "2 equal variants, other processes disturb 15 % of the blocks, which are repeated",
+            World(disturbed=0.15),
+        ),
+        _failing,
+        _crossing,
+        _crossing_found,
+        _edge,
+        partial(_levels_cover, 3),
+        partial(_levels_cover, 10),
+        *(partial(_covers, noise) for noise in ("normal", "heavy", ALL)),
+        _everything,
+        _power,
+    ]
+
+
+def measure(index: int, count: int) -> Row:
+    """Measure one promise; a function of numbers alone, so that processes can share the work."""
+    return promises()[index](count)
+
+
+def _equal_variants(variants: int, noise: str) -> Promise:
+    what = "noise of every kind" if noise == ALL else f"{noise} noise"
+    promise = f"{variants} equal variants, 3 loads, {what}"
+    cost = 1 if variants == 2 else 2
+    return partial(_false_words, promise, World(noise=noise), loads=3, variants=variants, cost=cost)
+
+
+def _rate(results: Sequence[Result], holds: Callable[[Result], bool]) -> float:
+    return sum(map(holds, results)) / len(results)
+
+
+def _false_words(
+    promise: str,
+    world: World,
+    count: int,
+    *,
+    loads: int = 3,
+    variants: int = 2,
+    workloads: int = 1,
+    cost: int = 1,
+) -> Row:
+    """The share of experiments with any false word; `cost` is how much longer one of them takes."""
+    of = experiment(variants=variants, loads=loads, workloads=workloads)
+    results = repeat(of, world, count // cost, seed=1)
+    return Row(f"{promise}: any false word", count // cost, _rate(results, Result.is_false), 0.05)
+
+
+def _factors(count: int) -> Row:
+    factors = (Factor(name="version", levels=("x", "y")), Factor(name="threads", levels=("s", "t", "u")))
+    results = repeat(experiment(factors=factors), World(), count // 4, seed=2)
+    return Row(
+        "2 factors without effect (3 main effects, 2 interactions): any false word",
+        count // 4,
+        _rate(results, Result.is_false),
+        0.05,
+    )
+
+
+def _crossover(count: int) -> Row:
+    world = World(position=math.log(1.05), effects={"b": [math.log(0.95)]})
+    results = repeat(experiment(), world, count, seed=3)
+    known = [result.crossover_covers for result in results if result.crossover_covers is not None]
+    return Row(
+        "position effect of 5 %: cross-over interval holds the truth",
+        len(known),
+        sum(known) / len(known),
+        0.95,
+        at_most=False,
+    )
+
+
+def _failing(count: int) -> Row:
+    world = World(sd=0.02, effects={"b": [math.log(1.1)] * 3}, failures={"b": 2})
+    results = repeat(experiment(loads=3), world, count, seed=4)
+    return Row(
+        "10 % faster, but the server fails in 2 of 8 blocks: faster or equivalent",
+        count,
+        _rate(results, lambda result: result.claims[0].word in {"faster", "equivalent"}),
+        0.05,
+    )
+
+
+CROSSING = {"b": [math.log(1.25), 0.0, math.log(0.8)]}
+
+
+def _crossing(count: int) -> Row:
+    results = repeat(experiment(loads=3, delta_percent=2.0), World(sd=0.03, effects=CROSSING), count, seed=5)
+    return Row(
+        "+25 % at one load, -20 % at another: any false word",
+        count,
+        _rate(results, lambda result: result.is_false(2.0)),
+        0.05,
+    )
+
+
+def _crossing_found(count: int) -> Row:
+    results = repeat(experiment(loads=3), World(sd=0.03, effects=CROSSING), count, seed=6)
+    return Row(
+        "+25 % at one load, -20 % at another, 3 % noise: mixed is found",
+        count,
+        _rate(results, lambda result: result.word == "mixed"),
+        0.90,
+        at_most=False,
+    )
+
+
+def _edge(count: int) -> Row:
+    world = World(sd=0.01, effects={"b": [math.log(1.02)]})
+    results = repeat(experiment(delta_percent=2.0), world, count, seed=7)
+    return Row(
+        "true difference at the edge of the declared ±2 %: equivalent",
+        count,
+        _rate(results, lambda result: result.word == "equivalent"),
+        0.025,
+    )
+
+
+def _levels_cover(loads: int, count: int) -> Row:
+    effects = {"b": [math.log(0.92) if load % 2 else 0.0 for load in range(loads)]}
+    count //= 1 if loads < 10 else 3
+    results = repeat(experiment(loads=loads), World(sd=0.03, effects=effects), count, seed=8)
+    return Row(
+        f"{loads} loads, every second one 8 % slower: all load intervals hold their truth together",
+        count,
+        _rate(results, lambda result: result.levels_cover),
+        0.95,
+        at_most=False,
+    )
+
+
+def _covers(noise: str, count: int) -> Row:
+    world = World(noise=noise, effects={"b": [math.log(0.9)] * 3})
+    results = repeat(experiment(loads=3), world, count, seed=9)
+    return Row(
+        f"10 % slower, {'noise of every kind' if noise == ALL else f'{noise} noise'}: the interval over "
+        "all loads holds the truth",
+        count,
+        _rate(results, lambda result: result.covers),
+        0.95,
+        at_most=False,
+    )
+
+
+def everything() -> World:
+    """A world with everything at once; effects are added by the caller."""
+    return World(
+        noise=ALL,
+        sd=0.04,
+        position=0.03,
+        place_sd=0.015,
+        disturbed=0.1,
+        failures={"d": 1},
+        effects={"b": [0.0, 0.0, 0.0], "c": [math.log(1.2), 0.0, math.log(0.85)], "d": [0.02, 0.02, 0.02]},
+    )
+
+
+def _everything(count: int) -> Row:
+    of = experiment(variants=4, loads=3, workloads=2, delta_percent=5.0, blocks=10)
+    results = repeat(of, everything(), count // 4, seed=10)
+    return Row(
+        "everything at once (4 variants, 2 workloads, 3 loads, crossing curves, failures, order, place, "
+        "repeats): any false word",
+        count // 4,
+        _rate(results, lambda result: result.is_false(5.0)),
+        0.05,
+    )
+
+
+def _power(count: int) -> Row:
+    world = World(noise=ALL, sd=0.05, effects={"b": [math.log(0.8)]})
+    results = repeat(experiment(), world, count, seed=11)
+    return Row(
+        "20 % slower, 5 % noise of every kind, 8 blocks: slower is found",
+        count,
+        _rate(results, lambda result: result.word == "slower"),
+        0.80,
+        at_most=False,
+    )
+
+
+def customs(count: int) -> list[Row]:
+    """Equal servers, judged as people judge today: the share of experiments that end in a false word."""
+    return [
+        _custom("one run each, the larger number wins", count, lambda one, other, _: one != other),
+        _custom(
+            "one run each, a difference above 2.5 % counts",
+            count,
+            lambda one, other, _: abs(math.log(other / one)) > math.log(1.025),
+        ),
+        _custom("one run each, t-test over its 30 seconds", count, _t_test),
+        _custom_blocks("8 runs each, one variant after the other, t-test over the runs", count),
+    ]
+
+
+def _custom(name: str, count: int, word: Callable[[float, float, np.random.Generator], bool]) -> Row:
+    random = np.random.default_rng(12)
+    world = World(noise="drifting+bimodal")
+    of = experiment(blocks=1)
+    false = 0
+    for _ in range(count):
+        first, second = (trial.value("throughput") for trial in simulate(of, world, random))
+        false += word(first, second, random)
+    return Row(name, count, false / count, 0.05)
+
+
+def _t_test(first: float, second: float, random: np.random.Generator) -> bool:
+    """Seconds with 9 % noise around each run's own level, as measured on a server."""
+    series = [level * np.exp(random.normal(0.0, 0.09, 30)) for level in (first, second)]
+    return bool(stats.ttest_ind(*series).pvalue < 0.05)
+
+
+def _custom_blocks(name: str, count: int) -> Row:
+    random = np.random.default_rng(13)
+    false = 0
+    for _ in range(count):
+        # The machine drifts by 20 % over the 16 runs.
+        levels = np.linspace(0.0, -0.2, 16) + random.normal(0.0, 0.05, 16)
+        false += stats.ttest_ind(levels[:8], levels[8:]).pvalue < 0.05
+    return Row(name, count, false / count, 0.05)

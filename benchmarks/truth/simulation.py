@@ -1,0 +1,283 @@
+"""Simulated experiments: the real schedule, noise as databases make it, and the real judge.
+
+Every trial has a throughput: the product of its variant's true effect, of the disturbances of a `World`, and
+of noise. The schedule decides what meets which trial, exactly as in a real run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.judge.decision import compare_all
+from dbdyno.judge.factorial import judge_factors
+from dbdyno.judge.measured import Figures, Measured, Place
+
+Random = np.random.Generator
+WORKLOADS = ("oltp_read_write", "oltp_read_only")
+DIRECTIONS = ("faster", "slower")
+# The true effect of a variant whose server fails now and then, in log units.
+FAILING = -10.0
+
+
+@dataclass(frozen=True)
+class World:
+    """What an experiment meets. Effects and noise are in log units: 0.05 is about 5 %."""
+
+    # How noise is distributed, and its standard deviation per trial.
+    noise: str = "normal"
+    sd: float = 0.05
+    # Variant -> true effect at each load, in the order of the loads; 0 for those not named.
+    effects: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    # What each position later in a block does.
+    position: float = 0.0
+    # What the place on disk does: standard deviation between places.
+    place_sd: float = 0.0
+    # Variant -> number of blocks in which its server fails at one load.
+    failures: Mapping[str, int] = field(default_factory=dict)
+    # Share of blocks that other processes disturb, by 15 %. They are repeated, a quarter of them at most.
+    disturbed: float = 0.0
+
+
+def experiment(
+    *,
+    variants: int = 2,
+    loads: int = 1,
+    blocks: int = 8,
+    workloads: int = 1,
+    delta_percent: float | None = None,
+    factors: Sequence[Factor] = (),
+) -> Experiment:
+    """An experiment of that size; its variants a, b, c … differ in a setting."""
+    names = "abcdefgh"[:variants]
+    made = [
+        Variant(name=name, server=ServerSpec(variables={"max_error_count": 64 + index}))
+        for index, name in enumerate(names)
+    ]
+    if factors:
+        first, second = factors
+        made = [
+            Variant(
+                name=f"{one}+{two}",
+                levels={first.name: one, second.name: two},
+                server=ServerSpec(variables={"max_error_count": 64 + index}),
+            )
+            for index, (one, two) in enumerate((o, t) for o in first.levels for t in second.levels)
+        ]
+    return Experiment(
+        name="simulated",
+        workloads=tuple(OltpWorkload(name=name) for name in WORKLOADS[:workloads]),  # type: ignore[arg-type]
+        load=Load(connections=tuple(10 * 2**level for level in range(loads)), duration_s=10.0),
+        design=Design(blocks=blocks, delta_percent=delta_percent),
+        variants=tuple(made),
+        factors=tuple(factors),
+    )
+
+
+def simulate(of: Experiment, world: World, random: Random) -> list[Measured]:
+    """The trials of one run of an experiment."""
+    of = of.with_order_seed(int(random.integers(0, 2**31)))
+    planned = schedule(of)
+    shifts = _disturbances(of, planned, world, random)
+    noise = _noise(of, planned, world, random)
+    failing = _failing_trials(of, planned, world, random)
+    measured = []
+    for trial, disturbance, error in zip(planned, shifts, noise, strict=True):
+        place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.at())
+        if trial.index in failing:
+            measured.append(Measured(place, "the server went away", "server"))
+            continue
+        effect = true_effect(of, world, trial)
+        throughput = 1000.0 * math.exp(effect + disturbance + error)
+        measured.append(Measured(place, None, figures=_figures(throughput)))
+    return measured
+
+
+def _failing_trials(of: Experiment, planned: Sequence[Trial], world: World, random: Random) -> set[int]:
+    """The trials in which a server fails: one load of so many blocks of a variant."""
+    failing: set[int] = set()
+    for variant, count in world.failures.items():
+        for block in random.choice(of.design.blocks, count, replace=False):
+            own = [trial.index for trial in planned if (trial.block, trial.variant) == (block, variant)]
+            failing.add(int(random.choice(own)))
+    return failing
+
+
+def true_effect(of: Experiment, world: World, trial: Trial) -> float:
+    """The effect of a trial's variant at its load."""
+    effects = world.effects.get(trial.variant)
+    return effects[of.load.points().index(trial.point)] if effects else 0.0
+
+
+def _disturbances(of: Experiment, planned: Sequence[Trial], world: World, random: Random) -> list[float]:
+    """What order, place and other processes do to each trial."""
+    places = random.normal(0.0, world.place_sd, len(of.variants)) if world.place_sd else None
+    position: dict[tuple[int, str], dict[str, int]] = {}
+    for trial in planned:
+        variants = position.setdefault((trial.block, trial.workload), {})
+        variants.setdefault(trial.variant, len(variants))
+    # Other processes disturb one trial of a block. The block is repeated, blind to its result: another draw.
+    hit = [block for block in range(of.design.blocks) if random.random() < world.disturbed]
+    repeated = hit[: max(1, of.design.blocks // 4)]
+    victims = {
+        block: int(random.integers(0, len(of.variants)))
+        for block in hit
+        if block not in repeated or random.random() < world.disturbed
+    }
+    names = [variant.name for variant in of.variants]
+    return [
+        world.position * position[trial.block, trial.workload][trial.variant]
+        + (float(places[trial.slot]) if places is not None else 0.0)
+        - (0.15 if victims.get(trial.block) == names.index(trial.variant) else 0.0)
+        for trial in planned
+    ]
+
+
+def _noise(of: Experiment, planned: Sequence[Trial], world: World, random: Random) -> list[float]:
+    """Noise of every trial, of the kind that the world has."""
+    count, sd = len(planned), world.sd
+    noise = random.normal(0.0, sd, count)
+    kinds = set(world.noise.split("+"))
+    if "heavy" in kinds:
+        noise = random.standard_t(3, count) * sd / math.sqrt(3.0)
+    if "growing" in kinds:
+        noise *= np.linspace(0.5, 1.5, count)
+    if "drifting" in kinds:
+        blocks = np.cumsum(random.normal(0.0, sd / 2.0, of.design.blocks))
+        noise += np.linspace(0.0, -0.2, count) + blocks[[trial.block for trial in planned]]
+    if "autocorrelated" in kinds:
+        walk = random.normal(0.0, sd, count)
+        for index in range(1, count):
+            walk[index] = 0.7 * walk[index - 1] + walk[index] * math.sqrt(1 - 0.49)
+        noise = walk
+    if "stalls" in kinds:
+        noise += np.where(random.random(count) < 0.1, math.log(0.75), 0.0)
+    if "bimodal" in kinds:
+        modes = random.integers(0, 2, planned[-1].group + 1) * math.log(0.92)
+        noise += modes[[trial.group for trial in planned]]
+    return [float(value) for value in noise]
+
+
+def _figures(throughput: float) -> Figures:
+    """Figures of which only the throughput is looked at."""
+    names = [name for name in Figures.__dataclass_fields__ if name.startswith(("latency", "generator"))]
+    latencies: dict[str, Any] = dict.fromkeys(names, 1000.0)
+    return Figures(
+        events=round(throughput * 10),
+        throughput=throughput,
+        **latencies,
+        censored=(),
+        errors={},
+        error_classes={},
+        errors_per_1000=0.0,
+        dropped=0,
+        backlog=0,
+        off_contract=0,
+        statements=round(throughput * 200),
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One word that a run has used, with the truth it is about, in log units."""
+
+    word: str
+    truth: float
+    # For `mixed` and `equivalent`: the truth at each load.
+    truths: tuple[float, ...] = ()
+
+    def is_false(self, delta_percent: float | None) -> bool:
+        """Whether the word contradicts the truth."""
+        if self.word in DIRECTIONS:
+            return self.truth == 0.0 or (self.truth > 0.0) != (self.word == "faster")
+        if self.word == "mixed":
+            return not (min(self.truths) < 0.0 < max(self.truths))
+        if self.word == "equivalent" and delta_percent is not None:
+            limit = math.log1p(delta_percent / 100.0)
+            return any(abs(truth) > limit - 1e-9 for truth in self.truths or (self.truth,))
+        return False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the judge made of one simulated run."""
+
+    claims: tuple[Claim, ...]
+    # Of the first comparison: interval over all loads in log units, and whether all load intervals hold.
+    covers: bool
+    levels_cover: bool
+    crossover_covers: bool | None
+    # Its word, and half of its interval's width.
+    word: str
+    half_width: float
+
+    def is_false(self, delta_percent: float | None = None) -> bool:
+        """Whether any word of the run is false."""
+        return any(claim.is_false(delta_percent) for claim in self.claims)
+
+
+def judge(of: Experiment, world: World, trials: Sequence[Measured]) -> Result:
+    """The words of the real judge on simulated trials."""
+    failing = {variant for variant, blocks in world.failures.items() if blocks}
+    claims: list[Claim] = []
+    comparisons = compare_all(trials, of, [])
+    for one in comparisons:
+        truths = tuple(world.effects.get(one.variant) or [0.0] * len(one.pairs))
+        if one.variant in failing:
+            # A variant whose server fails is neither faster nor equivalent, whatever it does in between.
+            truths = tuple(FAILING for _ in truths)
+        mean = math.fsum(truths) / len(truths)
+        if one.verdict is not None:
+            claims.append(Claim(str(one.verdict), mean if abs(mean) > 1e-12 else 0.0, truths))
+            claims += [
+                Claim(str(word), truth) for word, truth in zip(one.judged.level_verdicts, truths, strict=True)
+            ]
+    if of.factors:
+        # Effects of factors are simulated as none at all.
+        claims += [Claim(row["verdict"], 0.0, (0.0,)) for row in judge_factors(trials, of, [])]
+    first = comparisons[0]
+    truths = tuple(world.effects.get(first.variant) or [0.0] * len(first.pairs))
+    order = first.order
+    return Result(
+        claims=tuple(claims),
+        covers=_holds(first.judged.assessment.overall, math.fsum(truths) / len(truths)),
+        levels_cover=all(
+            _holds(level, truth) for level, truth in zip(first.judged.assessment.levels, truths, strict=True)
+        ),
+        crossover_covers=None
+        if order is None
+        else _within(order.crossover_interval_percent, math.fsum(truths) / len(truths)),
+        word=str(first.verdict),
+        half_width=_half_width(first.judged.assessment.overall),
+    )
+
+
+def _holds(effect: Any, truth: float) -> bool:
+    return effect is None or effect.interval_percent is None or _within(effect.interval_percent, truth)
+
+
+def _within(ends: tuple[float, float], truth: float) -> bool:
+    percent = math.expm1(truth) * 100.0
+    return ends[0] - 1e-9 <= percent <= ends[1] + 1e-9
+
+
+def _half_width(effect: Any) -> float:
+    ends = effect.interval_percent if effect else None
+    return (ends[1] - ends[0]) / 2.0 if ends else math.inf
+
+
+def repeat(of: Experiment, world: World, count: int, seed: int) -> list[Result]:
+    """So many independent runs of an experiment in a world."""
+    random = np.random.default_rng(seed)
+    return [judge(of, world, simulate(of, world, random)) for _ in range(count)]
+
+
+def without_effects(world: World) -> World:
+    """The same world with equal variants."""
+    return replace(world, effects={})
