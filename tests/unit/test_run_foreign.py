@@ -13,8 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from dbdyno.run.foreign import ForeignMeter
+from dbdyno.experiment.model import Client, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.run.foreign import ForeignMeter, meter
 from dbdyno.servers import usage
+from dbdyno.servers.process import online_cpus, server_cpus
+from dbdyno.servers.server import Description
 
 KERNEL = 0x00200000
 # A process that uses all of a CPU, and one that does so in children of its own that end.
@@ -188,6 +191,41 @@ def test_a_kernel_that_does_not_count_is_not_read(proc: Proc) -> None:
     assert meter.between(begin, meter.read()) is None
     assert ForeignMeter(frozenset({0, 7}), set()).read() is None
     assert meter.between(None, begin) is None
+
+
+DESCRIPTION = Description("mariadb", "11", {"pid": 4242}, {}, {}, {})
+
+
+def metered(spec: ServerSpec, client: str | None) -> ForeignMeter | None:
+    variant = Variant(name="a", server=spec)
+    experiment = Experiment(
+        name="metered",
+        workloads=(OltpWorkload(name="oltp_read_only"),),
+        load=Load(connections=(1,), duration_s=1.0),
+        client=Client(cpus=client),
+        variants=(variant,),
+    )
+    return meter(experiment, variant, DESCRIPTION)
+
+
+@pytest.mark.parametrize(
+    ("spec", "client", "cpus"),
+    [
+        (ServerSpec(cpus="0"), "1", frozenset({0, 1})),
+        (ServerSpec(cpus="0"), None, server_cpus(None)),
+        (ServerSpec(kind="docker", image="it", cpus="0"), "0", frozenset({0})),
+        (ServerSpec(kind="docker", image="it"), "0", online_cpus()),
+        # Far away (RFC 5737): the server has CPUs of its own.
+        (ServerSpec(kind="remote", url="mysql://sbtest@192.0.2.1/sbtest"), "1", frozenset({1})),
+        (ServerSpec(kind="remote", url="mysql://sbtest@127.0.0.1/sbtest"), "1", None),
+    ],
+    ids=["apart", "client anywhere", "container", "container anywhere", "far away", "reached here"],
+)
+def test_the_cpus_are_those_that_server_and_client_may_use(
+    spec: ServerSpec, client: str | None, cpus: frozenset[int] | None
+) -> None:
+    found = metered(spec, client)
+    assert (found.cpus if found else None) == cpus
 
 
 NAME = "burner"
