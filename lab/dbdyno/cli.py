@@ -22,10 +22,10 @@ from dbdyno.problem import ExitCode, Problem
 
 # Command -> what `dbdyno --help` says of it. Its function has its name and lies in the module of that name.
 COMMANDS = {
-    "compare": "Compare all set-ups of an experiment: table, verdict, report.",
+    "compare": "Compare all variants of an experiment: table, verdict, report.",
     "run": "Put one server under load, from few connections to many, and print the table.",
     "check": "Make every check that needs no load.",
-    "report": "Show a stored run again.",
+    "report": "Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG.",
     "sysbench": "Be sysbench: same commands, scripts and output; all that follows is sysbench's.",
     "slap": "Be mysqlslap: same options, reports and CSV; all that follows is mysqlslap's.",
     "shims": "Make links under which scripts find the drop-ins by the originals' names.",

@@ -47,7 +47,9 @@ def test_progress_goes_to_standard_error_and_the_result_to_standard_output(done:
     assert "[8/8]" in answer.stderr
     assert "left" in answer.stderr
     assert "[8/8]" not in answer.stdout
-    assert str(run.path / "report.html") in answer.stdout
+    # The report is written when the verdict is out.
+    assert answer.stderr.splitlines()[-1] == f"report: {run.path / 'report.html'}"
+    assert "report:" not in answer.stdout
     assert "one-thread" in answer.stdout
     assert "\x1b[" not in answer.stdout + answer.stderr
 

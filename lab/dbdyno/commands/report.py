@@ -1,12 +1,13 @@
-"""`dbdyno report RUN`: a stored run once more, as a page, as pictures, or as text for other programs.
+"""`dbdyno report RUN`: a stored run as a page, as pictures, or as text for other programs.
 
-A run that was not judged (it was interrupted, or copied without its verdict) is judged first; one that was
-keeps its verdict. md, csv and json go to standard output; html, svg and png are files in the run's folder,
-whose paths are printed.
+A run without a verdict (it was interrupted, or copied without one) is judged first, and so is one whose
+verdict an older dbdyno wrote. md, csv and json go to standard output; html, svg and png are files in the
+run's folder, whose paths are printed.
 """
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +15,18 @@ from typing import Annotated
 import typer
 
 from dbdyno import report as reporting
+from dbdyno.commands.results import warn_undrawn
 from dbdyno.judge import judge
 from dbdyno.report import tables
+from dbdyno.report.model import to_judge
 from dbdyno.store import Run
+
+# Exit code where pictures were requested and cannot be drawn.
+NOT_DRAWN = 1
 
 
 class Format(StrEnum):
-    """What a run can be shown as."""
+    """The forms of a report."""
 
     HTML = "html"
     MD = "md"
@@ -31,22 +37,30 @@ class Format(StrEnum):
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="The run's folder.", metavar="RUN", show_default=False)],
-    format: Annotated[Format, typer.Option(help="As what.")] = Format.HTML,  # noqa: A002 — the option's name
+    run: Annotated[Path, typer.Argument(help="Folder of the run.", metavar="RUN", show_default=False)],
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.HTML,  # noqa: A002 — the option's name
 ) -> None:
-    """Show a stored run again."""
+    """Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG."""
     stored = Run.open(run)
-    if stored.verdict() is None or not (stored.path / "measured.json").exists():
+    if to_judge(stored):
         stored.write_verdict(judge(stored))
     match format:
         case Format.HTML:
-            print(reporting.write(stored))
+            print(reporting.write(stored, warn_undrawn))
         case Format.SVG | Format.PNG:
-            for path in reporting.write_charts(stored, "svg" if format is Format.SVG else "png"):
-                print(path)
+            _write_charts(stored, format)
         case Format.MD:
             print(tables.as_markdown(stored))
         case Format.CSV:
             print(tables.as_csv(stored))
         case Format.JSON:
             print(tables.as_json(stored))
+
+
+def _write_charts(stored: Run, picture: Format) -> None:
+    try:
+        for path in reporting.write_charts(stored, "svg" if picture is Format.SVG else "png"):
+            print(path)
+    except reporting.DrawingError as error:
+        print(f"error: charts cannot be drawn: {error}", file=sys.stderr)
+        raise typer.Exit(NOT_DRAWN) from error

@@ -1,8 +1,8 @@
-"""What `dbdyno compare` shows: before the run what will be done, after it what came out."""
+"""What `dbdyno compare` shows: the plan before the run, the result after it."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 from statistics import median
 from typing import Any
 
@@ -11,8 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno import report
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
-from dbdyno.store import Run
+from dbdyno.problem import Problem
+from dbdyno.report import words
+from dbdyno.report.model import sentences
+from dbdyno.store import EXPLAINED, MEASURED, Run
 from dbdyno.store.files import read_json
 
 # Lines about why, per comparison.
@@ -22,7 +26,7 @@ WIDTH = 160
 
 
 def describe(console: Console, experiment: Experiment, profile: str | None) -> None:
-    """One block that says what will be done."""
+    """The plan of the experiment in a few lines."""
     load, design = experiment.load, experiment.design
     levels = ", ".join(f"{value:g}" for value in load.rate or load.connections)
     warmup = f"{load.warmup_allowance_s():g} s" + (" (auto)" if load.warmup_s is None else "")
@@ -31,9 +35,10 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
-        f"  load      {levels} {'events per second' if load.rate else 'connections'} over {load.transport}, "
+        f"  load      {levels} {'transactions/s' if load.rate else 'connections'} over {load.transport}, "
         f"{load.duration_s:g} s after {warmup} of warm-up{read}",
-        f"  design    {design.blocks} blocks in random order, data: {design.state}, seed {design.seed}",
+        f"  design    {design.blocks} block{'' if design.blocks == 1 else 's'}, balanced random order "
+        f"(order seed {design.drawn_by}), data: {design.state}, seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",
         *(f"  variant   {variant.name}: {_server(variant.server)}" for variant in experiment.variants),
     ]
@@ -41,7 +46,7 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         console.print(Text(line), soft_wrap=True)
 
 
-def show(run: Run, experiment: Experiment, verdict: dict[str, Any], report: Path | None) -> None:
+def show(run: Run, experiment: Experiment, verdict: dict[str, Any]) -> None:
     """The result on standard output; its last lines are the verdict sentences."""
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -55,18 +60,36 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any], report: Path
     if notes:
         console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
     _why(console, run)
-    console.print(Text(f"report: {report}" if report else f"run: {run.path}"), soft_wrap=True)
-    for row in verdict.get("factors", ()):
-        console.print(Text(row["sentence"]), soft_wrap=True)
-    for comparison in verdict["comparisons"]:
-        print(comparison["curve"]["sentence"])
+    if family := verdict.get("family"):
+        console.print(Text(family["text"]), soft_wrap=True)
+    for sentence, _, _ in sentences(verdict):
+        print(sentence)
+    # Whatever follows, the verdict is out.
+    sys.stdout.flush()
+
+
+def write_report(run: Run) -> None:
+    """Write the report and name it on standard error; whatever fails is one line there."""
+    try:
+        path = report.write(run, warn_undrawn)
+    except Problem as problem:
+        print(f"error: no report: {problem.text}", file=sys.stderr)
+    except Exception as error:
+        print(f"error: no report: internal error, {type(error).__name__}: {error}", file=sys.stderr)
+    else:
+        print(f"report: {path}", file=sys.stderr)
+
+
+def warn_undrawn(reason: str) -> None:
+    """One line on standard error for charts that could not be drawn."""
+    print(f"warning: report.html lacks charts: {reason}", file=sys.stderr)
 
 
 def _why(console: Console, run: Run) -> None:
-    """What moved most certainly in each comparison, in a few lines."""
-    for comparison in read_json(run.path / "explained.json")["comparisons"]:
-        moved = [one["sentence"] for one in comparison["measures"] if one["moved"]]
-        for sentence in moved[:REASONS]:
+    """The most certain changes of each comparison, in a few lines."""
+    for comparison in read_json(run.path / EXPLAINED)["comparisons"]:
+        changed = [one["sentence"] for one in comparison["measures"] if one["moved"]]
+        for sentence in changed[:REASONS]:
             console.print(Text(f"why ({comparison['workload']}): {sentence}"), soft_wrap=True)
 
 
@@ -91,61 +114,61 @@ def _table(run: Run, experiment: Experiment, verdict: dict[str, Any], workload: 
     """Variant by point: medians over the blocks, and the effect with its interval."""
     open_loop = bool(experiment.load.rate)
     title = workload if len(experiment.workloads) > 1 else None
+    comparisons = {
+        entry["variant"]: entry for entry in verdict["comparisons"] if entry["workload"] == workload
+    }
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     table.add_column("variant")
-    for name in ("rate/s" if open_loop else "connections", "tps", "p95 ms", "effect", "interval"):
+    confidence = next((words.ci(entry["points"]) for entry in comparisons.values()), "CI")
+    for name in ("rate/s" if open_loop else "connections", "transactions/s", "p95 ms", "effect", confidence):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
-    trials = read_json(run.path / "measured.json")["trials"]
+    trials = [
+        trial for trial in read_json(run.path / MEASURED)["trials"] if trial["place"]["workload"] == workload
+    ]
     for variant in experiment.variants:
-        points = _points(verdict, variant.name, workload)
+        comparison = comparisons.get(variant.name)
+        of_variant = [trial for trial in trials if trial["place"]["variant"] == variant.name]
         for point in experiment.load.points():
             at = point.at()
-            found = [
-                trial["figures"]
-                for trial in trials
-                if (place := trial["place"])["variant"] == variant.name
-                and place["workload"] == workload
-                and place["at"] == at
-                and trial["figures"]
-            ]
-            effect = _effect(points, at) if variant is not experiment.variants[0] else ("baseline", "", "")
-            table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *_levels(found), *effect)
+            levels = _levels([trial for trial in of_variant if trial["place"]["at"] == at])
+            entry = (
+                next((one for one in comparison["points"] if one["at"] == at), None) if comparison else None
+            )
+            effect = _effect(entry, entry) if entry else ("baseline", "", "")
+            table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *levels, *effect)
+        if comparison and len(comparison["points"]) > 1:
+            effect = _effect(comparison["curve"], comparison["points"][0])
+            table.add_row(Text(variant.name), words.ALL_LOADS, "", "", *effect)
     return table
 
 
-def _points(verdict: dict[str, Any], variant: str, workload: str) -> list[dict[str, Any]]:
-    for comparison in verdict["comparisons"]:
-        if (comparison["variant"], comparison["workload"]) == (variant, workload):
-            points: list[dict[str, Any]] = comparison["points"]
-            return points
-    return []
+def _levels(trials: list[dict[str, Any]]) -> tuple[str, str]:
+    """Throughput and 95th percentile: each the median over the blocks; a dash where there is no result.
 
-
-def _levels(figures: list[dict[str, Any]]) -> tuple[str, str]:
-    """Throughput and 95th percentile: each the median over the blocks; a dash where there is no result."""
+    The throughput of a trial that failed by its server is 0.
+    """
+    figures = [trial["figures"] for trial in trials if trial["figures"]]
+    rates = [figure["throughput"] for figure in figures]
+    rates += [0.0 for trial in trials if not trial["figures"] and trial["failed_by"] == "server"]
+    throughput = f"{median(rates):,.1f}" if rates else words.MISSING
     if not figures:
-        return "-", "-"
-    throughput = median(figure["throughput"] for figure in figures)
+        return throughput, words.MISSING
     p95_ms = median(figure["latency_p95_us"] for figure in figures) / 1000
     more = "> " if any("latency_p95_us" in figure["censored"] for figure in figures) else ""
-    return f"{throughput:,.1f}", f"{more}{p95_ms:,.2f}"
+    return throughput, f"{more}{p95_ms:,.2f}"
 
 
-def _effect(points: list[dict[str, Any]], at: dict[str, int | float]) -> tuple[str, str, str]:
-    for point in points:
-        if point["at"] == at and point["effect_percent"] is not None:
-            interval = point["interval_percent"]
-            ends = ["∞" if end is None else f"{end:+.1f}" for end in interval] if interval else []
-            sign = {"at-least": "> ", "at-most": "< "}.get(point.get("bound", ""), "")
-            shown = f"[{', '.join(ends)}]" if ends else "none"
-            return f"{sign}{point['effect_percent']:+.1f} %", shown, str(point["verdict"]).replace("-", " ")
-    return "-", "-", "no result"
+def _effect(entry: dict[str, Any], usual: dict[str, Any]) -> tuple[str, str, str]:
+    """Change, interval and verdict; hyphens as minus signs, for scripts that read them."""
+    change, interval = words.change(entry), words.interval(entry, usual["confidence"])
+    word = words.verdict(entry["verdict"])
+    return change.replace(words.MINUS, "-"), interval.replace(words.MINUS, "-"), word
 
 
 def _finding(console: Console, finding: dict[str, Any]) -> None:
     about = f" {finding['subject']}:" if finding["subject"] else ""
-    text = f"{finding['level']} {finding['code']}:{about} {finding['text']}"
+    text = f"{words.LEVELS[finding['level']]} {finding['code']}:{about} {finding['text']}"
     style = "bold red" if finding["level"] == "stop" and not finding["override"] else "yellow"
     console.print(Text(text, style=style), soft_wrap=True)
     if finding["override"]:

@@ -16,11 +16,13 @@ def figures(report: Report) -> list[Figure]:
     for number, comparison in enumerate(report.verdict["comparisons"]):
         found += effects(report, comparison, report.blocks[number], number)
     for workload in report.workloads:
-        trials = [trial for trial in report.trials if trial.workload == workload and trial.figures]
-        if trials:
-            found.append(levels(report, workload, trials, "throughput"))
-            found.append(levels(report, workload, trials, "latency_p95_us"))
-            if entries := report.scaling_rows(workload):
-                found.append(scaling(report, workload, trials, entries))
-            found.append(seconds(report, workload, trials))
+        trials = [trial for trial in report.trials if trial.workload == workload]
+        results = [trial for trial in trials if trial.value("throughput") is not None]
+        for metric in ("throughput", "latency_p95_us"):
+            if any(trial.value(metric) is not None for trial in results):
+                found.append(levels(report, workload, results, metric))
+        if results and (entries := report.scaling_rows(workload)):
+            found.append(scaling(report, workload, results, entries))
+        if recorded := [trial for trial in results if trial.series]:
+            found.append(seconds(report, workload, recorded))
     return found

@@ -1,28 +1,115 @@
-"""From chart specifications to pictures, without network and without a browser."""
+"""From chart specifications to pictures, without network and without a browser, in a child process.
+
+A picture is never worth a verdict: whatever happens to the child, the caller gets the pictures that were
+drawn and one sentence about the others.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any
-
-import vl_convert
+from pathlib import Path
 
 from dbdyno.report.figure import Figure, finished
 
-PNG_SCALE = 2.0
+# Run by its path: it needs the chart library alone, and importing this package would cost half a second.
+PROGRAM = Path(__file__).with_name("draw.py")
+# A chart takes less than a second; the first one starts the library.
+SECONDS_PER_CHART, SECONDS_TO_START = 20.0, 60.0
 
 
-def svg(figure: Figure) -> str:
-    """A chart as a whole SVG document."""
-    drawn: str = vl_convert.vegalite_to_svg(_specification(figure))
-    return drawn
+@dataclass(frozen=True)
+class Picture:
+    """One drawn chart."""
+
+    svg: str
+    png: bytes
 
 
-def png(figure: Figure) -> bytes:
-    """A chart as a PNG at twice its nominal size."""
-    drawn: bytes = vl_convert.vegalite_to_png(_specification(figure), scale=PNG_SCALE)
-    return drawn
+@dataclass(frozen=True)
+class Drawings:
+    """What was drawn, by name of figure."""
+
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
+    # Why the others were not, as one line; "" where all were.
+    failure: str = ""
+
+
+def draw(figures: Sequence[Figure]) -> Drawings:
+    """Draw all figures in one child process. Never raises because of the child."""
+    if not figures:
+        return Drawings()
+    lines = [
+        json.dumps({"name": figure.name, "specification": finished(figure.chart).to_dict()}) + "\n"
+        for figure in figures
+    ]
+    output, failure = _run("".join(lines).encode(), len(figures))
+    pictures: dict[str, Picture] = {}
+    for line in output.decode(errors="replace").splitlines():
+        try:
+            drawn = json.loads(line)
+        except ValueError:
+            # The child ended in the middle of a line.
+            continue
+        if "error" in drawn:
+            failure = failure or f"the chart library rejects {drawn['name']}: {drawn['error']}"
+        else:
+            pictures[drawn["name"]] = Picture(drawn["svg"], base64.b64decode(drawn["png"]))
+    if not failure and len(pictures) < len(figures):
+        failure = "the chart library ended early"
+    return Drawings(pictures, failure)
+
+
+def _run(specifications: bytes, charts: int) -> tuple[bytes, str]:
+    """Standard output of the child, and why it failed, or ""."""
+    limit_s = SECONDS_TO_START + charts * SECONDS_PER_CHART
+    try:
+        # -P: the files beside the program are no modules for it to import.
+        child = subprocess.run(
+            [sys.executable, "-P", str(PROGRAM)],
+            input=specifications,
+            capture_output=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return error.stdout or b"", f"the chart library did not finish within {limit_s:g} s"
+    except OSError as error:
+        return b"", f"the chart library cannot be started: {error.strerror or error}"
+    return child.stdout, _failure(child.returncode, child.stderr)
+
+
+def _failure(code: int, words: bytes) -> str:
+    """Why a child with this exit code failed, or ""."""
+    if code == 0:
+        return ""
+    if code < 0:
+        return f"the chart library was ended by {_signal(-code)}{_memory_limit()}"
+    last = words.decode(errors="replace").strip().splitlines()[-1:]
+    return f"the chart library failed (exit code {code}){''.join(f': {line}' for line in last)}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _memory_limit() -> str:
+    """The likely cause, where address space is limited."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return f"; address space is limited to {limit / 2**30:.1f} GiB (ulimit -v) and it reserves more"
 
 
 def inline(drawn: str, figure: Figure) -> str:
@@ -35,8 +122,3 @@ def inline(drawn: str, figure: Figure) -> str:
     own = re.sub(r'(<svg[^>]*?) width="[\d.]+" height="[\d.]+"', r"\1", own, count=1)
     label = escape(figure.description, quote=True)
     return own.replace("<svg", f'<svg role="img" aria-label="{label}" style="{style}"', 1)
-
-
-def _specification(figure: Figure) -> dict[str, Any]:
-    specification: dict[str, Any] = finished(figure.chart).to_dict()
-    return specification

@@ -1,119 +1,186 @@
-"""The effect of a variant against the baseline as a forest plot: estimate, interval, every single block."""
+"""The effect of a variant against the baseline as a forest plot: estimate, interval, individual blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import altair as alt
 
 from dbdyno.report import words
-from dbdyno.report.figure import INK, MUTED, PALETTE, SHADE, Figure, chart_of
+from dbdyno.report.encoding import chart_of
+from dbdyno.report.figure import INK, MUTED, PALETTE, SHADE, Figure
 from dbdyno.report.model import Report
 
 Row: TypeAlias = dict[str, Any]
 
 # The plot, and the columns of figures and words beside it.
-EFFECT_WIDTH, RESULT_X, WORD_X = 560, 572, 762
+EFFECT_WIDTH, RESULT_X, WORD_X = 540, 552, 740
+# Changes beyond these, in percent, are shown on a logarithmic axis of ratios.
+FAR_BELOW, FAR_ABOVE = -50.0, 100.0
+# Share of the axis that is left free at both ends.
+MARGIN = 0.04
+# Half of the axis where no number is known, in percent.
+EMPTY_AXIS = 10.0
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Where changes in percent stand on the horizontal axis: as percent, or as ratios where some are far."""
+
+    ratios: bool
+    low: float
+    high: float
+
+    def at(self, percent: float) -> float:
+        """The place of a change; beyond the axis, its edge."""
+        value = 1.0 + percent / 100.0 if self.ratios else percent
+        return min(max(value, self.low), self.high)
 
 
 def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[Figure]:
-    """One comparison's effects with intervals, blocks and the zone of ±delta; [] without results."""
-    rows, dots = _effect_rows(comparison, blocks)
-    if not rows:
+    """One comparison's effects with intervals, blocks and the declared zone of ±delta; [] without results."""
+    entries = _entries(comparison, blocks)
+    if not any(entry["blocks"] for _, entry, _ in entries):
         return []
     baseline, variant, workload = report.variants[0], comparison["variant"], comparison["workload"]
-    delta = comparison["points"][0]["delta_percent"]
+    delta = comparison["curve"]["delta_percent"]
     metric = words.METRICS[comparison["curve"]["metric"]]
-    told = "; ".join(f"{row['label']}: {row['size']}, {row['word']}" for row in rows)
+    axis = _axis(entries, delta)
+    rows = [_row(label, entry, axis) for label, entry, _ in entries]
+    ticks = [
+        {"label": label, "x": axis.at(effect)}
+        for label, _, percent in entries
+        for effect in percent.values()
+        if effect is not None
+    ]
+    details = "; ".join(f"{row['label']}: {row['size']}, {row['word']}" for row in rows)
+    unit = (
+        f"{metric} as a multiple of {baseline}'s"
+        if axis.ratios
+        else f"change of {metric} against {baseline}, %"
+    )
+    color = PALETTE[report.variants.index(variant) % len(PALETTE)]
     return [
         Figure(
             name=f"effect-{workload}-{number + 1}",
             title=f"Effect of {variant} against {baseline} on {workload}",
-            description=f"Change of {metric} with its interval. {told}.",
-            caption="Marks: estimate; bars: 95 % interval, held for all points together; small strokes: "
-            f"single blocks; grey zone: ±{delta:g} %, inside which a difference is called equivalent.",
-            chart=_plot(
-                rows,
-                dots,
-                delta,
-                PALETTE[report.variants.index(variant) % len(PALETTE)],
-                f"change of {metric} against {baseline}, percent",
-            ),
+            description=f"Change of {metric} with its confidence interval. {details}.",
+            caption=_caption(comparison, entries, rows),
+            chart=_plot(rows, ticks, axis, delta, (color, unit)),
         )
     ]
 
 
-def _plot(rows: list[Row], dots: list[Row], delta: float, color: str, title: str) -> Any:
-    scale = _scale(rows, dots, delta)
-    axis = alt.Axis(
-        labelExpr="datum.value === 0 ? '0' : format(datum.value, '+~f')", title=title, tickCount=8
-    )
-    x = alt.X("effect:Q", scale=scale, axis=axis)
+def _entries(comparison: Any, blocks: Any) -> list[tuple[str, Any, dict[str, float | None]]]:
+    """Label, entry of verdict.json and percent of each block, per point and for all points together."""
+    found = []
+    for point, single in zip(comparison["points"], blocks["points"], strict=True):
+        ((unit, value),) = point["at"].items()
+        found.append((words.level(unit, value), point, single["percent"]))
+    if len(found) > 1:
+        found.append((words.ALL_LOADS, comparison["curve"], blocks["curve"]["percent"]))
+    return found
+
+
+def _axis(entries: Sequence[tuple[str, Any, dict[str, float | None]]], delta: float | None) -> _Axis:
+    """Wide enough for every finite end of an interval, every block and the zone."""
+    values = [0.0] if delta is None else [0.0, -delta, delta]
+    for _, entry, percent in entries:
+        ends = entry["interval_percent"] or ()
+        values += [
+            v for v in (entry["effect_percent"], *ends, *percent.values()) if v is not None and v > -100.0
+        ]
+    low, high = min(values), max(values)
+    if low == high:
+        low, high = -EMPTY_AXIS, EMPTY_AXIS
+    if low < FAR_BELOW or high > FAR_ABOVE:
+        first, last = 1.0 + low / 100.0, 1.0 + high / 100.0
+        room = (last / first) ** MARGIN
+        return _Axis(True, first / room, last * room)
+    room = MARGIN * (high - low)
+    return _Axis(False, low - room, high + room)
+
+
+def _row(label: str, entry: Any, axis: _Axis) -> Row:
+    """One line of the plot. An end beyond the axis stands at its edge and has an arrow there."""
+    effect, bounds = entry["effect_percent"], entry["interval_percent"]
+    low, high = bounds or (None, None)
+    left = axis.low if bounds and (low is None or low <= -100.0) else None
+    right = axis.high if bounds and high is None else None
+    return {
+        "label": label,
+        "kind": "curve" if label == words.ALL_LOADS else "point",
+        "x": None if effect is None or effect <= -100.0 else axis.at(effect),
+        "low": left if low is None or left is not None else axis.at(low),
+        "high": right if high is None else axis.at(high),
+        "left": left,
+        "right": right,
+        "size": words.effect(entry),
+        "word": words.verdict(entry["verdict"]),
+    }
+
+
+def _caption(
+    comparison: Any, entries: Sequence[tuple[str, Any, dict[str, float | None]]], rows: Sequence[Row]
+) -> str:
+    points, curve = comparison["points"], comparison["curve"]
+    together = "simultaneous " if len(points) > 1 else ""
+    parts = [f"Dots: estimates; bars: {together}{words.ci(points)}; ticks: individual blocks"]
+    if len(points) > 1:
+        own = "" if curve["confidence"] == points[0]["confidence"] else f" ({words.ci([curve])})"
+        parts.append(f"diamond: {words.ALL_LOADS}{own}")
+    if any(row["left"] is not None or row["right"] is not None for row in rows):
+        parts.append("arrows: the interval reaches beyond the axis")
+    if curve["delta_percent"] is not None:
+        parts.append(f"grey zone: ±{curve['delta_percent']:g} %, declared as equivalent")
+    text = f"{'; '.join(parts)}."
+    of_points = [percent for label, _, percent in entries if label != words.ALL_LOADS]
+    total = sum(len(percent) for percent in of_points)
+    unknown = sum(effect is None for percent in of_points for effect in percent.values())
+    if unknown:
+        text += f" {unknown} of {total} blocks have no tick: their ratio is unknown or infinite."
+    return text
+
+
+def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, look: tuple[str, str]) -> Any:
+    """`look` is the variant's colour and the title of the horizontal axis."""
+    color, title = look
+    scale = alt.Scale(type="log" if axis.ratios else "linear", domain=[axis.low, axis.high], nice=False)
+    percent = "datum.value === 0 ? '0' : format(datum.value, '+~f')"
+    labels = "format(datum.value, '~g')" if axis.ratios else percent
+    x_axis = alt.Axis(labelExpr=labels, title=title, tickCount=8)
+    x = alt.X("x:Q", scale=scale, axis=x_axis)
     y = alt.Y("label:N", sort=[row["label"] for row in rows], axis=_row_axis(), title=None)
     base = chart_of(rows)
-    zone = chart_of([{"from": -delta, "to": delta}]).mark_rect(color=SHADE)
-    nothing = chart_of([{"effect": 0}]).mark_rule(color=MUTED)
-    strokes = chart_of(dots).mark_tick(color=color, opacity=0.45, thickness=1.5, size=12)
-    bars = base.transform_filter("datum.low !== null").mark_rule(color=color, strokeWidth=2.5)
-    points = base.transform_filter("datum.kind === 'point'").mark_point(
-        color=color, filled=True, size=80, opacity=1
-    )
-    curve = base.transform_filter("datum.kind === 'curve'").mark_point(
-        color=color, filled=True, size=150, opacity=1, shape="diamond"
-    )
-    text = base.mark_text(align="left", color=INK, fontSize=12)
-    bold = base.mark_text(align="left", color=INK, fontSize=12, fontWeight="bold")
-    return alt.layer(
-        zone.encode(x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q"),
-        nothing.encode(x=x),
-        strokes.encode(x=x, y=y),
-        bars.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y),
-        points.encode(x=x, y=y),
-        curve.encode(x=x, y=y),
-        text.encode(x=alt.value(RESULT_X), y=y, text="size:N"),
-        bold.encode(x=alt.value(WORD_X), y=y, text="word:N"),
-    ).properties(width=EFFECT_WIDTH, height=alt.Step(34))
 
+    def marks(column: str, shape: str, size: int, where: str = "true") -> Any:
+        chosen = base.transform_filter(f"datum.{column} !== null && {where}")
+        mark = chosen.mark_point(color=color, filled=True, size=size, opacity=1, shape=shape)
+        return mark.encode(x=alt.X(f"{column}:Q", scale=scale, axis=x_axis), y=y)
 
-def _scale(rows: list[Row], dots: list[Row], delta: float) -> Any:
-    """Wide enough for every interval, every block and the zone."""
-    bounds = [row[key] for row in rows for key in ("low", "high", "effect") if row[key] is not None]
-    bounds += [dot["effect"] for dot in dots] + [-delta, delta]
-    margin = 0.04 * (max(bounds) - min(bounds))
-    return alt.Scale(domain=[min(bounds) - margin, max(bounds) + margin], nice=False)
+    text = {"align": "left", "color": INK, "fontSize": 12}
+    layers = [
+        chart_of([{"x": axis.at(0.0)}]).mark_rule(color=MUTED).encode(x=x),
+        chart_of(ticks).mark_tick(color=color, opacity=0.45, thickness=1.5, size=12).encode(x=x, y=y),
+        base.transform_filter("datum.low !== null")
+        .mark_rule(color=color, strokeWidth=2.5)
+        .encode(x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q", y=y),
+        marks("left", "triangle-left", 70),
+        marks("right", "triangle-right", 70),
+        marks("x", "circle", 80, "datum.kind === 'point'"),
+        marks("x", "diamond", 150, "datum.kind === 'curve'"),
+        base.mark_text(**text).encode(x=alt.value(RESULT_X), y=y, text="size:N"),
+        base.mark_text(**text, fontWeight="bold").encode(x=alt.value(WORD_X), y=y, text="word:N"),
+    ]
+    if delta is not None:
+        zone = chart_of([{"from": axis.at(-delta), "to": axis.at(delta)}]).mark_rect(color=SHADE)
+        layers.insert(0, zone.encode(x=alt.X("from:Q", scale=scale, axis=x_axis), x2="to:Q"))
+    return alt.layer(*layers).properties(width=EFFECT_WIDTH, height=alt.Step(34))
 
 
 def _row_axis() -> Any:
     return alt.Axis(
         domain=False, ticks=False, labelFontSize=13, labelColor=INK, labelPadding=12, labelLimit=260
     )
-
-
-def _effect_rows(comparison: Any, blocks: Any) -> tuple[list[Row], list[Row]]:
-    """One row per point and one for the curve, and one dot per row and block."""
-    rows: list[Row] = []
-    dots: list[Row] = []
-
-    def add(label: str, kind: str, entry: Any, percent: dict[str, float]) -> None:
-        if entry["effect_percent"] is None:
-            return
-        low, high = entry["interval_percent"] or (None, None)
-        rows.append(
-            {
-                "label": label,
-                "kind": kind,
-                "effect": entry["effect_percent"],
-                "low": low,
-                "high": high,
-                "size": words.effect(entry),
-                "word": words.VERDICTS[entry["verdict"]],
-            }
-        )
-        dots.extend({"label": label, "effect": effect} for effect in percent.values())
-
-    for point, single in zip(comparison["points"], blocks["points"], strict=True):
-        ((unit, value),) = point["at"].items()
-        add(words.level(unit, value), "point", point, single["percent"])
-    if len(comparison["points"]) > 1:
-        add("whole curve", "curve", comparison["curve"], blocks["curve"]["percent"])
-    return rows, dots

@@ -10,7 +10,8 @@ from typing import Any
 import altair as alt
 
 from dbdyno.report import words
-from dbdyno.report.figure import HALF_WIDTH, HEIGHT, Figure, chart_of, color, dash, levels_of, shape
+from dbdyno.report.encoding import chart_of, color, dash, levels_of, shape
+from dbdyno.report.figure import HALF_WIDTH, HEIGHT, Figure
 from dbdyno.report.model import Report, Trial
 
 # Share of the axis by which the variants stand apart at one load level.
@@ -22,12 +23,13 @@ LABEL_ROOM = 0.06
 def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) -> Figure:
     """Throughput or latency over the load: the median of the blocks as a line, every block as a mark."""
     dots: list[dict[str, Any]] = [
-        {"variant": t.variant, "at": t.level, "x": _dodged(report, trials, t), "value": _shown(metric, t)}
+        {"variant": t.variant, "at": t.level, "x": _dodged(report, trials, t), "value": value}
         for t in trials
+        if (value := _shown(metric, t)) is not None
     ]
     middle = medians(report, trials, metric)
-    unit = "offered transactions per second" if report.open_loop else "connections"
-    title = "transactions per second" if metric == "throughput" else "p95 latency, milliseconds"
+    unit = "offered transactions/s" if report.open_loop else "connections"
+    title = "transactions/s" if metric == "throughput" else "p95 latency, milliseconds"
     x = alt.X(
         "x:Q",
         scale=level_scale(trials),
@@ -47,15 +49,16 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
         .encode(x=x, y=y, color=color(report), shape=shape(report)),
     ).properties(width=HALF_WIDTH, height=HEIGHT)
     what = "Throughput" if metric == "throughput" else "p95 latency"
-    told = "; ".join(
+    details = "; ".join(
         f"{m['variant']} at {m['at']:g}: {words.rate(m['value'])}"
         for m in sorted(middle, key=lambda m: (m["variant"], m["at"]))
     )
     return Figure(
         name=f"{'throughput' if metric == 'throughput' else 'latency-p95'}-{workload}",
         title=f"{what} of {workload}",
-        description=f"{what} ({title}) over {unit}, medians of the blocks. {told}.",
-        caption="Lines: medians of the blocks; marks: single ones. The vertical axis may not begin at zero.",
+        description=f"{what} ({title}) over {unit}, medians of the blocks. {details}.",
+        caption="Lines: medians of the blocks; marks: individual blocks. "
+        "The vertical axis may not begin at zero." + _failures(trials, metric),
         chart=chart,
         shape="half",
     )
@@ -68,16 +71,26 @@ def medians(
     groups: dict[tuple[str, float, float], list[float]] = {}
     for trial in trials:
         x = _dodged(report, trials, trial) if dodged else trial.level
-        groups.setdefault((trial.variant, trial.level, x), []).append(_shown(metric, trial))
+        if (value := _shown(metric, trial)) is not None:
+            groups.setdefault((trial.variant, trial.level, x), []).append(value)
     return [
         {"variant": name, "at": at, "x": x, "value": statistics.median(values)}
         for (name, at, x), values in groups.items()
     ]
 
 
-def _shown(metric: str, trial: Trial) -> float:
-    value = float((trial.figures or {})[metric])
-    return value if metric == "throughput" else value / 1000.0
+def _shown(metric: str, trial: Trial) -> float | None:
+    value = trial.value(metric)
+    return value if value is None or metric == "throughput" else value / 1000.0
+
+
+def _failures(trials: Sequence[Trial], metric: str) -> str:
+    """What the chart does with trials that failed by their server."""
+    failed = sum(trial.figures is None for trial in trials)
+    if not failed:
+        return ""
+    shown = "are shown as 0" if metric == "throughput" else "have no latency"
+    return f" {failed} of {len(trials)} trials failed by their server and {shown}."
 
 
 def _dodged(report: Report, trials: Sequence[Trial], trial: Trial) -> float:

@@ -1,7 +1,7 @@
 """What a report shows, gathered from a run's folder and from nowhere else.
 
 Everything a template or a chart needs is read once into plain values; nothing is computed here that could
-change a verdict. The judge has written verdict.json and measured.json before.
+change a verdict. The judge wrote verdict.json and measured.json before.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from dbdyno.report.differences import Difference, differences
 from dbdyno.store import EXPLAINED, MEASURED, Run, StoreProblem
 from dbdyno.store.files import read_json
 
+# The form of verdict.json and measured.json that is read here; runs with an older one are judged again.
+SCHEMA = 2
 LEVELS = ("stop", "warn", "note")
-# Rows of what moved that are shown.
+# Rows of significant changes that are shown.
 REASONS = 15
 # The same for each of several loads.
 REASONS_AT = 3
@@ -25,7 +27,7 @@ REASONS_AT = 3
 COSTS = (
     ("cpu_us", "CPU time"),
     ("context_switches", "context switches"),
-    ("cpu_wait_us", "wait for a CPU"),
+    ("cpu_wait_us", "run-queue wait"),
     ("disk_reads", "disk reads"),
     ("read_calls", "read calls"),
     ("read_kib", "read"),
@@ -49,11 +51,21 @@ class Trial:
     unit: str
     level: float
     failure: str | None
+    # "server" where the failure is a result; else the trial is left out ("harness", "not-run").
+    failed_by: str | None
     figures: Mapping[str, Any] | None
     # Start and end of what counts, and end of the warm-up phase, in seconds since the start of the run.
     window_s: tuple[float, float] | None
     # Middle of each interval in seconds, and transactions per second in it.
     series: Sequence[tuple[float, float]]
+    # The block that this one repeats.
+    repeats: int | None = None
+
+    def value(self, metric: str) -> float | None:
+        """A figure. The throughput of a trial that failed by its server is 0."""
+        if self.figures is not None:
+            return float(self.figures[metric])
+        return 0.0 if metric == "throughput" and self.failed_by == "server" else None
 
 
 @dataclass(frozen=True)
@@ -83,18 +95,23 @@ class Report:
         return sorted(self.verdict["checks"], key=lambda check: LEVELS.index(check["level"]))
 
     @property
-    def told_checks(self) -> list[tuple[Mapping[str, Any], int]]:
+    def shown_checks(self) -> list[tuple[Mapping[str, Any], int]]:
         """The findings to show, and how many like each are left out: some are made in every block."""
         groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
         for check in self.checks:
             key = (check["level"], check["code"], check.get("subject"), check["override"])
             groups.setdefault(key, []).append(check)
-        told: list[tuple[Mapping[str, Any], int]] = []
+        result: list[tuple[Mapping[str, Any], int]] = []
         for alike in groups.values():
             shown = alike[:ALIKE_SHOWN]
-            told += [(check, 0) for check in shown[:-1]]
-            told.append((shown[-1], len(alike) - len(shown)))
-        return told
+            result += [(check, 0) for check in shown[:-1]]
+            result.append((shown[-1], len(alike) - len(shown)))
+        return result
+
+    @property
+    def sentences(self) -> list[tuple[str, str | None, Mapping[str, Any]]]:
+        """Sentence, verdict code and entry of everything that gets a word."""
+        return sentences(self.verdict)
 
     @property
     def variants(self) -> list[str]:
@@ -107,8 +124,15 @@ class Report:
         return [workload.title for workload in self.experiment.workloads]
 
     def reasons(self, comparison: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """What moved surely between the variants of a comparison, first things first; at most `REASONS`."""
-        return [one for one in self._explained(comparison).get("measures", ()) if one["moved"]][:REASONS]
+        """What changed significantly between the variants, first things first; at most `REASONS`."""
+        return self._changed(comparison)[:REASONS]
+
+    def changed(self, comparison: Mapping[str, Any]) -> int:
+        """How many metrics changed significantly; parts of another one are not counted."""
+        return sum(one["group"] != "part" for one in self._changed(comparison))
+
+    def _changed(self, comparison: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        return [one for one in self._explained(comparison).get("measures", ()) if one["moved"]]
 
     def reasons_at(
         self, comparison: Mapping[str, Any]
@@ -121,7 +145,7 @@ class Report:
         ]
 
     def counted(self, comparison: Mapping[str, Any]) -> int:
-        """Of how many things that were looked at."""
+        """How many metrics were tested."""
         return sum(one["group"] != "part" for one in self._explained(comparison).get("measures", ()))
 
     def _explained(self, comparison: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -141,27 +165,33 @@ class Report:
         return [(key, title) for key, title in COSTS if any(key in row["told"] for row in rows)]
 
     def factor_rows(self, workload: str) -> list[Mapping[str, Any]]:
-        """What the factors do on a workload, single ones first; [] where the experiment has none."""
+        """The effects of the factors on a workload, then interactions; [] where the experiment has none."""
         return [row for row in self.verdict.get("factors", ()) if row["workload"] == workload]
 
     def scaling_rows(self, workload: str) -> list[Mapping[str, Any]]:
-        """How each variant scales on a workload; [] where there are too few loads to tell."""
+        """How each variant scales on a workload; [] where there are too few loads."""
         return [row for row in self.verdict.get("scaling", ()) if row["workload"] == workload]
 
     @property
     def open_loop(self) -> bool:
-        """Whether rates were given and latency answers."""
+        """Whether the load is a rate, so that latency is compared."""
         return bool(self.experiment.load.rate)
 
 
 def gather(run: Run) -> Report:
-    """Read a judged run. Raises StoreProblem where it was not judged or cannot be read."""
+    """Read a judged run. Raises StoreProblem where it has no verdict of this schema or cannot be read."""
     verdict = run.verdict()
-    if verdict is None or not (run.path / MEASURED).exists():
+    if verdict is None or to_judge(run):
         raise StoreProblem(
-            f"{run.path} has not been judged", f"Give dbdyno report {run.path}, which does it first"
+            f"{run.path} has not been judged", f"Run dbdyno report {run.path}, which judges it first"
+        )
+    if verdict["schema"] > SCHEMA:
+        raise StoreProblem(
+            f"{run.path} was judged by a newer dbdyno (schema {verdict['schema']}; this one reads {SCHEMA})",
+            "Use that version, or remove verdict.json to have it judged again",
         )
     measured = read_json(run.path / MEASURED)
+    repeats = {entry["index"]: entry.get("repeats") for entry in run.schedule()}
     servers: dict[str, Mapping[str, Any]] = {}
     sessions: dict[str, Mapping[str, Any]] = {}
     for stored in run.trials():
@@ -179,7 +209,7 @@ def gather(run: Run) -> Report:
         environment=run.environment,
         verdict=verdict,
         blocks=measured["comparisons"],
-        trials=[_trial(entry) for entry in measured["trials"]],
+        trials=[_trial(entry, repeats) for entry in measured["trials"]],
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
@@ -187,7 +217,27 @@ def gather(run: Run) -> Report:
     )
 
 
-def _trial(entry: Mapping[str, Any]) -> Trial:
+def to_judge(run: Run) -> bool:
+    """Whether a run has no verdict yet, or one of an older form, which would lack what is shown today."""
+    verdict = run.verdict()
+    return verdict is None or verdict.get("schema", 0) < SCHEMA or not (run.path / MEASURED).exists()
+
+
+def sentences(verdict: Mapping[str, Any]) -> list[tuple[str, str | None, Mapping[str, Any]]]:
+    """Sentence, verdict code and entry of everything that gets a word: comparisons, then factors.
+
+    The comparisons of a factorial run have none; their words stand in its factors.
+    """
+    factors = verdict.get("factors", ())
+    curves = [(entry["curve"], entry) for entry in verdict["comparisons"]]
+    chosen = [
+        *((curve, entry) for curve, entry in curves if curve["verdict"] or not factors),
+        *((row, row) for row in factors),
+    ]
+    return [(words["sentence"], words["verdict"], entry) for words, entry in chosen]
+
+
+def _trial(entry: Mapping[str, Any], repeats: Mapping[int, int | None]) -> Trial:
     place, window = entry["place"], entry["window"]
     ((unit, level),) = place["at"].items()
     return Trial(
@@ -198,10 +248,12 @@ def _trial(entry: Mapping[str, Any]) -> Trial:
         unit=unit,
         level=level,
         failure=entry["failure"],
+        failed_by=entry["failed_by"],
         figures=entry["figures"],
         window_s=None if window is None else (window["start_us"] / 1e6, window["end_us"] / 1e6),
         series=[
             ((start_us + end_us) / 2e6, events / ((end_us - start_us) / 1e6))
             for start_us, end_us, events in entry["seconds"]
         ],
+        repeats=repeats.get(place["index"]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
@@ -11,13 +11,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dbdyno import __version__
+from dbdyno.experiment.model import Design
 from dbdyno.report import words
+from dbdyno.report.drawing import Drawings, inline
 from dbdyno.report.figure import Figure
 from dbdyno.report.model import Report
 
 
-def page(report: Report, pictures: Sequence[tuple[Figure, str]]) -> str:
-    """The whole page. `pictures` are the figures with their inline SVG.
+def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
+    """The whole page, with a sentence in the place of figures that were not drawn.
 
     Every text that comes from a user or a server is escaped; only the drawings and the style sheet are not.
     """
@@ -34,12 +36,19 @@ def page(report: Report, pictures: Sequence[tuple[Figure, str]]) -> str:
         report=report,
         experiment=report.experiment,
         style=Markup(style),  # noqa: S704 — our own file
-        pictures=[(figure, Markup(drawn)) for figure, drawn in pictures],  # noqa: S704 — escaped when drawn
+        pictures=list(_pictures(figures, drawings)),
+        undrawn=drawings.failure,
         facts=facts(report.environment),
         design=design(report),
-        made_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        created_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
     )
+
+
+def _pictures(figures: Sequence[Figure], drawings: Drawings) -> Iterator[tuple[Figure, Markup]]:
+    for figure in figures:
+        if picture := drawings.pictures.get(figure.name):
+            yield figure, Markup(inline(picture.svg, figure))  # noqa: S704 — escaped when drawn
 
 
 def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -65,15 +74,15 @@ def _prewarm(prewarm: str) -> str:
 
 
 def design(report: Report) -> list[tuple[str, str]]:
-    """How the experiment was laid out, in words."""
+    """The design of the experiment, in words."""
     experiment = report.experiment
     load, plan, client = experiment.load, experiment.design, experiment.client
     warmup = "found per trial (MSER-5)" if load.warmup_s is None else f"{load.warmup_s:g} s"
     rows = [
         (
             "blocks",
-            f"{plan.blocks}, each with every variant once at every load, variants in random order, "
-            f"loads in {plan.order} order (seed {plan.seed})",
+            f"{plan.blocks}, each with every variant once at every load, variants in {_order(plan)}, "
+            f"loads in {plan.order} order",
         ),
         ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}{_prewarm(load.prewarm)}"),
         ("data", f"{plan.state}, per {plan.state_per}"),
@@ -92,6 +101,13 @@ def design(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
+def _order(plan: Design) -> str:
+    # Runs from before orders were balanced have no seed of their own for them.
+    if plan.order_seed is None:
+        return f"random order (seed {plan.seed})"
+    return f"balanced random order (order seed {plan.order_seed})"
+
+
 def _load(report: Report) -> str:
     load = report.experiment.load
     if load.rate:
@@ -101,4 +117,4 @@ def _load(report: Report) -> str:
 
 def _product(report: Report, variant: str) -> str:
     server = report.servers.get(variant)
-    return f"{server['product']} {server['version']}" if server else "never answered"
+    return f"{server['product']} {server['version']}" if server else "no answer"

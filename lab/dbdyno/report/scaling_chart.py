@@ -1,4 +1,4 @@
-"""Throughput over connections with the fitted scalability law, and the knee where it lies among the loads."""
+"""Throughput over connections; the scalability law and its knee where it fits, else the plateau."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import altair as alt
 
 from dbdyno.report import words
-from dbdyno.report.figure import HEIGHT, WIDTH, Figure, chart_of, color, dash, shape
+from dbdyno.report.encoding import chart_of, color, dash, shape
+from dbdyno.report.figure import HEIGHT, WIDTH, Figure
 from dbdyno.report.level_chart import axis_values, level_scale, medians
 from dbdyno.report.model import Report, Trial
 
@@ -16,18 +17,21 @@ from dbdyno.report.model import Report, Trial
 def scaling(
     report: Report, workload: str, trials: Sequence[Trial], entries: Sequence[Mapping[str, Any]]
 ) -> Figure:
-    """The medians as marks, the law as a line, the knee as a diamond with its interval as a bar."""
+    """The medians as marks, the law as a line, its knee as a diamond, intervals and plateaus as bars."""
+    fitted = [entry for entry in entries if entry["model"] is not None]
+    flat = [entry for entry in entries if entry["model"] is None]
     curves = [
         {"variant": entry["variant"], "x": n, "value": throughput}
-        for entry in entries
+        for entry in fitted
         for n, throughput in entry["curve"]
     ]
     knees = [
         {"variant": entry["variant"], "x": entry["knee_connections"], "value": entry["knee_throughput"]}
-        | dict(zip(("low", "high"), _bar(entry), strict=True))
-        for entry in entries
+        for entry in fitted
         if entry["knee_connections"] is not None
     ]
+    bars = [_knee_bar(entry) for entry in fitted if entry["knee_connections"] is not None]
+    bars += [_plateau_bar(entry) for entry in flat if entry.get("plateau")]
     scale = level_scale(trials)
     x = alt.X(
         "x:Q",
@@ -37,41 +41,65 @@ def scaling(
     y = alt.Y(
         "value:Q",
         scale=alt.Scale(zero=True, nice=True),
-        axis=alt.Axis(title="transactions per second", tickCount=6),
+        axis=alt.Axis(title="transactions/s", tickCount=6),
     )
     layers = [
-        chart_of(curves)
-        .mark_line(strokeWidth=2)
-        .encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
         chart_of(medians(report, trials, "throughput", dodged=False))
         .mark_point(filled=True, size=50, opacity=0.8)
         .encode(x=x, y=y, color=color(report), shape=shape(report)),
     ]
+    if curves:
+        lines = chart_of(curves).mark_line(strokeWidth=2)
+        layers.insert(0, lines.encode(x=x, y=y, color=color(report), strokeDash=dash(report)))
+    if bars:
+        rules = chart_of(bars).mark_rule(strokeWidth=5, opacity=0.3)
+        layers.append(rules.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=color(report)))
     if knees:
-        marks = chart_of(knees)
-        layers += [
-            marks.mark_rule(strokeWidth=5, opacity=0.3).encode(
-                x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=color(report)
-            ),
-            marks.mark_point(filled=True, size=170, shape="diamond", opacity=1).encode(
-                x=x, y=y, color=color(report)
-            ),
-        ]
-    told = "; ".join(f"{entry['variant']}: knee {words.knee(entry)}" for entry in entries)
+        marks = chart_of(knees).mark_point(filled=True, size=170, shape="diamond", opacity=1)
+        layers.append(marks.encode(x=x, y=y, color=color(report)))
+    details = [f"{entry['variant']}: knee {words.knee(entry)}" for entry in fitted]
+    details += [f"{entry['variant']}: within 2 % of the highest {words.plateau(entry)}" for entry in flat]
     return Figure(
         name=f"scaling-{workload}",
         title=f"How {workload} scales with connections",
-        description=f"Throughput over connections with the universal scalability law. {told}.",
-        caption="Marks: medians of the blocks; lines: the universal scalability law fitted to them; "
-        "diamonds: its knee, where throughput is highest, with the 95 % interval from the blocks as a bar.",
+        description=f"Throughput over connections. {'; '.join(details)}.",
+        caption=_caption(fitted, flat),
         chart=alt.layer(*layers).properties(width=WIDTH - 60, height=HEIGHT + 40),
     )
 
 
-def _bar(entry: Mapping[str, Any]) -> tuple[float, float]:
+def _caption(fitted: Sequence[Mapping[str, Any]], flat: Sequence[Mapping[str, Any]]) -> str:
+    parts = ["Marks: medians of the blocks"]
+    if fitted:
+        parts.append("lines: the universal scalability law fitted to them")
+    if any(entry["knee_connections"] is not None for entry in fitted):
+        parts.append(
+            "diamonds: its knee, where throughput is highest, with a 95 % CI from the blocks as a bar"
+        )
+    text = f"{'; '.join(parts)}."
+    if flat:
+        names = ", ".join(entry["variant"] for entry in flat)
+        text += f" The law does not fit {names}: no line and no knee"
+        text += (
+            "; bar: loads within 2 % of the highest throughput."
+            if any(e.get("plateau") for e in flat)
+            else "."
+        )
+    return text
+
+
+def _knee_bar(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The interval of a knee; an open end reaches to the edge of what was measured."""
-    if entry["knee_interval"] is None:
-        return entry["knee_connections"], entry["knee_connections"]
-    low, high = entry["knee_interval"]
-    first, last = entry["levels"]
-    return first if low is None else low, last if high is None else high
+    low = high = entry["knee_connections"]
+    if entry["knee_interval"] is not None:
+        low, high = (
+            edge if end is None else end
+            for end, edge in zip(entry["knee_interval"], entry["levels"], strict=True)
+        )
+    return {"variant": entry["variant"], "low": low, "high": high, "value": entry["knee_throughput"]}
+
+
+def _plateau_bar(entry: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = entry["plateau"]
+    value = entry["highest"]["throughput"]
+    return {"variant": entry["variant"], "low": low, "high": high, "value": value}

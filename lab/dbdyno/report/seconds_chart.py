@@ -1,4 +1,4 @@
-"""Throughput over time, interval by interval: a panel per load level, a line per trial, warm-up shaded."""
+"""Throughput over time: a panel per load level, a line per trial, warm-up shaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import altair as alt
 
 from dbdyno.report import words
-from dbdyno.report.figure import HALF_WIDTH, MUTED, SHADE, WIDTH, Figure, chart_of, color, levels_of
+from dbdyno.report.encoding import chart_of, color, levels_of
+from dbdyno.report.figure import HALF_WIDTH, MUTED, SHADE, WIDTH, Figure
 from dbdyno.report.model import Report, Trial
 
 PANELS_PER_ROW = 3
@@ -19,23 +20,28 @@ OWN_SCALES_FROM = 3.0
 
 
 def seconds(report: Report, workload: str, trials: Sequence[Trial]) -> Figure:
-    """Throughput second by second, a panel per load level, a thin line per block, the warm-up shaded."""
+    """Throughput second by second, a panel per load level, a thin line per block, the warm-up shaded.
+
+    Every trial has a series.
+    """
     levels = levels_of(trials)
     medians = [
-        statistics.median(float((t.figures or {})["throughput"]) for t in trials if t.level == at)
+        statistics.median(
+            value for t in trials if t.level == at and (value := t.value("throughput")) is not None
+        )
         for at in levels
     ]
-    own = max(medians) / min(medians) >= OWN_SCALES_FROM
+    own = max(medians) >= OWN_SCALES_FROM * min(medians)
     panels = [_panel(report, [t for t in trials if t.level == at], len(levels)) for at in levels]
     chart = alt.concat(*panels, columns=PANELS_PER_ROW, spacing=24).resolve_scale(
         y="independent" if own else "shared"
     )
     return Figure(
         name=f"seconds-{workload}",
-        title=f"Throughput of {workload}, interval by interval",
+        title=f"Throughput of {workload} over time (1 s)",
         description=f"Throughput over time in {len(levels)} panels, one per load level, one line per trial; "
-        "the warm-up at the left is shaded and does not count.",
-        caption="One thin line per block. The shaded beginning is warm-up and does not count."
+        "the warm-up at the left is shaded and is not counted.",
+        caption="Lines: individual blocks; shaded: warm-up, not counted."
         + (" Each panel has its own scale." if own else ""),
         chart=chart,
     )
@@ -47,16 +53,15 @@ def _panel(report: Report, trials: Sequence[Trial], panels: int) -> Any:
         for trial in trials
         for s, tps in trial.series
     ]
-    start = statistics.median(trial.window_s[0] for trial in trials if trial.window_s)
+    starts = [trial.window_s[0] for trial in trials if trial.window_s]
+    start = statistics.median(starts) if starts else 0.0
     end = max(row["s"] for row in rows)
     unit = trials[0].unit
     width = {1: WIDTH - 60, 2: HALF_WIDTH}.get(panels, 250)
     scale = alt.Scale(domain=[0, math.ceil(end)], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=6)
     x = alt.X("s:Q", scale=scale, axis=axis)
-    y = alt.Y(
-        "tps:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title="transactions per second", tickCount=5)
-    )
+    y = alt.Y("tps:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title="transactions/s", tickCount=5))
     shade = (
         chart_of([{"from": 0, "to": start}])
         .mark_rect(color=SHADE)

@@ -5,40 +5,56 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from dbdyno.report import words
-from dbdyno.report.model import Report, gather
+from dbdyno.report.model import Report, Trial, gather
 from dbdyno.store import Run
 
 COLUMNS = (
-    "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "throughput_per_s",
-    "latency_mean_us", "latency_p50_us", "latency_p90_us", "latency_p95_us", "latency_p99_us",
-    "latency_p999_us", "latency_max_us", "more_than", "events", "errors_per_1000", "dropped", "backlog",
+    "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "failed_by",
+    "throughput_per_s", "latency_mean_us", "latency_p50_us", "latency_p90_us", "latency_p95_us",
+    "latency_p99_us", "latency_p999_us", "latency_max_us", "lower_bound_of", "events", "errors_per_1000",
+    "dropped", "backlog",
 )  # fmt: skip
-_FIGURES = {"throughput_per_s": "throughput"}
-# What a cell of a Markdown table or a line of its text could be taken for something else by.
+# Characters that mean something to Markdown.
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"})
 
 
 def as_json(run: Run) -> str:
-    """verdict.json as it stands. Raises StoreProblem where the run was not judged."""
+    """verdict.json unchanged. Raises StoreProblem where the run was not judged."""
     return json.dumps(gather(run).verdict, indent=1, ensure_ascii=False)
 
 
 def as_csv(run: Run) -> str:
-    """One line per planned trial; figures are empty where a trial has none. Times are microseconds."""
+    """One line per planned trial. Times are microseconds.
+
+    Figures are empty where a trial has none, but the throughput of one that failed by its server is 0: who
+    averages the column must not leave failures out.
+    """
     report = gather(run)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for trial in report.trials:
         place = [trial.index, trial.block, trial.variant, trial.workload, trial.unit, f"{trial.level:g}"]
-        figures = trial.figures or {}
-        # Which of the latencies are lower bounds.
-        figures = {**figures, "more_than": " ".join(figures.get("censored", ()))}
-        values = [figures.get(_FIGURES.get(column, column), "") for column in COLUMNS[8:]]
-        writer.writerow([*place, "failed" if trial.failure else "done", trial.failure or "", *values])
+        status = [_status(trial), trial.failure or "", trial.failed_by or ""]
+        throughput = trial.value("throughput")
+        figures = {
+            **(trial.figures or {}),
+            "throughput_per_s": "" if throughput is None else throughput,
+            "lower_bound_of": " ".join((trial.figures or {}).get("censored", ())),
+        }
+        values = [figures.get(column, "") for column in COLUMNS[len(place) + len(status) :]]
+        writer.writerow([*place, *status, *values])
     return text.getvalue().rstrip("\n")
+
+
+def _status(trial: Trial) -> str:
+    if trial.failure is None:
+        return "done"
+    return "not-run" if trial.failed_by == "not-run" else "failed"
 
 
 def as_markdown(run: Run) -> str:
@@ -47,8 +63,10 @@ def as_markdown(run: Run) -> str:
     lines = [f"# {_plain(report.experiment.name)}", ""]
     if report.experiment.question:
         lines += [_plain(report.experiment.question), ""]
-    for comparison in report.verdict["comparisons"]:
-        lines += [f"**{_plain(comparison['curve']['sentence'])}**", ""]
+    for sentence, _, _ in report.sentences:
+        lines += [f"**{_plain(sentence)}**", ""]
+    if family := report.verdict.get("family"):
+        lines += [_plain(family["text"]), ""]
     for number in range(len(report.verdict["comparisons"])):
         lines += [*_comparison(report, number), ""]
     reasons = [
@@ -57,14 +75,13 @@ def as_markdown(run: Run) -> str:
         for reason in report.reasons(comparison)[:3]
     ]
     lines += ["Why:", "", *reasons, ""] if reasons else []
-    factors = [f"- {_plain(row['sentence'])}" for row in report.verdict.get("factors", ())]
-    lines += ["Factors:", "", *factors, ""] if factors else []
     if report.checks:
-        lines += ["Findings:", ""]
+        lines += ["Warnings:", ""]
         for check in report.checks:
             about = f"{check['subject']}: " if check.get("subject") else ""
             reason = f" (overridden: {check['override']})" if check["override"] else ""
-            lines.append(f"- {check['level']} {check['code']}: {_plain(about + check['text'] + reason)}")
+            level = words.LEVELS[check["level"]]
+            lines.append(f"- {level} {check['code']}: {_plain(about + check['text'] + reason)}")
         lines.append("")
     lines.append(f"Run {report.run_id}, {report.experiment.design.blocks} blocks planned.")
     return "\n".join(lines)
@@ -77,7 +94,7 @@ def _comparison(report: Report, number: int) -> list[str]:
     lines = [
         f"{_plain(comparison['workload'])}, {metric}, medians of the blocks:",
         "",
-        f"| load | {baseline} | {variant} | change | 95 % interval | blocks | verdict |",
+        f"| load | {baseline} | {variant} | change | {words.ci(comparison['points'])} | blocks | verdict |",
         "|---|---:|---:|---:|---:|---:|---|",
     ]
     for point in comparison["points"]:
@@ -86,17 +103,19 @@ def _comparison(report: Report, number: int) -> list[str]:
             words.metric_value(point["metric"], point[arm], censored=words.censored(point, arm))
             for arm in ("baseline", "variant")
         ]
-        lines.append(f"| {words.level(unit, level)} | {values[0]} | {values[1]} | {_effect(point)} |")
+        effect = _effect(point, point["confidence"])
+        lines.append(f"| {words.level(unit, level)} | {values[0]} | {values[1]} | {effect} |")
     if len(comparison["points"]) > 1:
-        lines.append(f"| whole curve | | | {_effect(comparison['curve'])} |")
+        effect = _effect(comparison["curve"], comparison["points"][0]["confidence"])
+        lines.append(f"| {words.ALL_LOADS} | | | {effect} |")
+    if order := comparison.get("order"):
+        lines += ["", _plain(words.order_effect(order, report.verdict["baseline"], comparison["variant"]))]
     return lines
 
 
-def _effect(entry: dict[str, object]) -> str:
-    interval = entry["interval_percent"]
-    assert interval is None or isinstance(interval, list)
-    word = words.VERDICTS[str(entry["verdict"])]
-    return f"{words.bounded_change(entry)} | {words.interval(interval)} | {entry['blocks']} | {word}"
+def _effect(entry: Mapping[str, Any], confidence: float) -> str:
+    interval, word = words.interval(entry, confidence), words.verdict(entry["verdict"])
+    return f"{words.change(entry)} | {interval} | {entry['blocks']} | {word}"
 
 
 def _plain(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # An en dash and a true minus sign, by name because they look like a hyphen.
@@ -11,20 +11,57 @@ MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 # Verdict codes of verdict.json in words.
 VERDICTS = {
     "not-comparable": "not comparable",
-    "exploratory": "exploratory",
+    "unfinished": "unfinished",
+    "too-few-blocks": "too few blocks",
+    "mixed": "mixed",
     "equivalent": "equivalent",
     "faster": "faster",
     "slower": "slower",
-    "not-distinguishable": "not distinguishable",
+    "undecided": "undecided",
 }
+# Of two factors together: whether the effect of one depends on the other.
+INTERACTIONS = VERDICTS | {
+    "equivalent": "no interaction",
+    "faster": "interact",
+    "slower": "interact",
+    "undecided": "inconclusive",
+}
+LEVELS = {"stop": "stop", "warn": "warning", "note": "note"}
 METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
+# Row of a comparison that averages over its load levels.
+ALL_LOADS = "all loads combined"
+
+
+def verdict(code: str | None) -> str:
+    """A verdict code in words; an en dash where the comparison has no word of its own."""
+    return MISSING if code is None else VERDICTS[code]
+
+
+def tone(code: str | None, factors: Sequence[str] = ()) -> str:
+    """The style of a verdict: its code where report.css has a colour for it, else "neutral".
+
+    An interaction of two `factors` is neither good nor bad.
+    """
+    coloured = (
+        {"not-comparable"} if len(factors) > 1 else {"faster", "slower", "equivalent", "not-comparable"}
+    )
+    return code if code in coloured else "neutral"
+
+
+def heading(entry: Mapping[str, Any]) -> str:
+    """The word above the sentence of a comparison or a factor."""
+    if entry.get("identical"):
+        return "identical variants"
+    return verdict(entry["curve"]["verdict"]) if "curve" in entry else factor_verdict(entry)
 
 
 def rate(value: float | None) -> str:
     """Transactions per second with about four digits."""
     if value is None:
         return MISSING
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.2f}"
+    return (
+        f"{value:,.0f}" if value >= 1000 or value == 0 else f"{value:.1f}" if value >= 100 else f"{value:.2f}"
+    )
 
 
 def milliseconds(value_us: float | None) -> str:
@@ -41,39 +78,95 @@ def metric_value(metric: str, value: float | None, *, censored: bool = False) ->
     return f"{rate(value)} /s" if metric == "throughput" else f"{milliseconds(value)} ms"
 
 
-def change(value: float | None, decimals: int = 1) -> str:
-    """A change in percent with its sign; a true minus sign keeps columns of figures straight."""
-    if value is None:
+def percent(value: float, decimals: int = 1) -> str:
+    """A change with its sign and without its unit; a true minus sign keeps columns of figures straight."""
+    text = f"{value:+,.{decimals}f}"
+    return text[1:] if float(text.replace(",", "")) == 0.0 else text.replace("-", MINUS)
+
+
+def decimals_of(values: Iterable[float | None], delta_percent: float | None = None) -> int:
+    """1, or 2 where rounding to one decimal moves a value to the other side of 0 or of ±delta."""
+    limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
+    known = [value for value in values if value is not None]
+    moved = any(_side(round(value, 1), limit) != _side(value, limit) for value in known for limit in limits)
+    return 2 if moved else 1
+
+
+def _side(value: float, limit: float) -> int:
+    return (value > limit) - (value < limit)
+
+
+def _decimals(entry: Mapping[str, Any]) -> int:
+    """A word depends on the ends of the interval, so the estimate alone asks for no second decimal."""
+    ends = [end for end in entry["interval_percent"] or () if end is not None and end > -100.0]
+    return decimals_of(ends or [entry["effect_percent"]], entry.get("delta_percent"))
+
+
+def change(entry: Mapping[str, Any]) -> str:
+    """The change of a point, a curve or a cost: "≥ +12.0 %" where only a bound of it is known."""
+    value = entry["effect_percent"]
+    if value is None or (value <= -100.0 and entry.get("bound") == "at-least"):
+        # No ratio is below 0, so "at least -100 %" says nothing.
         return MISSING
-    text = f"{value:+.{decimals}f}"
-    return f"{text[1:] if float(text) == 0.0 else text.replace('-', MINUS)} %"
+    sign = {"at-least": "≥ ", "at-most": "≤ "}.get(str(entry.get("bound")), "")
+    return f"{sign}{percent(value, _decimals(entry))} %"
 
 
-def interval(bounds: Sequence[float | None] | None) -> str:
-    """The interval of a change, in percent."""
+def interval(entry: Mapping[str, Any], usual: float | None = None) -> str:
+    """The interval of a change in percent, with its confidence where that is not the `usual` one."""
+    bounds = entry["interval_percent"]
     if bounds is None:
         return MISSING
-    # null is an end of which nothing is known; a ratio is never below 0.
-    low, high = ("∞" if bound is None else change(bound).removesuffix(" %") for bound in bounds)
-    return f"[{low}, {high}]"
+    text = bounds_text(bounds, _decimals(entry))
+    level = entry.get("confidence")
+    return text if level is None or usual is None or level == usual else f"{text} ({confidence(level)})"
 
 
-def bounded_change(entry: Mapping[str, Any]) -> str:
-    """The change of a point or a curve; more or less than that where latencies were cut off."""
-    sign = {"at-least": "> ", "at-most": "< "}.get(str(entry.get("bound")), "")
-    return sign + change(entry["effect_percent"])
+def bounds_text(bounds: Sequence[float | None], decimals: int = 1) -> str:
+    """Both ends of an interval, or the one that is known; null is an end of which nothing is known."""
+    low, high = open_ends(bounds)
+    if low is None and high is None:
+        return "unknown"
+    if high is None:
+        assert low is not None
+        return f"≥ {percent(low, decimals)}"
+    if low is None:
+        return f"≤ {percent(high, decimals)}"
+    return f"[{percent(low, decimals)}, {percent(high, decimals)}]"
 
 
-def factor_word(row: Mapping[str, Any]) -> str:
-    """The verdict on a factor; of two together, whether they act alone."""
-    verdict = str(row["verdict"])
-    if len(row["factors"]) == 1 or verdict in {"not-comparable", "exploratory"}:
-        return VERDICTS[verdict]
-    return {"equivalent": "act alone", "not-distinguishable": "open"}.get(verdict, "do not act alone")
+def open_ends(bounds: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """The ends of an interval, None where it is open: nothing can fall by more than 100 %.
+
+    Where both ends are -100 % the variant is known to have ended no transaction.
+    """
+    low, high = bounds
+    if low is not None and low <= -100.0 and (high is None or high > -100.0):
+        return None, high
+    return low, high
+
+
+def confidence(level: float) -> str:
+    """A confidence level: "95 %"."""
+    return f"{100.0 * level:.3g} %"
+
+
+def ci(entries: Iterable[Mapping[str, Any]]) -> str:
+    """The heading of a column of intervals: "95 % CI"."""
+    levels = [entry["confidence"] for entry in entries if entry.get("confidence") is not None]
+    return f"{confidence(levels[0])} CI" if levels else "CI"
+
+
+def factor_verdict(row: Mapping[str, Any]) -> str:
+    """The verdict on a factor; of two together, whether they interact."""
+    code = row["verdict"]
+    return MISSING if code is None else (VERDICTS if len(row["factors"]) == 1 else INTERACTIONS)[code]
 
 
 def knee(entry: Mapping[str, Any]) -> str:
-    """Where throughput is highest: "128 [96, 180] connections", or on which side of the loads it lies."""
+    """Where throughput is highest by the law: "128 [96, 180]", or on which side of the loads it lies."""
+    if entry.get("model") is None or entry.get("knee") is None:
+        return MISSING
     low, high = entry["levels"]
     if entry["knee"] != "inside":
         return f"below {low:,.0f}" if entry["knee"] == "below" else f"not reached at {high:,.0f}"
@@ -88,8 +181,19 @@ def knee(entry: Mapping[str, Any]) -> str:
     return f"{text} [{ends[0]}, {ends[1]}]"
 
 
+def plateau(entry: Mapping[str, Any]) -> str:
+    """The loads whose throughput is near the highest: "from 8 to 64 connections"."""
+    ends = entry.get("plateau")
+    if ends is None:
+        return MISSING
+    low, high = ends
+    return (
+        f"at {level('connections', low)}" if low == high else f"from {low:,.10g} to {high:,.10g} connections"
+    )
+
+
 def censored(point: Mapping[str, Any], arm: str) -> bool:
-    """Whether the level of one arm ("baseline" or "variant") is only a lower bound."""
+    """Whether the level of the "baseline" or the "variant" is only a lower bound."""
     return bool(point.get("censored", {}).get(arm))
 
 
@@ -99,12 +203,43 @@ def latency(figures: Mapping[str, Any], name: str) -> str:
 
 
 def effect(entry: Mapping[str, Any]) -> str:
-    """Change and interval of a point or a curve of verdict.json."""
-    return f"{bounded_change(entry)} {interval(entry['interval_percent'])}"
+    """Change and interval of a point or a curve in one line: "+3.0 % [+1.0, +5.0]"."""
+    size, ends = change(entry), interval(entry)
+    if size == MISSING:
+        return ends if ends in {MISSING, "unknown"} else f"{ends} %"
+    return size if ends == MISSING else f"{size} {ends}" if ends.startswith("[") else f"{size} (CI {ends})"
 
 
 def level(unit: str, value: float) -> str:
-    """A load level: "10 connections" or "500 per second"."""
+    """A load level: "10 connections" or "500 transactions/s"."""
     if unit == "connections":
-        return f"{value:g} connection{'' if value == 1 else 's'}"
-    return f"{value:g} per second"
+        return f"{value:,.10g} connection{'' if value == 1 else 's'}"
+    return f"{value:,.10g} transactions/s"
+
+
+def order_effect(order: Mapping[str, Any], baseline: str, variant: str) -> str:
+    """What running later in a block does, and the effect without it."""
+    size = size_text(order["effect_percent"], order["interval_percent"])
+    first = order["blocks"]
+    text = (
+        f"Order effect: the variant that ran later in a block had {size} "
+        f"(blocks with {baseline} first: {first[0]}, with {variant} first: {first[1]})."
+    )
+    if order.get("crossover_percent") is not None:
+        size = size_text(order["crossover_percent"], order["crossover_interval_percent"])
+        text += f" Change without the order effect: {size}."
+    return text
+
+
+def size_text(value: float | None, bounds: Sequence[float | None] | None) -> str:
+    """A change with its interval in running text: "+1.2 % (+0.3 to +2.7)"."""
+    if value is None:
+        return "unknown"
+    decimals = decimals_of(bounds or [value])
+    text = f"{percent(value, decimals)} %"
+    if bounds is None:
+        return text
+    low, high = open_ends(bounds)
+    if low is None or high is None:
+        return f"{text} ({bounds_text(bounds, decimals)})"
+    return f"{text} ({percent(low, decimals)} to {percent(high, decimals)})"

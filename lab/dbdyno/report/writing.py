@@ -1,44 +1,78 @@
-"""Where a report goes: report.html and charts/ in the run's own folder."""
+"""Writes the report: report.html and charts/ in the run's own folder."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from dbdyno.report import charts, drawing
-from dbdyno.report.model import gather
+from dbdyno.report.drawing import Drawings, draw
+from dbdyno.report.figure import Figure
+from dbdyno.report.model import Report, gather
 from dbdyno.report.page import page
 from dbdyno.store import Run, files
 
 PictureFormat = Literal["svg", "png"]
 
 
-def write(run: Run) -> Path:
-    """Write report.html and charts/*.svg and *.png of a judged run; gives the page's path.
+class DrawingError(Exception):
+    """Pictures were asked for and cannot be drawn: one line that says why."""
 
+
+def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
+    """Write report.html and charts/*.svg and *.png of a judged run; returns the page's path.
+
+    Where pictures cannot be drawn the page says so in their place, and `warn` gets the reason as one line.
     Raises StoreProblem where the run was not judged, or nothing can be written.
     """
     report = gather(run)
-    figures = charts.figures(report)
-    drawn = [(figure, drawing.svg(figure)) for figure in figures]
-    content = page(report, [(figure, drawing.inline(svg, figure)) for figure, svg in drawn])
-    folder = run.path / "charts"
-    files.make_folder(folder)
-    for figure, svg in drawn:
-        files.write(folder / f"{figure.name}.svg", svg.encode())
-        files.write(folder / f"{figure.name}.png", drawing.png(figure))
+    figures, drawings = _draw(report)
+    content = page(report, figures, drawings)
     path = run.path / "report.html"
     files.write(path, content.encode())
+    _write_pictures(run, figures, drawings, ("svg", "png"))
+    if drawings.failure:
+        warn(drawings.failure)
     return path
 
 
 def write_charts(run: Run, picture: PictureFormat) -> list[Path]:
-    """Write the charts alone, as SVG or PNG; gives their paths. Raises StoreProblem as `write` does."""
+    """Write the charts alone, as SVG or PNG; returns their paths.
+
+    Raises DrawingError where one of them cannot be drawn, after the others are written, and StoreProblem as
+    `write` does.
+    """
+    figures, drawings = _draw(gather(run))
+    paths = _write_pictures(run, figures, drawings, (picture,))
+    if drawings.failure:
+        raise DrawingError(drawings.failure)
+    return paths
+
+
+def _draw(report: Report) -> tuple[list[Figure], Drawings]:
+    """All figures and their pictures. A mistake in the code of a chart costs the pictures, never the page."""
+    try:
+        # Imported here because it takes a quarter of a second, and a verdict does not need it.
+        from dbdyno.report import charts  # noqa: PLC0415
+
+        figures = charts.figures(report)
+        return figures, draw(figures)
+    except Exception as error:
+        return [], Drawings(failure=f"{type(error).__name__}: {error}")
+
+
+def _write_pictures(
+    run: Run, figures: list[Figure], drawings: Drawings, kinds: tuple[PictureFormat, ...]
+) -> list[Path]:
     folder = run.path / "charts"
     files.make_folder(folder)
     paths: list[Path] = []
-    for figure in charts.figures(gather(run)):
-        content = drawing.svg(figure).encode() if picture == "svg" else drawing.png(figure)
-        paths.append(folder / f"{figure.name}.{picture}")
-        files.write(paths[-1], content)
+    for figure in figures:
+        picture = drawings.pictures.get(figure.name)
+        if picture is None:
+            continue
+        for kind in kinds:
+            path = folder / f"{figure.name}.{kind}"
+            files.write(path, picture.svg.encode() if kind == "svg" else picture.png)
+            paths.append(path)
     return paths

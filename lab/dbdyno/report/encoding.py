@@ -1,0 +1,45 @@
+"""What the charts of a report have in common: rows of data, and the look of each variant.
+
+Besides its colour every variant has a shape and a dash of its own, for prints without colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from dbdyno.report.figure import DASHES, PALETTE, SHAPES
+from dbdyno.report.model import Report, Trial
+
+
+def chart_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A chart that carries these rows."""
+    return alt.Chart({"values": list(rows)})
+
+
+def color(report: Report) -> Any:
+    """The variants' colours."""
+    names = report.variants
+    colors = [PALETTE[index % len(PALETTE)] for index in range(len(names))]
+    return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colors), sort=names)
+
+
+def shape(report: Report) -> Any:
+    """The variants' marks."""
+    names = report.variants
+    shapes = [SHAPES[index % len(SHAPES)] for index in range(len(names))]
+    return alt.Shape("variant:N", scale=alt.Scale(domain=names, range=shapes), sort=names)
+
+
+def dash(report: Report) -> Any:
+    """The variants' lines."""
+    names = report.variants
+    dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
+    return alt.StrokeDash("variant:N", scale=alt.Scale(domain=names, range=dashes), sort=names)
+
+
+def levels_of(trials: Iterable[Trial]) -> list[float]:
+    """The load levels, ascending."""
+    return sorted({trial.level for trial in trials})

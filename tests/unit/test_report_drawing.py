@@ -1,0 +1,196 @@
+"""Charts are drawn in a child process: nothing that happens to it costs the verdict or the page."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.unit.judged_run import Judged
+from tests.unit.pages import joined, page_of
+
+from dbdyno import report
+from dbdyno.commands import results
+from dbdyno.commands.report import NOT_DRAWN, Format
+from dbdyno.commands.report import report as show
+from dbdyno.report import charts, drawing
+from dbdyno.report.figure import Figure
+from dbdyno.report.model import SCHEMA, gather
+from dbdyno.store import Run, StoreProblem, files
+
+LAB = str(Path(report.__file__).parents[2])
+# Less address space than the chart library reserves, and enough for everything else.
+LIMIT_KIB = 8_000_000
+
+
+def limited(run: Run, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`dbdyno report` with little address space."""
+    return subprocess.run(
+        ["bash", "-c", f'ulimit -v {LIMIT_KIB}; exec "$@"', "limited", sys.executable, "-m", "dbdyno",
+         "report", str(run.path), *arguments],
+        capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "PYTHONPATH": LAB},
+    )  # fmt: skip
+
+
+def figures(run: Run) -> list[Figure]:
+    """The charts of a run, not drawn."""
+    return charts.figures(gather(run))
+
+
+def test_little_address_space_costs_the_charts_and_nothing_else(tmp_path: Path) -> None:
+    run = Judged().write(tmp_path)
+    answer = limited(run)
+    assert answer.returncode == 0
+    assert answer.stdout.strip() == str(run.path / "report.html")
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith("warning: report.html lacks charts: the chart library was ended by SIG")
+    assert "address space is limited to 7.6 GiB (ulimit -v)" in line
+    page = (run.path / "report.html").read_text()
+    assert "The charts could not be drawn: the chart library was ended by SIG" in page
+    assert "<svg" not in page
+    assert Judged().sentence in page
+    assert "All trials" in page
+
+
+def test_charts_that_were_requested_and_cannot_be_drawn_are_an_error(tmp_path: Path) -> None:
+    run = Judged().write(tmp_path)
+    for picture in ("svg", "png"):
+        answer = limited(run, "--format", picture)
+        assert (answer.returncode, answer.stdout) == (NOT_DRAWN, "")
+        (line,) = answer.stderr.splitlines()
+        assert line.startswith("error: charts cannot be drawn: the chart library was ended by SIG")
+
+
+def test_the_chart_library_is_never_imported_by_the_command(tmp_path: Path) -> None:
+    run = Judged().write(tmp_path)
+    program = (
+        "import sys, pathlib; from dbdyno.commands import compare, results; from dbdyno.store import Run;"
+        "before = set(sys.modules);"
+        "results.write_report(Run.open(pathlib.Path(sys.argv[1])));"
+        "print('altair' in before, 'altair' in sys.modules, 'vl_convert' in sys.modules)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program, str(run.path)],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": LAB},
+    )  # fmt: skip
+    # The specifications are made when the verdict is out, the pictures elsewhere.
+    assert answer.stdout.split() == ["False", "True", "False"]
+    assert answer.stderr == f"report: {run.path / 'report.html'}\n"
+    assert len(list((run.path / "charts").iterdir())) == 8
+
+
+def test_a_chart_that_is_rejected_leaves_the_others(tmp_path: Path) -> None:
+    run = Judged().write(tmp_path)
+    good, *_ = figures(run)
+
+    class Rejected:
+        def __getattr__(self, _name: str) -> Any:
+            return lambda *_args, **_kwargs: self
+
+        def to_dict(self) -> dict[str, str]:
+            return {"mark": "no such mark"}
+
+    bad = Figure("bad", "", "", "", Rejected())
+    drawn = drawing.draw([bad, good])
+    assert list(drawn.pictures) == [good.name]
+    assert drawn.pictures[good.name].png.startswith(b"\x89PNG")
+    assert drawn.failure.startswith("the chart library rejects bad: ")
+    assert "\n" not in drawn.failure
+
+
+def test_what_was_drawn_before_the_child_ended_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A child that draws the first chart as the real one does, and dies.
+    program = tmp_path / "draw.py"
+    program.write_text(
+        drawing.PROGRAM.read_text().replace(
+            "        sys.stdout.flush()\n", "        sys.stdout.flush()\n        import os; os.abort()\n"
+        )
+    )
+    monkeypatch.setattr(drawing, "PROGRAM", program)
+    run = Judged().write(tmp_path)
+    reasons: list[str] = []
+    page = report.write(run, reasons.append).read_text()
+    assert reasons == ["the chart library was ended by SIGABRT"]
+    assert page.count("<svg") == 1
+    assert "Some charts could not be drawn: the chart library was ended by SIGABRT." in page
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import no_such_module", "exit code 1): ModuleNotFoundError: No module named 'no_such_module'"),
+        ("print('{')", "the chart library ended early"),
+        ("import time; time.sleep(60)", "did not finish within 0.5 s"),
+    ],
+)
+def test_every_end_of_the_child_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, reason: str
+) -> None:
+    child = tmp_path / "draw.py"
+    child.write_text(program)
+    monkeypatch.setattr(drawing, "PROGRAM", child)
+    monkeypatch.setattr(drawing, "SECONDS_TO_START", 0.5)
+    monkeypatch.setattr(drawing, "SECONDS_PER_CHART", 0.0)
+    if "import" not in program or "no_such" in program:
+        monkeypatch.setattr(drawing, "SECONDS_TO_START", 60.0)
+    run = Judged().write(tmp_path)
+    drawn = drawing.draw(figures(run))
+    assert drawn.pictures == {}
+    assert reason in drawn.failure
+
+
+def test_a_mistake_in_a_chart_costs_the_charts_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Judged().write(tmp_path)
+    with pytest.raises(TypeError) as caught:
+        # The crash that an overloaded comparison ended with.
+        min([None, 1.0])  # type: ignore[type-var]
+
+    def mistaken(_report: object) -> None:
+        raise caught.value
+
+    monkeypatch.setattr(charts, "figures", mistaken)
+    results.write_report(run)
+    answer = capsys.readouterr()
+    assert answer.out == ""
+    first, second = answer.err.splitlines()
+    assert first.startswith("warning: report.html lacks charts: TypeError: ")
+    assert second == f"report: {run.path / 'report.html'}"
+    assert "The charts could not be drawn: TypeError" in (run.path / "report.html").read_text()
+    with pytest.raises(typer.Exit) as ended:
+        show(run.path, Format.SVG)
+    assert ended.value.exit_code == NOT_DRAWN
+
+
+def test_a_report_that_cannot_be_written_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Judged().write(tmp_path)
+    (run.path / "report.html").mkdir()
+    results.write_report(run)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: no report: ")
+
+
+def test_the_verdict_of_an_older_dbdyno_is_judged_again_and_of_a_newer_one_refused(tmp_path: Path) -> None:
+    run = Judged().write(tmp_path)
+    verdict = run.verdict()
+    assert verdict is not None
+    run.write_verdict({**verdict, "schema": 1, "comparisons": []})
+    with pytest.raises(StoreProblem, match="has not been judged"):
+        report.write(run)
+    show(run.path, Format.HTML)
+    again = run.verdict()
+    assert again is not None
+    assert again["schema"] == SCHEMA
+    assert "Not run" in joined(page_of(run).text) or "not run" in joined(page_of(run).text)
+    files.write_json(run.path / "verdict.json", {**verdict, "schema": SCHEMA + 1})
+    with pytest.raises(StoreProblem, match="judged by a newer dbdyno"):
+        report.write(run)

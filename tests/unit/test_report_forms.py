@@ -1,0 +1,424 @@
+"""Every form that a verdict can take is shown: open intervals, failures, factors, runs without results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+from tests.unit.judged_run import Effect, Judged, Outcome, factor, finding
+from tests.unit.pages import Page, joined, text_of, undrawn
+from tests.unit.stored_run import Making, experiment
+
+from dbdyno import report
+from dbdyno.commands import results
+from dbdyno.experiment.model import Factor
+from dbdyno.report import charts, tables, words
+from dbdyno.report.figure import finished
+from dbdyno.report.model import gather
+from dbdyno.store import Run
+
+MINUS = words.MINUS
+UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
+EMPTY = Effect(None, None, "unfinished", blocks=0, each=())
+
+
+def failing(place: Mapping[str, Any]) -> Outcome:
+    """b fails at 40 connections always, at 20 in two blocks."""
+    level = place["at"]["connections"]
+    if place["variant"] == "b" and (level == 40 or (level == 20 and place["block"] in {1, 3})):
+        return "server"
+    return 1000.0 if place["variant"] == "a" else 900.0
+
+
+def law(variant: str, **more: Any) -> dict[str, Any]:
+    """An entry of `scaling`."""
+    return {
+        "workload": "oltp_read_write",
+        "variant": variant,
+        "levels": [1, 128],
+        "highest": {"connections": 32, "throughput": 3000.0},
+        "plateau": [32, 64],
+        "blocks": 8,
+        "fit_error_percent": 1.2,
+        **more,
+    }
+
+
+FACTORS = (
+    Factor(name="version", levels=("8.0", "8.4")),
+    Factor(name="threads", levels=("one", "pool")),
+)
+FINISHED = Judged()
+MIXED = Judged(
+    points=(
+        Effect(25.0, (22.0, 28.0), "faster", each=(25.0, 24.0, 26.0, 23.0, 27.0, 25.0, 25.0, 24.0)),
+        Effect(1.0, (-2.0, 4.0), "undecided"),
+        Effect(-19.0, (-22.0, -16.0), "slower"),
+    ),
+    curve=Effect(1.4, (-1.0, 3.0), "mixed"),
+    sentence="It depends on the load: b is faster at 10 connections (+25.0 %), slower at 40 (-19.0 %).",
+)
+OVERLOADED = Judged(
+    making=Making(connections=(64,), rates=(500.0, 1000.0, 2000.0)),
+    points=(
+        Effect(3.0, (-1.0, 7.0), "undecided", each=(3.0, 1.0, 2.0, 4.0, 6.0, -1.0, 0.0, 3.0)),
+        Effect(
+            697.6,
+            (120.0, None),
+            "slower",
+            "at-least",
+            each=(700.0, None, 650.0, None, 800.0, 720.0, None, 690.0),
+        ),
+        UNKNOWN,
+    ),
+    curve=Effect(697.6, (110.0, None), "slower", "at-least", each=(None,) * 8),
+    sentence="b is slower than a on average: p95 latency at least 8.0 times.",
+)
+FAILED = Judged(
+    points=(
+        Effect(),
+        Effect(
+            -30.0, (None, -8.0), "slower", "at-most", each=(-11.0, None, -10.0, None, -9.0, -10.0, -9.0, -9.0)
+        ),
+        UNKNOWN,
+    ),
+    curve=Effect(-40.0, (-100.0, -9.0), "slower", "at-most", each=(None,) * 8),
+    outcome=failing,
+    checks=[finding("R04", "warn", "10 of 24 trials of b failed (server went away)", subject="b")],
+)
+UNFINISHED = Judged(
+    points=(EMPTY,),
+    curve=EMPTY,
+    outcome=lambda _place: "not-run",
+    sentence="Not finished (0 of 8 blocks): b against a has no verdict.",
+)
+STOPPED = Judged(
+    points=(Effect(verdict="not-comparable"),),
+    curve=Effect(verdict="not-comparable"),
+    sentence="b and a are not comparable: 3 of 48 trials contradict themselves (R03).",
+    checks=[finding("R03", "stop", "3 of 48 trials contradict themselves")],
+)
+FACTORIAL = Judged(
+    making=Making(factors=FACTORS),
+    points=(Effect(verdict=None),),
+    curve=Effect(verdict=None, confidence=0.983333),
+    sentence="8.4+pool against 8.0+one: throughput -10.0 % (-12.0 to -8.0).",
+    sentences=3,
+    factors=[
+        factor(
+            ["version"], ["8.4", "8.0"], Effect(3.0, (1.0, 5.0), "faster"), "version 8.4 is faster than 8.0."
+        ),
+        factor(
+            ["threads"], ["pool", "one"], Effect(2.0, (-1.0, 5.0), "mixed"), "threads: depends on version."
+        ),
+        factor(
+            ["version", "threads"],
+            ["8.4", "8.0", "pool", "one"],
+            Effect(29.9, (29.8, 30.0), "faster"),
+            "The effect of threads depends on version.",
+        ),
+    ],
+)
+SCALING = Judged(
+    making=Making(connections=(1, 8, 32, 64, 128)),
+    outcome=lambda place: min(3000.0, 400.0 * place["at"]["connections"]),
+    scaling=[
+        law(
+            "a", model="usl", sigma=0.03, kappa=0.001, knee="inside", knee_connections=31.0,
+            knee_interval=[28.0, None], knee_throughput=2900.0,
+            curve=[[1, 400.0], [8, 2500.0], [31, 2900.0], [128, 2000.0]], **{"lambda": 400.0},
+        ),
+        law("b", model=None, plateau=[8, 128], fit_error_percent=36.0),
+    ],
+)  # fmt: skip
+TWINS = Judged(
+    points=(Effect(0.3, (-0.9, 1.4), "undecided"),),
+    curve=Effect(0.3, (-0.9, 1.4), "undecided"),
+    sentence="a and b are identical: they differ by +0.3 % (-0.9 to +1.4) here.",
+    more={"identical": True},
+)
+FORMS = {
+    "finished": FINISHED,
+    "mixed": MIXED,
+    "overloaded": OVERLOADED,
+    "failed": FAILED,
+    "unfinished": UNFINISHED,
+    "stopped": STOPPED,
+    "factorial": FACTORIAL,
+    "scaling": SCALING,
+    "identical": TWINS,
+    "one block": Judged(
+        making=Making(blocks=1, connections=(1,)),
+        points=(Effect(-10.0, None, "too-few-blocks", blocks=1),),
+        curve=Effect(-10.0, None, "too-few-blocks", blocks=1),
+    ),
+    "everything failed": replace(FAILED, points=(UNKNOWN,), curve=UNKNOWN, outcome=lambda _place: "server"),
+    "one variant": Judged(making=Making(names=("a",))),
+}
+
+
+def caption(run: Run, name: str) -> str:
+    """The words below a chart."""
+    (found,) = [figure.caption for figure in charts.figures(gather(run)) if figure.name.startswith(name)]
+    return found
+
+
+def drawn(run: Run, name: str) -> ElementTree.Element:
+    """A chart as it is drawn."""
+    report.write_charts(run, "svg")
+    (path,) = (run.path / "charts").glob(f"{name}*.svg")
+    return ElementTree.parse(path).getroot()
+
+
+def layers(chart: Any) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Kind of mark and rows of each layer of a chart."""
+    specification = finished(chart).to_dict()
+    return [
+        (layer["mark"]["type"], specification["datasets"][layer["data"]["name"]])
+        for layer in specification["layer"]
+    ]
+
+
+def values(chart: Any, field: str) -> list[Any]:
+    """The values of one field of all rows of a chart."""
+    return [row[field] for _, rows in layers(chart) for row in rows if field in row]
+
+
+def shown(run: Run, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines of the result on standard output."""
+    verdict = run.verdict()
+    assert verdict is not None
+    results.show(run, run.experiment(), verdict)
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_is_shown_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    judged = FORMS[name]
+    run = judged.write(tmp_path)
+    lines = shown(run, capsys)
+    failures: list[str] = []
+    page = report.write(run, failures.append).read_text()
+    assert failures == []
+    markdown = tables.as_markdown(run)
+    assert len(tables.as_csv(run).splitlines()) == len(run.schedule()) + 1
+    for text in ("\n".join(lines), joined(Page(page).text), markdown):
+        assert not re.search(r"\bNone\b|\bnan\b|Undefined|not-comparable|too-few", text)
+    if judged.making.names == ("a", "b"):
+        sentence = judged.factors[-1]["sentence"] if judged.factors else judged.sentence
+        assert lines[-1] == sentence
+        assert sentence in page
+    figures = charts.figures(gather(run))
+    assert {path.stem for path in (run.path / "charts").glob("*.svg")} == {figure.name for figure in figures}
+    assert bool(figures) == (name != "unfinished")
+
+
+def test_blocks_without_a_ratio_have_no_tick_and_are_counted(tmp_path: Path) -> None:
+    run = OVERLOADED.write(tmp_path)
+    assert "11 of 24 blocks have no tick: their ratio is unknown or infinite." in caption(run, "effect")
+    ticks = [
+        child
+        for group in drawn(run, "effect").iter()
+        # Vega draws ticks as rectangles, and bars and axes as rules.
+        if "mark-rect role-mark" in group.get("class", "")
+        for child in group
+    ]
+    assert len(ticks) == 13
+    assert "no tick" not in caption(FINISHED.write(tmp_path / "finished"), "effect")
+
+
+def test_open_ends_of_intervals_reach_the_edge_and_have_an_arrow(tmp_path: Path) -> None:
+    run = OVERLOADED.write(tmp_path)
+    (figure,) = [figure for figure in charts.figures(gather(run)) if figure.name.startswith("effect")]
+    rows = {row["label"]: row for _, rows in layers(figure.chart) for row in rows if "low" in row}
+    left, right = (rows["2,000 transactions/s"][end] for end in ("low", "high"))
+    assert rows["1,000 transactions/s"]["right"] == rows["all loads combined"]["right"] == right
+    assert rows["1,000 transactions/s"]["left"] is None
+    assert rows["1,000 transactions/s"]["low"] == pytest.approx(2.2)
+    assert rows["500 transactions/s"]["right"] is None
+    assert left < 0.99
+    assert right > 9.0
+    assert "arrows: the interval reaches beyond the axis" in figure.caption
+    # No estimate, no mark.
+    assert rows["2,000 transactions/s"]["x"] is None
+    assert "2,000 transactions/s: unknown, undecided" in figure.description
+
+
+def test_changes_beyond_half_and_twice_stand_on_a_scale_of_ratios(tmp_path: Path) -> None:
+    def scales(judged: Judged, name: str) -> set[str]:
+        (figure, *_) = charts.figures(gather(judged.write(tmp_path / name)))
+        text = str(finished(figure.chart).to_dict())
+        return set(re.findall(r"'type': '(log|linear)'", text))
+
+    assert scales(OVERLOADED, "far") == {"log"}
+    assert scales(MIXED, "near") == {"linear"}
+
+
+def test_the_grey_zone_is_there_only_where_a_delta_was_declared(tmp_path: Path) -> None:
+    declared = Judged(making=Making(delta_percent=2.0))
+    for name, judged, zone in (("declared", declared, 2.0), ("default", FINISHED, None)):
+        run = judged.write(tmp_path / name)
+        (figure, *_) = charts.figures(gather(run))
+        assert values(figure.chart, "to") == ([] if zone is None else [zone])
+        assert ("grey zone: ±2 %, declared as equivalent" in figure.caption) == (zone is not None)
+
+
+def test_the_confidence_is_that_of_the_entry(tmp_path: Path) -> None:
+    run = Judged(curve=Effect(confidence=0.983333), sentences=3).write(tmp_path)
+    words_below = caption(run, "effect")
+    assert "bars: simultaneous 95 % CI; ticks: individual blocks" in words_below
+    assert "diamond: all loads combined (98.3 % CI)" in words_below
+    text = text_of(run)
+    assert f"all loads combined {MINUS}10.0 % [{MINUS}12.0, {MINUS}8.0] (98.3 %) 8 slower" in text
+    assert f"10 connections 1,000 /s 900.0 /s {MINUS}10.0 % [{MINUS}12.0, {MINUS}8.0] 8 slower" in text
+
+
+def test_a_trial_that_failed_by_its_server_is_a_throughput_of_0(tmp_path: Path) -> None:
+    run = FAILED.write(tmp_path)
+    figures = {figure.name: figure for figure in charts.figures(gather(run))}
+    throughput = figures["throughput-oltp_read_write"]
+    # Ten trials, and the median of eight of them.
+    assert values(throughput.chart, "value").count(0.0) == 11
+    assert "10 of 48 trials failed by their server and are shown as 0." in throughput.caption
+    latency = figures["latency-p95-oltp_read_write"]
+    assert 0.0 not in values(latency.chart, "value")
+    assert "10 of 48 trials failed by their server and have no latency." in latency.caption
+    text = text_of(run)
+    assert text.count("0 failed by its server: server went away") == 10
+    rows = list(csv.DictReader(io.StringIO(tables.as_csv(run))))
+    failed = [row for row in rows if row["status"] == "failed"]
+    assert len(failed) == 10
+    assert {(row["failed_by"], float(row["throughput_per_s"]), row["latency_p95_us"]) for row in failed} == {
+        ("server", 0.0, "")
+    }
+
+
+def test_the_table_of_the_command_counts_failures_as_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(FAILED.write(tmp_path), capsys)
+    cells = {tuple(line.split()[:2]): line.split() for line in lines if line.strip().startswith(("a ", "b "))}
+    assert cells["b", "20"][2:4] == ["900.0", "10.00"]
+    assert cells["b", "40"][2:4] == ["0.0", words.MISSING]
+    # Hyphens as minus signs: a script reads them.
+    assert cells["b", "20"][4:] == ["≤", "-30.0", "%", "≤", "-8.0", "slower"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tones", "heads"),
+    [
+        ("finished", ["slower"], ["slower"]),
+        ("mixed", ["neutral"], ["mixed"]),
+        ("unfinished", ["neutral"], ["unfinished"]),
+        ("stopped", ["not-comparable"], ["not comparable"]),
+        ("factorial", ["faster", "neutral", "neutral"], ["faster", "mixed", "interact"]),
+        ("identical", ["neutral"], ["identical variants"]),
+        ("one block", ["neutral"], ["too few blocks"]),
+    ],
+)
+def test_the_colour_of_a_box_follows_its_verdict(
+    tmp_path: Path, name: str, tones: list[str], heads: list[str]
+) -> None:
+    page = undrawn(FORMS[name].write(tmp_path))
+    assert re.findall(r'<div class="verdict ([^"]*)">', page) == tones
+    assert re.findall(r'<p class="word">([^<]*)</p>', page) == heads
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert ".neutral { --tone: var(--open)" in style
+    # Green and blue are for words that favour a variant or equal them.
+    assert re.findall(r"\.(\w+) \{ --tone: var\(--(?:good|even)\)", style) == ["faster", "equivalent"]
+
+
+def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = FACTORIAL.write(tmp_path)
+    lines = shown(run, capsys)
+    verdict = run.verdict()
+    assert verdict is not None
+    sentences = [row["sentence"] for row in verdict["factors"]]
+    assert lines[-4:] == [verdict["family"]["text"], *sentences]
+    assert FACTORIAL.sentence not in "\n".join(lines)
+    table = [line for line in lines if line.strip().startswith("8.4+pool")]
+    assert len(table) == 4
+    assert all(line.rstrip().endswith(words.MISSING) for line in table)
+    page = text_of(run)
+    assert FACTORIAL.sentence not in page
+    assert "version × threads 8.4, pool 8.0, one" in page  # noqa: RUF001 — a cross between factors
+    markdown = tables.as_markdown(run)
+    assert all(f"**{sentence}**" in markdown for sentence in sentences)
+    assert "one false word among these 3 sentences" in markdown
+
+
+def test_no_law_is_drawn_or_tabulated_where_it_does_not_fit(tmp_path: Path) -> None:
+    run = SCALING.write(tmp_path)
+    (figure,) = [figure for figure in charts.figures(gather(run)) if figure.name.startswith("scaling")]
+    (line,) = [rows for mark, rows in layers(figure.chart) if mark == "line"]
+    assert {row["variant"] for row in line} == {"a"}
+    (bars,) = [rows for mark, rows in layers(figure.chart) if mark == "rule"]
+    assert {"variant": "b", "low": 8, "high": 128, "value": 3000.0} in bars
+    assert "The law does not fit b: no line and no knee" in figure.caption
+    text = text_of(run)
+    dash = words.MISSING
+    assert f"b 3,000 /s at 32 from 8 to 128 connections {dash} {dash} {dash} {dash} 36.0 %" in text
+    assert "a 3,000 /s at 32 from 32 to 64 connections 400.0 /s 0.03 0.001 31 [28, > 128] 1.2 %" in text
+
+
+def test_a_sweep_without_any_law_has_its_marks(tmp_path: Path) -> None:
+    run = replace(SCALING, scaling=[law("a", model=None), law("b", model=None, plateau=None)]).write(tmp_path)
+    assert "lines:" not in caption(run, "scaling")
+    assert len(list(drawn(run, "scaling").iter())) > 20
+
+
+ORDER = {
+    "effect_percent": 1.2,
+    "interval_percent": [0.3, 2.7],
+    "blocks": [4, 4],
+    "crossover_percent": -9.8,
+    "crossover_interval_percent": [-12.1, -7.2],
+}
+
+
+def test_an_order_effect_has_a_row_below_the_results(tmp_path: Path) -> None:
+    run = Judged(more={"order": ORDER}).write(tmp_path)
+    row = (
+        "Order effect: the variant that ran later in a block had +1.2 % (+0.3 to +2.7) (blocks with a first: "
+        f"4, with b first: 4). Change without the order effect: {MINUS}9.8 % ({MINUS}12.1 to {MINUS}7.2)."
+    )
+    assert row in text_of(run)
+    assert row in tables.as_markdown(run).replace("\\", "")
+
+
+def test_the_plan_says_blocks_order_and_unit() -> None:
+    console = Console(record=True, width=200)
+    results.describe(console, experiment(Making(connections=(64,), rates=(500.0,))), None)
+    text = console.export_text()
+    assert "8 blocks, balanced random order (order seed 1)" in text
+    assert "load      500 transactions/s over" in text
+
+
+def test_numbers_have_the_decimals_that_their_word_needs() -> None:
+    def entry(percent: float, low: float | None, high: float | None, **more: Any) -> dict[str, Any]:
+        return {"effect_percent": percent, "interval_percent": [low, high], "delta_percent": None, **more}
+
+    assert words.effect(entry(-10.0, -12.0, -8.0)) == f"{MINUS}10.0 % [{MINUS}12.0, {MINUS}8.0]"
+    assert words.effect(entry(0.04, 0.02, 0.06)) == "+0.04 % [+0.02, +0.06]"
+    # Never more than two, and a zero has no sign.
+    assert words.effect(entry(0.001, -0.001, 0.002)) == "0.00 % [0.00, 0.00]"
+    assert words.effect(entry(-0.004, -3.59, 3.61)) == f"0.0 % [{MINUS}3.6, +3.6]"
+    # No transaction ended in any block: that is known, and no bound.
+    assert words.effect(entry(-100.0, -100.0, -100.0)) == f"{MINUS}100.0 % [{MINUS}100.0, {MINUS}100.0]"
+    assert words.effect(entry(1.5, 1.0, 2.04, delta_percent=2.0)) == "+1.50 % [+1.00, +2.04]"
+    assert words.effect(entry(1390.0, 1000.0, 1500.0)) == "+1,390.0 % [+1,000.0, +1,500.0]"
+    assert words.effect(entry(697.6, 120.0, None, bound="at-least")) == "≥ +697.6 % (CI ≥ +120.0)"
+    assert words.effect(entry(-100.0, -100.0, None, bound="at-least")) == "unknown"
+    assert words.effect(entry(-94.4, -100.0, -90.0, bound="at-most")) == f"≤ {MINUS}94.4 % (CI ≤ {MINUS}90.0)"
