@@ -17,8 +17,6 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from dbdyno.report.figure import chart_of
-
 from .guarantees import Row, customs, measure, promises
 
 EXPERIMENTS = 2_000
@@ -65,7 +63,7 @@ def draw(rows: Sequence[Row], customary: Sequence[Row]) -> str:
         {"what": row.promise, "share": row.measured * 100, "who": "customary", "order": 100 + index}
         for index, row in enumerate(customary)
     ]
-    base = chart_of(values)
+    base = alt.Chart({"values": values})
     order = [value["what"] for value in values]
     bars = base.mark_bar(height=11).encode(
         x=alt.X("share:Q", title="experiments with a false word, percent", scale=alt.Scale(domain=[0, 100])),
@@ -77,7 +75,7 @@ def draw(rows: Sequence[Row], customary: Sequence[Row]) -> str:
             legend=alt.Legend(orient="top"),
         ),
     )
-    limit = chart_of([{"x": 5}]).mark_rule(color=BROKEN, strokeDash=[4, 3]).encode(x="x:Q")
+    limit = alt.Chart({"values": [{"x": 5}]}).mark_rule(color=BROKEN, strokeDash=[4, 3]).encode(x="x:Q")
     chart = (bars + limit).properties(width=360, height=alt.Step(17), title="Equal variants: false words")
     drawn: str = vl_convert.vegalite_to_svg(chart.to_dict())
     return drawn
