@@ -12,6 +12,7 @@ from dbdyno.checks.samples import asking
 from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.schedule import Trial
+from dbdyno.problem import Problem
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.foreign import meter
 from dbdyno.run.hooks import TrialHooks
@@ -19,7 +20,7 @@ from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
-from dbdyno.store.trial import FailedBy, TrialWriter
+from dbdyno.store.trial import TrialWriter
 
 # Ends of an engine run for which the server is to answer: it refused or lost connections for good, answered
 # with an error that no retry helps, or let transactions hang.
@@ -93,24 +94,19 @@ def run_trial(
                 )
             finally:
                 edges.close()
-            reason, failed_by = result.failure(), _failed_by(result, server)
+            failure = _failure(result, server)
             hooks.over()
             after.read(server)
-        except _HookProblem as problem:
-            reason, failed_by = problem.text, "harness"
         except (EngineProblem, ServerProblem) as problem:
-            # What the engine said first is nearer to the cause than a server that no longer answers.
-            reason = (result.failure() if result else "") or problem.text
-            failed_by = "server" if isinstance(problem, ServerProblem) or death(server) else "harness"
+            failure = _failure_of(problem, result, server)
         except BaseException:
             hooks.cut_short()
             raise
         hooks.after()
         writer.server(server_record(description, before, after, edges))
         stored = writer.finish(
-            "failed" if reason else "done",
-            reason=reason or None,
-            **({"failed_by": failed_by} if reason else {}),
+            "failed" if failure else "done",
+            **(failure or {"reason": None}),
             exit_code=result.exit_code if result else None,
             started_unix_us=started_unix_us,
             ended_unix_us=time.time_ns() // 1000,
@@ -120,13 +116,27 @@ def run_trial(
     )
 
 
-def _failed_by(result: EngineResult, server: Server) -> FailedBy:
-    """Who is to answer for an engine run that is not done."""
+def _failure(result: EngineResult, server: Server) -> dict[str, str]:
+    """Why an engine run is not done and who is to answer for it, as trial.json has it; {} where it is done."""
+    if result.done:
+        return {}
     if result.end is None:
-        return "server" if death(server) else "harness"
-    failure = result.end.get("failure") or {}
-    by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
-    return "server" if by_server else "harness"
+        by_server = bool(death(server))
+    else:
+        failure = result.end.get("failure") or {}
+        by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
+    return {"reason": result.failure(), "failed_by": "server" if by_server else "harness"}
+
+
+def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
+    """The same for a problem around the engine run."""
+    # What the engine said first is nearer to the cause than a server that no longer answers.
+    if result is not None and (failure := _failure(result, server)):
+        return failure
+    by_server = not isinstance(problem, _HookProblem) and (
+        isinstance(problem, ServerProblem) or bool(death(server))
+    )
+    return {"reason": problem.text, "failed_by": "server" if by_server else "harness"}
 
 
 def _prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
