@@ -38,10 +38,10 @@ PAGE_KIB = 4.0
 RESOURCES: tuple[Measure, ...] = (
     Measure("cpu_us", "CPU time", "resource", CPU_TICK_US, "uses {} of CPU time", "us"),
     Measure("context_switches", "context switches", "resource", 1.0, "makes {} context switches"),
-    Measure("cpu_wait_us", "wait for a CPU", "resource", 1.0, "has threads wait {} for a CPU", "us"),
-    Measure("disk_reads", "reads of the disk", "resource", 1.0, "has the disk read {} times"),
+    Measure("cpu_wait_us", "run-queue wait", "resource", 1.0, "has a run-queue wait of {}", "us"),
+    Measure("disk_reads", "disk reads", "resource", 1.0, "makes {} disk reads"),
     Measure("read_kib", "read from storage", "resource", PAGE_KIB, "reads {} from storage", "KiB"),
-    Measure("disk_writes", "writes of the disk", "resource", 1.0, "has the disk write {} times"),
+    Measure("disk_writes", "disk writes", "resource", 1.0, "makes {} disk writes"),
     Measure("write_kib", "written to storage", "resource", PAGE_KIB, "writes {} to storage", "KiB"),
     Measure("read_calls", "read calls", "resource", 1.0, "makes {} read calls"),
     Measure("write_calls", "write calls", "resource", 1.0, "makes {} write calls"),
