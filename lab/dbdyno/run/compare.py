@@ -317,7 +317,7 @@ class _Conductor:
         self._keep(hook_findings(trial, outcome))
         if outcome.hello:
             self._hello[trial.workload] = outcome.hello
-        return str(outcome.stored.meta["reason"] or ""), outcome.events_per_s()
+        return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
 
     def _check(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> None:
         """Run the checks of a moment, keep and tell what is new. Raises _Stopped."""

@@ -192,7 +192,7 @@ class _Sweep:
                     engine=self._engine,
                 )
                 stored = outcome.stored
-            reason = str(stored.meta["reason"] or "")
+            reason = str(stored.meta.get("reason", ""))
             self._tell(progress.TrialEnded(trial, stored.done, reason, None, 0.0))
             done, failed = done + stored.done, failed + (not stored.done)
             dead = dead or ("" if stored.done else death(self._server))

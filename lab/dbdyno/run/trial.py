@@ -64,9 +64,9 @@ def run_trial(
 ) -> Outcome:
     """Run one trial and write it down, also when it fails.
 
-    The server is asked four times only: between "every connection is open" and the start of the clock, at
-    both edges of the measurement, and after the end. Otherwise nobody else speaks to it while the load runs.
-    Raises StoreProblem; whatever else fails is the trial's own failure and stands in its trial.json.
+    dbdyno reads the server's counters four times: between "every connection is open" and the start of the
+    clock, at both edges of the measurement, and after the end. Raises StoreProblem; any other failure is the
+    trial's own, and trial.json holds it.
     """
     address = server.address()
     planned = repeats.planned(experiment, run.schedule())
@@ -106,18 +106,17 @@ def run_trial(
         writer.server(server_record(description, before, after, edges))
         stored = writer.finish(
             "failed" if failure else "done",
-            **(failure or {"reason": None}),
+            **failure,
             exit_code=result.exit_code if result else None,
             started_unix_us=started_unix_us,
             ended_unix_us=time.time_ns() // 1000,
         )
-    return Outcome(
-        stored, result.hello if result else None, result.end if result else None, tuple(hooks.complaints)
-    )
+    hello, end = (result.hello, result.end) if result else (None, None)
+    return Outcome(stored, hello, end, tuple(hooks.complaints))
 
 
 def _failure(result: EngineResult, server: Server) -> dict[str, str]:
-    """Why an engine run is not done and who is to answer for it, as trial.json has it; {} where it is done."""
+    """Why an engine run is not done and who failed it, as trial.json has it; {} where it is done."""
     if result.done:
         return {}
     if result.end is None:
