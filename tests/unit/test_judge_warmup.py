@@ -1,0 +1,295 @@
+"""R01: the test for drift keeps its promise on simulated trials, and says by how much and whose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Ramp, Variant
+from dbdyno.judge.measured import Measured, Place
+from dbdyno.judge.recording import Recording
+from dbdyno.judge.warmup import warm_state
+from dbdyno.judge.window import Drift, Window, drift, windows
+
+TICK_US, TICKS_PER_S = 100_000, 10
+TITLE = "oltp_read_write"
+# Of the simulated noise: ticks are an AR(1) series, and trials differ.
+TICK_SD, TICK_CORRELATION, TRIAL_SD = 0.08, 0.5, 0.03
+# How cold b begins.
+DEPTH = 0.3
+SETTLING = 50
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long the trials of a simulated experiment are."""
+
+    warmup_s: float
+    duration_s: float
+    automatic: bool = False
+    levels: int = 1
+    blocks: int = 8
+
+    @property
+    def recorded_s(self) -> float:
+        """Warm-up and measurement."""
+        return self.warmup_s + self.duration_s
+
+
+AUTO_3, AUTO_5 = Plan(5, 3, automatic=True), Plan(5, 5, automatic=True)
+AUTO_10, AUTO_30 = Plan(10, 10, automatic=True), Plan(30, 30, automatic=True)
+DECLARED_3, DECLARED_5 = Plan(1, 3), Plan(2, 5)
+
+
+def experiment(plan: Plan, **load: Any) -> Experiment:
+    """The experiment of a plan."""
+    warmup_s = None if plan.automatic else plan.warmup_s
+    connections = tuple(10 * level for level in range(1, plan.levels + 1))
+    return Experiment(
+        name="simulated",
+        workloads=(OltpWorkload(name=TITLE),),
+        load=Load(
+            **{"connections": connections, "duration_s": plan.duration_s, "warmup_s": warmup_s, **load}
+        ),
+        design=Design(blocks=plan.blocks),
+        variants=(Variant(name="a"), Variant(name="b")),
+    )
+
+
+def ticks(plan: Plan, generator: np.random.Generator, tau_s: float, shocks: str) -> NDArray[np.float64]:
+    """Transactions of each tick of one trial; `tau_s` 0: warm from the first one on."""
+    count = round(plan.recorded_s * TICKS_PER_S)
+    shocked = generator.standard_normal(count + SETTLING)
+    if shocks == "heavy":
+        shocked = generator.standard_t(3, count + SETTLING) / math.sqrt(3.0)
+    scale = TICK_SD * math.sqrt(1.0 - TICK_CORRELATION**2)
+    speed = 1.0 + scale * lfilter([1.0], [1.0, -TICK_CORRELATION], shocked)[SETTLING:]
+    if shocks == "stalls":
+        begin = int(generator.integers(0, count))
+        speed[begin : begin + 10] *= 0.2 if generator.random() < 0.3 else 1.0
+    if shocks == "walk":
+        speed *= np.exp(np.cumsum(generator.normal(0.0, 0.005, count)))
+    at_s = (np.arange(count) + 0.5) / TICKS_PER_S
+    cold = 1.0 - DEPTH * np.exp(-at_s / tau_s) if tau_s else 1.0
+    level = 1e4 * math.exp(generator.normal(0.0, TRIAL_SD))
+    return np.asarray(np.round(np.maximum(speed, 0.01) * cold * level))
+
+
+def recording(plan: Plan, events: NDArray[np.float64]) -> Recording:
+    """The records of a trial, as far as window and drift read them."""
+    measure_us, end_us = round(plan.warmup_s * 1e6), round(plan.recorded_s * 1e6)
+    return Recording(
+        ticks=[(TICK_US * (index + 1), int(count)) for index, count in enumerate(events)],
+        intervals=[
+            {"phase": "measure", "start_us": at_us} for at_us in range(measure_us, end_us, 10 * TICK_US)
+        ],
+        end={"phases": {"measure": {"start_us": measure_us, "end_us": end_us}}},
+    )
+
+
+def trials(
+    plan: Plan, generator: np.random.Generator, tau_s: float, shocks: str = "normal"
+) -> Iterator[tuple[Measured, float]]:
+    """The trials of one experiment, each with the mean of its window; b alone warms up."""
+    places = product(range(plan.blocks), range(1, plan.levels + 1))
+    for number, (block, level) in enumerate(places):
+        series = [ticks(plan, generator, tau, shocks) for tau in (0.0, tau_s)]
+        recordings = [recording(plan, one) for one in series]
+        spans = windows(recordings, automatic=plan.automatic)
+        for arm, name in enumerate(("a", "b")):
+            span = spans[arm]
+            measured = Measured(
+                Place(2 * number + arm, block, name, TITLE, {"connections": 10 * level}),
+                failure=None,
+                window=span,
+                warmup_end_us=round(plan.warmup_s * 1e6),
+                drift=drift(recordings[arm], span),
+            )
+            yield measured, float(series[arm][span.start_us // TICK_US :].mean())
+
+
+def simulate(
+    plan: Plan, tau_s: float, experiments: int, shocks: str = "normal", seed: int = 1
+) -> tuple[float, float]:
+    """The share of experiments in which R01 warns, and the mean bias of b's throughput."""
+    generator = np.random.default_rng([seed, round(10 * tau_s), plan.levels, plan.blocks])
+    of = experiment(plan)
+    warned, biases = 0, []
+    for _ in range(experiments):
+        measured, levels = zip(*trials(plan, generator, tau_s, shocks), strict=True)
+        found = warm_state(measured, of, rehearsed=True)
+        warned += any(one["level"] == "warn" for one in found)
+        of_b = [x for trial, x in zip(measured, levels, strict=True) if trial.place.variant == "b"]
+        biases.append(fmean(of_b) / 1e4 - 1.0)
+    return warned / experiments, fmean(biases)
+
+
+FALSE_MAX, TRUE_MIN = 0.05, 0.80
+
+
+def monte_carlo(share: float, experiments: int) -> float:
+    """Three standard errors of a share among so many experiments."""
+    return 3.0 * math.sqrt(share * (1.0 - share) / experiments)
+
+
+@pytest.mark.parametrize(
+    ("plan", "shocks"),
+    [
+        pytest.param(AUTO_3, "normal", id="auto 3 s"),
+        pytest.param(replace(AUTO_5, levels=3), "normal", id="auto 5 s, 3 levels"),
+        pytest.param(AUTO_5, "heavy", id="auto 5 s, heavy tails"),
+        pytest.param(replace(DECLARED_5, blocks=12), "walk", id="2 s and 5 s, random walk, 12 blocks"),
+        pytest.param(replace(DECLARED_3, blocks=6), "normal", id="1 s and 3 s, 6 blocks"),
+    ],
+)
+def test_warm_servers_are_seldom_called_cold(plan: Plan, shocks: str) -> None:
+    experiments = 150
+    warned, bias = simulate(plan, 0.0, experiments, shocks)
+    assert abs(bias) < 0.01
+    assert warned <= FALSE_MAX + monte_carlo(FALSE_MAX, experiments)
+
+
+@pytest.mark.parametrize(
+    ("plan", "tau_s"),
+    [
+        (AUTO_3, 2.5),
+        (AUTO_3, 16.0),
+        (AUTO_5, 3.0),
+        (AUTO_5, 20.0),
+        (AUTO_10, 6.0),
+        (AUTO_10, 40.0),
+        (AUTO_30, 17.0),
+        (AUTO_30, 120.0),
+        (replace(AUTO_3, levels=3), 2.5),
+        (replace(AUTO_3, levels=3), 16.0),
+        (DECLARED_3, 0.8),
+        (DECLARED_3, 8.0),
+        (DECLARED_5, 1.5),
+        (DECLARED_5, 14.0),
+    ],
+)
+def test_a_bias_above_two_percent_is_reported(plan: Plan, tau_s: float) -> None:
+    """From the shortest time constant with such a bias to twice what is recorded."""
+    experiments = 40
+    assert tau_s <= 2.0 * plan.recorded_s
+    warned, bias = simulate(plan, tau_s, experiments)
+    assert bias < -0.02
+    assert warned >= TRUE_MIN - monte_carlo(TRUE_MIN, experiments)
+
+
+def test_a_warm_up_that_did_its_work_is_no_finding() -> None:
+    """b needs 8 s to become warm, and gets 30 s: the measurement lacks 0.1 %."""
+    warned, bias = simulate(replace(AUTO_30, levels=3), 5.0, 40)
+    assert abs(bias) < 0.002
+    assert warned <= FALSE_MAX + monte_carlo(FALSE_MAX, 40)
+
+
+def made(
+    of_b: Drift | None,
+    of_a: Drift | None = None,
+    blocks: int = 8,
+    jitter: float = 0.0,
+    plan: Plan = DECLARED_5,
+) -> list[Measured]:
+    """Trials whose drift is given, with differences between blocks that cancel."""
+    warmup_us, end_us = round(plan.warmup_s * 1e6), round(plan.recorded_s * 1e6)
+    found = []
+    for block, (arm, of) in product(range(blocks), enumerate((of_a or Drift(0.0, 0.0, 0.0), of_b))):
+        shift = jitter * (-1) ** block
+        moved = None if of is None else Drift(*(None if one is None else one + shift for one in of))
+        found.append(
+            Measured(
+                Place(2 * block + arm, block, "ab"[arm], TITLE, {"connections": 10}),
+                failure=None,
+                window=Window(warmup_us, end_us, None),
+                warmup_end_us=warmup_us,
+                drift=moved,
+            )
+        )
+    return found
+
+
+def test_it_says_by_how_much_and_whose() -> None:
+    plan = experiment(DECLARED_5)
+    (found,) = warm_state(made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001), plan, rehearsed=False)
+    assert (found["code"], found["level"], found["subject"]) == ("R01", "warn", "b")
+    assert found["text"].startswith(
+        "throughput of b still rose by 7.1 % from the first to the second half of the measurement (95 % CI 7."
+    )
+    assert found["text"].endswith('Set warmup in [load] to more than 2 s, or warmup = "auto"')
+    evidence = found["evidence"]
+    assert (evidence["variant"], evidence["workload"], evidence["what"]) == ("b", TITLE, "within")
+    assert evidence["change_percent"] == pytest.approx(7.1)
+    low, high = evidence["interval_percent"]
+    assert low < 7.1 < high < 7.4
+
+
+@pytest.mark.parametrize(
+    ("drifted", "what", "words"),
+    [
+        (Drift(0.0, -0.05, -0.08), "before", "fell by 4.9 % from the second half of the warm-up to the"),
+        (Drift(0.0, 0.002, 0.1), None, ""),
+        # The change since the second half is too uncertain to tell, that since the first is not.
+        (Drift(None, None, 0.1), None, ""),
+        (Drift(0.009, 0.0, 0.0), None, ""),
+        (Drift(None, None, None), None, ""),
+        (None, None, ""),
+    ],
+)
+def test_what_is_a_finding(drifted: Drift | None, what: str | None, words: str) -> None:
+    found = warm_state(made(drifted, jitter=0.001), experiment(DECLARED_5), rehearsed=True)
+    assert [one["evidence"]["what"] for one in found] == ([what] if what else [])
+    assert all(words in one["text"] for one in found)
+
+
+def test_a_difference_alone_is_told_as_one() -> None:
+    """Both waver alike from block to block; only their difference is sure."""
+    found = warm_state(
+        made(Drift(0.03, 0.0, 0.0), Drift(-0.03, 0.0, 0.0), jitter=0.2),
+        experiment(DECLARED_5),
+        rehearsed=True,
+    )
+    assert [one["subject"] for one in found] == ["b"]
+    assert "throughput of b still rose by 6.2 % more than that of a from the first to" in found[0]["text"]
+    assert found[0]["evidence"]["baseline"] == "a"
+
+
+def test_half_of_the_declared_delta_is_the_limit() -> None:
+    plan = experiment(DECLARED_5)
+    wide = plan.model_copy(update={"design": Design(blocks=8, delta_percent=10.0)})
+    drifted = made(Drift(0.04, 0.0, 0.0), jitter=0.001)
+    assert [one["level"] for one in warm_state(drifted, plan, rehearsed=True)] == ["warn"]
+    assert warm_state(drifted, wide, rehearsed=True) == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "load", "blocks", "rehearsed", "why"),
+    [
+        (DECLARED_5, {}, 8, False, "a warm-up of 2 s and a measurement of 5 s cannot show"),
+        (DECLARED_5, {}, 8, True, None),
+        (Plan(20, 20), {}, 8, False, None),
+        (Plan(20, 20), {}, 5, False, "the test for drift needs 6 blocks and has 5"),
+        (AUTO_5, {}, 8, False, None),
+        (AUTO_5, {}, 3, False, "the test for drift needs 6 blocks and has 3"),
+        (Plan(20, 20), {"connections": (8,), "rate": (100.0,)}, 8, False, "at a fixed rate"),
+        (DECLARED_5, {"ramp": Ramp(from_percent=10, duration_s=3)}, 3, False, None),
+    ],
+)
+def test_what_was_not_checked_is_said(
+    plan: Plan, load: dict[str, Any], blocks: int, rehearsed: bool, why: str | None
+) -> None:
+    # Too few blocks have no warning, whatever they show.
+    drifted = Drift(0.1 if blocks < 6 else 0.0, 0.0, 0.0)
+    found = warm_state(made(drifted, blocks=blocks, plan=plan), experiment(plan, **load), rehearsed=rehearsed)
+    assert [one["level"] for one in found] == (["note"] if why else [])
+    for one in found:
+        assert one["text"].startswith(f"warm state not checked: {why}")
