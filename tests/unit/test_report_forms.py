@@ -21,7 +21,7 @@ from dbdyno import report
 from dbdyno.commands import results
 from dbdyno.experiment.model import Factor
 from dbdyno.report import charts, tables, words
-from dbdyno.report.figure import finished
+from dbdyno.report.figure import PAPER, finished
 from dbdyno.report.model import gather
 from dbdyno.store import Run
 
@@ -249,7 +249,9 @@ def test_open_ends_of_intervals_reach_the_edge_and_have_an_arrow(tmp_path: Path)
     assert left < 0.99
     assert right > 9.0
     assert "arrows: the interval reaches beyond the axis" in figure.caption
-    # No estimate, no mark.
+    # A bound of an estimate is a hollow mark, no estimate is none.
+    assert rows["500 transactions/s"]["fill"] != rows["1,000 transactions/s"]["fill"] == PAPER
+    assert "hollow: only a bound of the estimate is known" in figure.caption
     assert rows["2,000 transactions/s"]["x"] is None
     assert "2,000 transactions/s: unknown, undecided" in figure.description
 

@@ -10,7 +10,7 @@ import altair as alt
 
 from dbdyno.report import words
 from dbdyno.report.encoding import chart_of
-from dbdyno.report.figure import INK, MUTED, PALETTE, SHADE, Figure
+from dbdyno.report.figure import INK, MUTED, PALETTE, PAPER, SHADE, Figure
 from dbdyno.report.model import Report
 
 Row: TypeAlias = dict[str, Any]
@@ -47,8 +47,9 @@ def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[F
     baseline, variant, workload = report.variants[0], comparison["variant"], comparison["workload"]
     delta = comparison["curve"]["delta_percent"]
     metric = words.METRICS[comparison["curve"]["metric"]]
+    color = PALETTE[report.variants.index(variant) % len(PALETTE)]
     axis = _axis(entries, delta)
-    rows = [_row(label, entry, axis) for label, entry, _ in entries]
+    rows = [_row(label, entry, axis, color) for label, entry, _ in entries]
     ticks = [
         {"label": label, "x": axis.at(effect)}
         for label, _, percent in entries
@@ -61,7 +62,6 @@ def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[F
         if axis.ratios
         else f"change of {metric} against {baseline}, %"
     )
-    color = PALETTE[report.variants.index(variant) % len(PALETTE)]
     return [
         Figure(
             name=f"effect-{workload}-{number + 1}",
@@ -103,7 +103,7 @@ def _axis(entries: Sequence[tuple[str, Any, dict[str, float | None]]], delta: fl
     return _Axis(False, low - room, high + room)
 
 
-def _row(label: str, entry: Any, axis: _Axis) -> Row:
+def _row(label: str, entry: Any, axis: _Axis, color: str) -> Row:
     """One line of the plot. An end beyond the axis stands at its edge and has an arrow there."""
     effect, bounds = entry["effect_percent"], entry["interval_percent"]
     low, high = bounds or (None, None)
@@ -111,12 +111,14 @@ def _row(label: str, entry: Any, axis: _Axis) -> Row:
     right = axis.high if bounds and high is None else None
     return {
         "label": label,
-        "kind": "curve" if label == words.ALL_LOADS else "point",
         "x": None if effect is None or effect <= -100.0 else axis.at(effect),
         "low": left if low is None or left is not None else axis.at(low),
         "high": right if high is None else axis.at(high),
         "left": left,
         "right": right,
+        "fill": PAPER if "bound" in entry else color,
+        "shape": "diamond" if label == words.ALL_LOADS else "circle",
+        "area": 130 if label == words.ALL_LOADS else 65,
         "size": words.effect(entry),
         "word": words.verdict(entry["verdict"]),
     }
@@ -131,6 +133,8 @@ def _caption(
     if len(points) > 1:
         own = "" if curve["confidence"] == points[0]["confidence"] else f" ({words.ci([curve])})"
         parts.append(f"diamond: {words.ALL_LOADS}{own}")
+    if any(row["fill"] == PAPER and row["x"] is not None for row in rows):
+        parts.append("hollow: only a bound of the estimate is known")
     if any(row["left"] is not None or row["right"] is not None for row in rows):
         parts.append("arrows: the interval reaches beyond the axis")
     if curve["delta_percent"] is not None:
@@ -155,10 +159,11 @@ def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, l
     y = alt.Y("label:N", sort=[row["label"] for row in rows], axis=_row_axis(), title=None)
     base = chart_of(rows)
 
-    def marks(column: str, shape: str, size: int, where: str = "true") -> Any:
-        chosen = base.transform_filter(f"datum.{column} !== null && {where}")
-        mark = chosen.mark_point(color=color, filled=True, size=size, opacity=1, shape=shape)
-        return mark.encode(x=alt.X(f"{column}:Q", scale=scale, axis=x_axis), y=y)
+    def arrows(side: str) -> Any:
+        mark = base.transform_filter(f"datum.{side} !== null")
+        return mark.mark_point(color=color, filled=True, size=70, opacity=1, shape=f"triangle-{side}").encode(
+            x=alt.X(f"{side}:Q", scale=scale, axis=x_axis), y=y
+        )
 
     text = {"align": "left", "color": INK, "fontSize": 12}
     layers = [
@@ -167,10 +172,17 @@ def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, l
         base.transform_filter("datum.low !== null")
         .mark_rule(color=color, strokeWidth=2.5)
         .encode(x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q", y=y),
-        marks("left", "triangle-left", 70),
-        marks("right", "triangle-right", 70),
-        marks("x", "circle", 80, "datum.kind === 'point'"),
-        marks("x", "diamond", 150, "datum.kind === 'curve'"),
+        arrows("left"),
+        arrows("right"),
+        base.transform_filter("datum.x !== null")
+        .mark_point(stroke=color, strokeWidth=1.5, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            fill=alt.Fill("fill:N", scale=None),
+            shape=alt.Shape("shape:N", scale=None),
+            size=alt.Size("area:Q", scale=None),
+        ),
         base.mark_text(**text).encode(x=alt.value(RESULT_X), y=y, text="size:N"),
         base.mark_text(**text, fontWeight="bold").encode(x=alt.value(WORD_X), y=y, text="word:N"),
     ]

@@ -34,10 +34,16 @@ def shape(report: Report) -> Any:
 
 
 def dash(report: Report) -> Any:
-    """The variants' lines."""
+    """The variants' lines. Without a legend: symbols of shapes would get a dashed border."""
     names = report.variants
     dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
-    return alt.StrokeDash("variant:N", scale=alt.Scale(domain=names, range=dashes), sort=names)
+    scale = alt.Scale(domain=names, range=dashes)
+    return alt.StrokeDash("variant:N", scale=scale, sort=names, legend=None)
+
+
+def layered(layers: Sequence[Any], width: int, height: int) -> Any:
+    """Charts on top of one another, with one legend of colours and shapes."""
+    return alt.layer(*layers).properties(width=width, height=height).resolve_legend(strokeDash="independent")
 
 
 def levels_of(trials: Iterable[Trial]) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from dbdyno.report import words
-from dbdyno.report.encoding import chart_of, color, dash, levels_of, shape
+from dbdyno.report.encoding import chart_of, color, dash, layered, levels_of, shape
 from dbdyno.report.figure import HALF_WIDTH, HEIGHT, Figure
 from dbdyno.report.model import Report, Trial
 
@@ -40,14 +40,12 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
         scale=alt.Scale(zero=False, nice=True),
         axis=alt.Axis(title=title, tickCount=6, minExtent=48),
     )
-    chart = alt.layer(
-        chart_of(middle)
-        .mark_line(strokeWidth=2)
-        .encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
-        chart_of(dots)
-        .mark_point(filled=True, size=42, opacity=0.6)
-        .encode(x=x, y=y, color=color(report), shape=shape(report)),
-    ).properties(width=HALF_WIDTH, height=HEIGHT)
+    lines = chart_of(middle).mark_line(strokeWidth=2)
+    marks = chart_of(dots).mark_point(filled=True, size=42, opacity=0.6)
+    layers = [
+        lines.encode(x=x, y=y, color=color(report), strokeDash=dash(report)),
+        marks.encode(x=x, y=y, color=color(report), shape=shape(report)),
+    ]
     what = "Throughput" if metric == "throughput" else "p95 latency"
     details = "; ".join(
         f"{m['variant']} at {m['at']:g}: {words.rate(m['value'])}"
@@ -59,7 +57,7 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
         description=f"{what} ({title}) over {unit}, medians of the blocks. {details}.",
         caption="Lines: medians of the blocks; marks: individual blocks. "
         "The vertical axis may not begin at zero." + _failures(trials, metric),
-        chart=chart,
+        chart=layered(layers, HALF_WIDTH, HEIGHT),
         shape="half",
     )
 

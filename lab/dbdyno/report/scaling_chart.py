@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from dbdyno.report import words
-from dbdyno.report.encoding import chart_of, color, dash, shape
+from dbdyno.report.encoding import chart_of, color, dash, layered, shape
 from dbdyno.report.figure import HEIGHT, WIDTH, Figure
 from dbdyno.report.level_chart import axis_values, level_scale, medians
 from dbdyno.report.model import Report, Trial
@@ -64,7 +64,7 @@ def scaling(
         title=f"How {workload} scales with connections",
         description=f"Throughput over connections. {'; '.join(details)}.",
         caption=_caption(fitted, flat),
-        chart=alt.layer(*layers).properties(width=WIDTH - 60, height=HEIGHT + 40),
+        chart=layered(layers, WIDTH - 60, HEIGHT + 40),
     )
 
 
