@@ -48,11 +48,7 @@ LOOPS_WORKLOAD = """
 [[workload]]
 name = "sql"
 label = "loops"
-[[workload.transaction]]
-name = "loop"
-[[workload.transaction.statement]]
-sql = "SELECT BENCHMARK(@@max_error_count, MD5('dbdyno'))"
-rows = 1
+transactions = [{ name = "loop", sql = "SELECT BENCHMARK(@@max_error_count, MD5('dbdyno'))", rows = 1 }]
 """
 VARIANT = """
 [[variant]]
