@@ -164,6 +164,25 @@ def test_a_compiler_that_ends_is_told_by_the_one_that_waited_for_it(proc: Proc) 
     assert found["processes"] == [{"name": "make", "share": 0.4}]
 
 
+def test_what_a_lost_child_had_used_is_no_load_of_the_one_that_waits_for_it(proc: Proc) -> None:
+    """A process whose parent has ended is waited for further up, here by init."""
+    proc.cpus({"idle": 0.0})
+    proc.process(1, "init", 1.0, parent=0)
+    proc.process(30, "make", 1.0)
+    proc.process(31, "daemon", 6.0, parent=30)
+
+    def change() -> None:
+        proc.cpus({"user": 2.0, "idle": 8.0})
+        proc.process(30, "make", 2.5)
+        proc.end(31)
+        proc.process(1, "init", 1.0, parent=0, waited=6.5)
+
+    assert measured(ForeignMeter(frozenset({0}), set()), proc, change)["processes"] == [
+        {"name": "make", "share": 0.15},
+        {"name": "init", "share": 0.05},
+    ]
+
+
 def test_who_may_run_elsewhere_has_what_the_others_leave(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
     """One CPU of two, 6 s of it foreign: 4 of the process that is held to it, and 2 of the 5 of one that is
     not."""
