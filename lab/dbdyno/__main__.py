@@ -21,9 +21,12 @@ def main() -> None:
 
             say(problem)
             sys.exit(problem.exit_code)
-    from dbdyno.cli import main as command_line  # noqa: PLC0415 — typer and all commands behind it.
+    from dbdyno.commands.interrupts import handle_interrupts  # noqa: PLC0415 — a drop-in does not need it.
 
-    command_line()
+    with handle_interrupts():
+        from dbdyno.cli import main as command_line  # noqa: PLC0415 — typer and all commands behind it.
+
+        command_line()
 
 
 if __name__ == "__main__":

@@ -82,9 +82,6 @@ def main() -> None:
     except Problem as problem:
         say(problem)
         sys.exit(problem.exit_code)
-    except KeyboardInterrupt:
-        print("dbdyno: interrupted", file=sys.stderr)
-        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has had enough; Python would complain once more while closing it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

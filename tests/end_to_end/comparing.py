@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -72,7 +73,10 @@ class Comparing:
         )
 
     def interrupt(self, at: str, number: signal.Signals, *arguments: str) -> tuple[int, str]:
-        """Run it, signal it at the first line of standard error that holds `at`: exit code and all lines."""
+        """Run it, signal it at the first line of standard error that holds `at`: exit code and all lines.
+
+        The signal is sent twice, 1 ms apart, as GNU timeout does it.
+        """
         process = subprocess.Popen(
             self.command(*arguments),
             stdout=subprocess.DEVNULL,
@@ -92,7 +96,9 @@ class Comparing:
                 # Into the middle of what that line announces.
                 time.sleep(0.7)
                 # So that "nothing is left running" afterwards says something.
-                assert left_running(self.results), "a server runs at this point"
+                wait_until(lambda: bool(left_running(self.results)), "a server runs at this point")
+                process.send_signal(number)
+                time.sleep(0.001)
                 process.send_signal(number)
         limit.cancel()
         assert sent, "".join(lines)
@@ -106,6 +112,14 @@ class Comparing:
     def runs(self) -> list[Path]:
         """All runs."""
         return sorted(path.parent for path in self.results.glob("*/*/experiment.json"))
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    """Wait until `is_so`, for as long as a busy machine may need."""
+    deadline = time.monotonic() + 30.0
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
 
 
 def environment() -> dict[str, str]:

@@ -1,8 +1,12 @@
 //! SIGINT, SIGTERM and SIGHUP end a run gracefully: it still reports.
+//!
+//! Signals within [`BURST`] of the first are one: GNU timeout signals its child and then the child's process group, so
+//! that a second SIGINT arrives microseconds after the first, and nobody pressed Ctrl-C twice.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 use dbdyno_door::record::EndReason;
 use dbdyno_drive::Control;
@@ -11,10 +15,17 @@ use signal_hook::iterator::Signals;
 
 use crate::exit::INTERRUPTED;
 
+/// How long after the first signal others belong to it. Two presses of a key are further apart.
+const BURST: Duration = Duration::from_millis(500);
+
 /// The signal that ended the run.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 /// Whether Ctrl-C ends the process at once, as if nobody handled it.
 static AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// Whether Ctrl-C was pressed; the signal handler itself notes it.
+static INTERRUPTED_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// Whether the burst of the first signal is over. Held while `AT_ONCE` is set.
+static BURST_IS_OVER: Mutex<bool> = Mutex::new(false);
 
 /// Ends the process by the signal that ended the run, where there was one.
 pub(crate) fn die_of_signal() {
@@ -24,17 +35,26 @@ pub(crate) fn die_of_signal() {
     }
 }
 
-/// From now on Ctrl-C ends the process at once.
+/// From now on Ctrl-C ends the process at once. Where Ctrl-C has just ended the run, only from the end of its burst on:
+/// the rest of the burst must not end the process before its report.
 pub(crate) fn nothing_to_stop() {
-    AT_ONCE.store(true, Ordering::Relaxed);
+    let is_over = BURST_IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
+    if *is_over || !INTERRUPTED_ONCE.load(Ordering::SeqCst) {
+        AT_ONCE.store(true, Ordering::SeqCst);
+    }
+    // One that arrived in between is the first of a burst, too.
+    if !*is_over && INTERRUPTED_ONCE.load(Ordering::SeqCst) {
+        AT_ONCE.store(false, Ordering::SeqCst);
+    }
 }
 
-/// Turns the first signal into an order to stop; a second one ends the process at once.
+/// Turns the first signal into an order to stop; one after its burst ends the process at once.
 pub(crate) fn stop_on_signal(control: Control) -> io::Result<()> {
-    stop_on(&[SIGINT, SIGTERM, SIGHUP], move |reason| control.stop(reason))
+    follow(Signals::new([SIGINT, SIGTERM, SIGHUP])?, move |reason| control.stop(reason));
+    Ok(())
 }
 
-/// The same for Ctrl-C alone, of which the process dies at the second one. Not where whoever started the process had it
+/// The same for Ctrl-C alone, of which the process dies at the one after the burst. Not where whoever started the process had it
 /// ignored, as shells do for what runs in the background. Where the system refuses it says so, and goes on.
 pub(crate) fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) {
     if let Err(error) = handle_interrupt(stop) {
@@ -47,12 +67,13 @@ fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result
     if ignores(&status, SIGINT) {
         return Ok(());
     }
-    // In the handler itself: what the signal interrupts could otherwise come to an end of its own before.
+    let signals = Signals::new([SIGINT])?;
+    // In the handler itself: what the signal interrupts could otherwise come to an end of its own before. In this order,
+    // see `nothing_to_stop`.
+    signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED_ONCE))?;
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&AT_ONCE))?;
-    stop_on(&[SIGINT], move |reason| {
-        nothing_to_stop();
-        stop(reason);
-    })
+    follow(signals, stop);
+    Ok(())
 }
 
 /// Whether a signal is ignored, by the kernel's file on a process.
@@ -62,16 +83,26 @@ fn ignores(status: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-fn stop_on(signals: &[i32], stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new(signals)?;
+/// Waits for the first signal and calls `stop`, and ends the process at the next one after the burst.
+fn follow(mut signals: Signals, stop: impl FnOnce(EndReason) + Send + 'static) {
     std::thread::spawn(move || {
-        let mut signals = signals.forever();
-        FIRST.store(signals.next().unwrap_or(SIGINT), Ordering::Relaxed);
+        FIRST.store(signals.forever().next().unwrap_or(SIGINT), Ordering::Relaxed);
+        INTERRUPTED_ONCE.store(true, Ordering::SeqCst);
         stop(EndReason::Interrupted);
-        signals.next();
+        std::thread::sleep(BURST);
+        end_burst();
+        // Those of the burst are waiting to be read.
+        signals.pending().for_each(drop);
+        signals.forever().next();
         std::process::exit(INTERRUPTED.into());
     });
-    Ok(())
+}
+
+/// From now on a signal is a second one.
+fn end_burst() {
+    let mut is_over = BURST_IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
+    *is_over = true;
+    AT_ONCE.store(true, Ordering::SeqCst);
 }
 
 #[cfg(test)]

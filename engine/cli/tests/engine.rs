@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
 
 use common::spawn;
@@ -203,12 +204,16 @@ fn the_end_of_input_stops_a_run_on_command() {
 fn sigint_ends_a_run_with_its_report() {
     let mut plan = plan();
     plan["phases"] = json!({"measure_us": 60_000_000});
-    let child = spawn("run", &format!("{plan}\n"), Stdio::piped(), Stdio::inherit());
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let mut child = spawn("run", &format!("{plan}\n"), Stdio::piped(), Stdio::inherit());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut said: Vec<String> = Vec::new();
+    while !said.last().is_some_and(|line| line.contains("\"interval\"")) {
+        said.push(lines.next().expect("an interval"));
+    }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let records = records(&output);
+    said.extend(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let records: Vec<Record> = said.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_sums(&records);
     let Some(Record::End(end)) = records.last() else { panic!("no end") };
     assert_eq!(end.reason, EndReason::Interrupted);

@@ -1,36 +1,99 @@
-"""Ctrl-C, for commands that have something to stop first."""
+"""Ctrl-C, SIGTERM and SIGHUP: what a command does before it ends.
+
+Signals within `BURST_S` of the first are one request to stop: GNU timeout signals its child and then the
+child's process group, so that the second signal follows within microseconds and nobody pressed Ctrl-C twice.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-# A second Ctrl-C is impatience while things are being stopped; the third one is meant.
-SIGNALS_IGNORED = 1
+from dbdyno.problem import ExitCode
+
+# Two presses of a key are further apart. The engine has the same limit (engine/cli/src/signals.rs).
+BURST_S = 0.5
+# A second request while things are being stopped is impatience; the third one is meant.
+REQUESTS_IGNORED = 1
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Requests:
+    """The requests to stop this process, each the first signal of a burst."""
+
+    def __init__(self) -> None:
+        self._burst_began: float | None = None
+        # What the command does before it ends; empty where it has nothing to stop.
+        self._stopping = ""
+        self._count = 0
+
+    def begin(self, stopping: str) -> None:
+        """From now on the first request ends the command gracefully."""
+        self._stopping, self._count = stopping, 0
+
+    def end(self) -> None:
+        """From now on there is nothing to stop."""
+        self._stopping = ""
+
+    def is_in_burst(self) -> bool:
+        """Whether a signal that arrives now belongs to the request before."""
+        return self._burst_began is not None and time.monotonic() - self._burst_began < BURST_S
+
+    def handle(self, number: int, _frame: FrameType | None) -> None:
+        """Handle one signal. Raises KeyboardInterrupt where it is a request that ends something."""
+        if self.is_in_burst():
+            return
+        self._burst_began = time.monotonic()
+        if not self._stopping:
+            if number != signal.SIGINT:
+                # As if nobody handled it.
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+            raise KeyboardInterrupt
+        self._count += 1
+        if self._count == 1 or self._count > 1 + REQUESTS_IGNORED:
+            raise KeyboardInterrupt
+        print(f"dbdyno: {self._stopping}; once more to leave at once", file=sys.stderr)
+
+
+_requests = _Requests()
+
+
+@contextmanager
+def handle_interrupts() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt once per burst, and ends the process with one line and exit code 130.
+
+    Where it was ignored at the start, as in the background of a shell, it stays ignored.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _requests.handle)
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("dbdyno: interrupted", file=sys.stderr)
+        sys.exit(ExitCode.INTERRUPTED)
 
 
 @contextmanager
 def interruptible(stopping: str) -> Iterator[None]:
     """SIGTERM and SIGHUP end a run as Ctrl-C does; impatience does not keep it from cleaning up.
 
-    `stopping` says what is being done meanwhile, as in "stopping the servers".
+    `stopping` is what the command does meanwhile, as in "stopping the servers". Under nohup SIGHUP stays
+    ignored.
     """
-    received = 0
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received == 1 or received > 1 + SIGNALS_IGNORED:
-            raise KeyboardInterrupt
-        print(f"dbdyno: {stopping}; once more to leave at once", file=sys.stderr)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupt) for number in numbers}
+    _requests.begin(stopping)
+    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
+    before = {number: signal.signal(number, _requests.handle) for number in STOPPING if number not in ignored}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        _requests.end()
+        # The rest of a burst must not end the command before its last words.
+        if not _requests.is_in_burst():
+            for number, handler in before.items():
+                signal.signal(number, handler)
