@@ -119,7 +119,7 @@ def test_latencies_that_were_cut_off_bear_on_a_factor_by_their_bounds(tmp_path: 
     assert pool["interval_percent"] == [-100.0, None]
     assert pool["verdict"] == found["9.7", "pool"]["verdict"] == "not-distinguishable"
     run.write_verdict(verdict)
-    assert "&gt; +" in report.write(run).read_text()
+    assert "≥ +" in report.write(run).read_text()
 
 
 def _at_least(folder: Path, version: str, base: str) -> float:
@@ -179,9 +179,11 @@ def test_an_experiment_without_factors_says_nothing_of_them(tmp_path: Path) -> N
 
 
 def test_the_report_tells_what_each_factor_does(tmp_path: Path) -> None:
-    run = make(tmp_path, Making(factors=(VERSIONS, THREADS), connections=(10, 20), speed=speed, blocks=7))
+    run = make(tmp_path, Making(factors=(VERSIONS, THREADS), connections=(10, 20), speed=speed, blocks=10))
     run.write_verdict(judge(run))
     page = report.write(run).read_text()
-    assert "What each factor does to the throughput of oltp_read_write" in page
-    assert "do not act alone" in page
-    assert "act alone" in tables.as_markdown(run)
+    assert "Effect of each factor on the throughput of oltp_read_write" in page
+    assert ">interact</span>" in page
+    for row in judge(run)["factors"]:
+        assert row["sentence"] in page
+        assert "The effect of" in tables.as_markdown(run)

@@ -31,7 +31,7 @@ def scaling(
         if entry["knee_connections"] is not None
     ]
     bars = [_knee_bar(entry) for entry in fitted if entry["knee_connections"] is not None]
-    bars += [_plateau_bar(entry) for entry in flat if entry.get("plateau")]
+    bars += [_plateau_bar(entry) for entry in flat if entry["plateau"]]
     scale = level_scale(trials)
     x = alt.X(
         "x:Q",
@@ -82,7 +82,7 @@ def _caption(fitted: Sequence[Mapping[str, Any]], flat: Sequence[Mapping[str, An
         text += f" The law does not fit {names}: no line and no knee"
         text += (
             "; bar: loads within 2 % of the highest throughput."
-            if any(e.get("plateau") for e in flat)
+            if any(e["plateau"] for e in flat)
             else "."
         )
     return text

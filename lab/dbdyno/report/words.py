@@ -165,7 +165,7 @@ def factor_verdict(row: Mapping[str, Any]) -> str:
 
 def knee(entry: Mapping[str, Any]) -> str:
     """Where throughput is highest by the law: "128 [96, 180]", or on which side of the loads it lies."""
-    if entry.get("model") is None or entry.get("knee") is None:
+    if entry["model"] is None:
         return MISSING
     low, high = entry["levels"]
     if entry["knee"] != "inside":
@@ -183,7 +183,7 @@ def knee(entry: Mapping[str, Any]) -> str:
 
 def plateau(entry: Mapping[str, Any]) -> str:
     """The loads whose throughput is near the highest: "from 8 to 64 connections"."""
-    ends = entry.get("plateau")
+    ends = entry["plateau"]
     if ends is None:
         return MISSING
     low, high = ends
