@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.unit import simulated_trials
 from tests.unit.stored_run import Making, Speed, make
 
 from dbdyno import report
+from dbdyno.experiment.model import Load
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
+from dbdyno.judge.scaling import knee_findings, scaling
 from dbdyno.stats.usl import Law
 
 SWEEP = (2, 8, 16, 32, 64, 128)
@@ -50,6 +56,7 @@ def test_the_planted_knees_are_found_with_their_intervals(tmp_path: Path) -> Non
         assert entry["knee_throughput"] == pytest.approx(law.throughput(law.knee), rel=0.03)
         assert entry["fit_error_percent"] < 3
         assert (entry["levels"], entry["blocks"], entry["model"]) == ([2, 128], 8, "usl")
+        assert entry["knee_throughput"] <= entry["highest"]["throughput"]
     assert not [check for check in verdict["checks"] if check["code"] == "R07"]
     assert "How oltp_read_write scales with connections" in verdict["page"]
 
@@ -78,3 +85,88 @@ def test_few_blocks_have_no_interval_and_few_levels_no_law(tmp_path: Path) -> No
 def test_a_variant_without_results_at_some_levels_is_told_by_the_others(tmp_path: Path) -> None:
     verdict = judged(tmp_path, LAWS, absent=lambda t: t.variant == "b" and t.point.connections >= 16)
     assert [entry["variant"] for entry in verdict["scaling"]] == ["a"]
+
+
+DOUBLING = (1, 2, 4, 8, 16, 32, 64)
+
+
+def simulate(
+    truth: Callable[[float], float],
+    noise: float,
+    experiments: int,
+    levels: tuple[int, ...] = DOUBLING,
+    blocks: int = 8,
+) -> list[dict[str, Any]]:
+    """Entries of `scaling` of one variant, whose trials differ from the truth by log-normal noise."""
+    generator = np.random.default_rng([6, round(1000 * noise), blocks, *levels])
+    plain = simulated_trials.experiment(variants="a", blocks=blocks)
+    of = plain.model_copy(update={"load": Load(connections=levels, duration_s=10.0)})
+
+    def throughput(trial: Trial) -> float:
+        return truth(trial.point.connections) * math.exp(generator.normal(0.0, noise))
+
+    return [scaling(simulated_trials.measured(of, throughput), of)[0] for _ in range(experiments)]
+
+
+def plateau_of_8(connections: float) -> float:
+    """A server whose CPUs are busy from 8 connections on."""
+    return 100.0 * min(connections, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("noise", "levels", "blocks"),
+    [
+        (0.03, DOUBLING, 8),
+        (0.20, DOUBLING, 8),
+        # Loads so far apart that a law meets them all, and a flat sweep that every law meets.
+        (0.03, (1, 4, 8, 64), 8),
+        (0.10, (4, 8, 16, 32), 6),
+        (0.03, (8, 16, 32, 64), 8),
+    ],
+)
+def test_a_plateau_has_no_knee(noise: float, levels: tuple[int, ...], blocks: int) -> None:
+    experiments = 40
+    found = simulate(plateau_of_8, noise, experiments, levels, blocks)
+    misses = [
+        entry["knee_interval"]
+        for entry in found
+        if entry["knee_interval"] is not None
+        and not (entry["knee_interval"][0] or 0.0) <= 8.0 <= (entry["knee_interval"][1] or math.inf)
+    ]
+    hits = [entry["plateau"][0] <= 8.0 and entry["plateau"][1] == levels[-1] for entry in found]
+    # 5 % and three standard errors.
+    assert len(misses) <= 0.155 * experiments
+    assert sum(hits) >= 0.845 * experiments
+    assert all(
+        entry["knee_throughput"] is None or entry["knee_throughput"] <= entry["highest"]["throughput"]
+        for entry in found
+    )
+
+
+def test_a_plateau_is_told_by_its_ends(tmp_path: Path) -> None:
+    (entry,) = simulate(plateau_of_8, 0.01, 1)
+    assert (entry["model"], entry["plateau"]) == (None, [8.0, 64.0])
+    assert entry["highest"]["connections"] in {8.0, 16.0, 32.0, 64.0}
+    assert entry["highest"]["throughput"] == pytest.approx(800.0, rel=0.03)
+    assert entry["fit_error_percent"] > 20.0
+    assert {entry[key] for key in entry if key.startswith("knee")} == {None}
+    assert entry["curve"] == []
+    assert list(knee_findings([entry | {"workload": "w", "variant": "a"}])) == []
+
+
+@pytest.mark.parametrize(("noise", "told"), [(0.03, 0.9), (0.10, 0.2)])
+def test_a_true_law_keeps_its_knee(noise: float, told: float) -> None:
+    """Where noise hides that 64 connections are 17 % slower than 31, there is no knee."""
+    experiments = 40
+    law = Law(100.0, 0.02, 1e-3)
+    found = simulate(law.throughput, noise, experiments)
+    knees = [entry["knee_interval"] for entry in found if entry["knee"] == "inside"]
+    hits = [(low or 0.0) <= law.knee <= (high or math.inf) for low, high in knees]
+    assert len(knees) >= told * experiments
+    assert sum(hits) >= 0.845 * len(knees)
+
+
+def test_few_blocks_have_no_plateau() -> None:
+    (entry,) = simulate(plateau_of_8, 0.01, 1, blocks=5)
+    assert (entry["model"], entry["plateau"], entry["knee"]) == (None, None, None)
+    assert entry["highest"]["throughput"] == pytest.approx(800.0, rel=0.03)

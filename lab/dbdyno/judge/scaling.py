@@ -1,27 +1,72 @@
-"""How each variant scales with connections: the universal scalability law, and its knee with an interval.
+"""How each variant scales with connections: its highest throughput, and the scalability law where it fits.
 
-The curve is fitted to the medians of the blocks. The knee's estimate and interval come from the blocks' own
-knees by the signed-rank machinery of every other interval. Beyond the load levels that were measured the law
-is a guess, so a knee there is only said to be there.
+The law is fitted to the medians of the blocks; estimate and interval of its knee come from the blocks' own
+knees by the signed-rank machinery. Any curve has a nearest law: on a plateau its knee is precise and wrong.
+So the law is used only where it meets every median within 10 %, or within what noise explains. And a knee
+among the loads is given only where throughput is surely lower at both ends of them: no law can see a peak
+that the measurements do not show.
+
+Two things need no law and are always there: the highest median, and the loads whose throughput could be
+within 2 % of it, by the joint intervals of all loads against the highest.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.findings import Finding, finding
 from dbdyno.judge.measured import Measured
 from dbdyno.stats import usl
+from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
-from dbdyno.stats.words import BLOCKS_MIN
 
 # Points of the drawn curve.
 DRAWN = 60
+# The largest misfit of a law that is used: a share, or so many standard errors of a load's median.
+MISFIT = 0.10
+MISFIT_ERRORS = 3.0
+# The standard error of a median over that of a mean, of normal values: sqrt(pi / 2).
+MEDIAN_ERROR = math.sqrt(math.pi / 2.0)
+# Loads this near to the highest throughput belong to the plateau.
+PLATEAU = 0.02
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """Throughput of one variant on one workload: block -> connections -> transactions per second."""
+
+    blocks: Mapping[int, Mapping[float, float]]
+    # The median over the blocks, by connections in ascending order.
+    medians: Mapping[float, float]
+
+    @property
+    def low(self) -> float:
+        """The fewest connections."""
+        return min(self.medians)
+
+    @property
+    def high(self) -> float:
+        """The most connections."""
+        return max(self.medians)
+
+    @property
+    def highest(self) -> float:
+        """The connections with the highest median."""
+        return max(self.medians, key=self.medians.__getitem__)
+
+    def logs(self) -> NDArray[np.float64]:
+        """Log throughput of the blocks that lack no load: a row per block, a column per load."""
+        complete = [block for block in self.blocks.values() if set(block) == set(self.medians)]
+        return np.log([[block[level] for level in self.medians] for block in complete])
 
 
 def scaling(trials: Sequence[Measured], experiment: Experiment) -> list[dict[str, Any]]:
@@ -41,54 +86,101 @@ def scaling(trials: Sequence[Measured], experiment: Experiment) -> list[dict[str
 
 def _scaling(trials: Sequence[Measured], levels: Sequence[int]) -> dict[str, Any] | None:
     """One variant on one workload; None where fewer than 4 levels have results."""
+    sweep = _sweep(trials, levels)
+    if len(sweep.medians) < usl.LEVELS_MIN:
+        return None
+    law = usl.fit(list(sweep.medians), list(sweep.medians.values()))
+    misfit = math.expm1(max(abs(math.log(law.throughput(n) / x)) for n, x in sweep.medians.items()))
+    plateau = _plateau(sweep)
+    fits = misfit < max(MISFIT, MISFIT_ERRORS * _median_error(sweep))
+    return {
+        "model": "usl" if fits else None,
+        "lambda": law.rate if fits else None,
+        "sigma": law.sigma if fits else None,
+        "kappa": law.kappa if fits else None,
+        "fit_error_percent": misfit * 100.0,
+        "levels": [sweep.low, sweep.high],
+        "highest": {"connections": sweep.highest, "throughput": sweep.medians[sweep.highest]},
+        "plateau": plateau,
+        "blocks": len(sweep.blocks),
+        **(_knee(sweep, law, plateau) if fits else _NO_KNEE),
+        "curve": _curve(law, sweep.low, sweep.high) if fits else [],
+    }
+
+
+_NO_KNEE = {"knee": None, "knee_connections": None, "knee_interval": None, "knee_throughput": None}
+
+
+def _sweep(trials: Sequence[Measured], levels: Sequence[int]) -> _Sweep:
     blocks: dict[int, dict[float, float]] = {}
     for trial in trials:
         if trial.figures is not None:
             at = float(trial.place.level[1])
             blocks.setdefault(trial.place.block, {})[at] = trial.figures.throughput
-    by_level = {
+    medians = {
         level: median(block[level] for block in blocks.values() if level in block)
         for level in map(float, levels)
         if any(level in block for block in blocks.values())
     }
-    if len(by_level) < usl.LEVELS_MIN:
+    return _Sweep(blocks, medians)
+
+
+def _median_error(sweep: _Sweep) -> float:
+    """Standard error of a load's median, as a share, from what varies besides blocks and loads."""
+    logs = sweep.logs()
+    if len(logs) < 2:
+        return 0.0
+    rest = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
+    blocks, loads = logs.shape
+    deviation = math.sqrt(float(np.sum(rest**2)) / ((blocks - 1) * (loads - 1)))
+    return MEDIAN_ERROR * deviation / math.sqrt(blocks)
+
+
+def _plateau(sweep: _Sweep) -> list[float] | None:
+    """The fewest and the most connections that could be within 2 % of the highest; None for few blocks."""
+    logs, levels = sweep.logs(), list(sweep.medians)
+    best = levels.index(sweep.highest)
+    if not len(logs):
         return None
-    law = usl.fit(list(by_level), list(by_level.values()))
-    errors = [abs(math.log(law.throughput(level) / x)) for level, x in by_level.items()]
-    return {
-        "model": "usl",
-        "lambda": law.rate,
-        "sigma": law.sigma,
-        "kappa": law.kappa,
-        "fit_error_percent": math.expm1(max(errors)) * 100.0,
-        "levels": [min(by_level), max(by_level)],
-        **_knee(blocks, law, min(by_level), max(by_level)),
-        "curve": _curve(law, min(by_level), max(by_level)),
-    }
+    others = [column for column in range(len(levels)) if column != best]
+    intervals = joint_intervals([list(logs[:, other] - logs[:, best]) for other in others], ALPHA)
+    near = [sweep.highest]
+    for other, joint in zip(others, intervals, strict=True):
+        if joint is None:
+            return None
+        if joint.high >= math.log1p(-PLATEAU):
+            near.append(levels[other])
+    return [min(near), max(near)]
 
 
-def _knee(
-    blocks: Mapping[int, Mapping[float, float]], law: usl.Law, low: float, high: float
-) -> dict[str, Any]:
-    """The knee in connections, null where it lies outside what was measured, and where it lies."""
-    single = usl.knees(list(blocks.values()))
+def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
+    """The knee in connections, null where it lies outside the loads, and where it lies.
+
+    All is null where the law has a peak, or a fall from the first load on, that the loads do not show.
+    """
+    single = usl.knees(list(sweep.blocks.values()))
     logs = [math.log(max(knee, 1e-9)) for knee in single]
     knee = math.exp(hodges_lehmann(logs)) if logs else law.knee
-    place = "below" if knee < low else "above" if knee > high else "inside"
-    ends = interval(logs, ALPHA) if len(logs) >= BLOCKS_MIN else None
+    place = "below" if knee < sweep.low else "above" if knee > sweep.high else "inside"
+    if plateau is not None and place != "above":
+        falls, rises = plateau[1] < sweep.high, plateau[0] > sweep.low
+        if not falls or (place == "inside" and not rises):
+            return _NO_KNEE
+    ends = interval(logs, ALPHA) if logs else None
     # An end beyond the measured levels is open: null.
-    bounds = None if ends is None else [_within(math.exp(end), low, high) for end in (ends.low, ends.high)]
+    bounds = None if ends is None else [_within(math.exp(end), sweep) for end in (ends.low, ends.high)]
+    inside = place == "inside"
     return {
-        "knee_connections": knee if place == "inside" else None,
-        "knee_interval": bounds,
         "knee": place,
-        "knee_throughput": law.throughput(knee) if place == "inside" else None,
-        "blocks": len(single),
+        "knee_connections": knee if inside else None,
+        "knee_interval": bounds,
+        # The law may pass above what was measured; nothing says that the server does.
+        "knee_throughput": min(law.throughput(knee), sweep.medians[sweep.highest]) if inside else None,
     }
 
 
-def _within(knee: float, low: float, high: float) -> float | None:
-    return knee if low <= knee <= high else None
+def _within(knee: float, sweep: _Sweep) -> float | None:
+    return knee if sweep.low <= knee <= sweep.high else None
 
 
 def _curve(law: usl.Law, low: float, high: float) -> list[list[float]]:
@@ -98,15 +190,17 @@ def _curve(law: usl.Law, low: float, high: float) -> list[list[float]]:
 
 
 def knee_findings(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """R07: sweeps that do not hold the peak, where one set-up's best cannot be compared with another's."""
-    for place, told in (
+    """R07: sweeps whose loads do not include the peak, so that the variants' best cannot be compared."""
+    for place, text in (
         (
             "above",
-            "throughput had not fallen at {high:g} connections, the most there were: its peak lies beyond",
+            "throughput had not fallen at {high:g} connections, the highest load: its peak is there or "
+            "beyond. Add higher loads to connections in [load]",
         ),
         (
             "below",
-            "throughput fell from {low:g} connections on, the fewest there were: its peak lies before",
+            "throughput fell from {low:g} connections on, the lowest load: its peak is there or below. Add "
+            "lower loads to connections in [load]",
         ),
     ):
         for workload in dict.fromkeys(entry["workload"] for entry in entries):
@@ -117,7 +211,7 @@ def knee_findings(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
                 yield finding(
                     "R07",
                     "note",
-                    f"{workload} on {names}: {told.format(low=low, high=high)}",
+                    f"{workload} on {names}: {text.format(low=low, high=high)}",
                     workload=workload,
                     variants=[entry["variant"] for entry in outside],
                     knee=place,
