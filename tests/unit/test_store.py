@@ -91,8 +91,8 @@ def test_earlier_attempts_are_kept(tmp_path: Path) -> None:
     (trial,) = run.trials()
     assert (trial.done, trial.meta["attempt"]) == (True, 3)
     assert [(one.done, one.failed_by, one.meta["attempt"]) for one in trial.attempts] == [
-        (False, "harness", 1),
-        (False, "harness", 2),
+        (False, "server", 1),
+        (False, "server", 2),
     ]
     assert [len(list(one.records())) for one in trial.attempts] == [2, 2]
 
