@@ -285,6 +285,13 @@ def test_the_confidence_is_that_of_the_entry(tmp_path: Path) -> None:
     assert f"10 connections 1,000 /s 900.0 /s {MINUS}10.0 % [{MINUS}12.0, {MINUS}8.0] 8 slower" in text
 
 
+def test_an_estimate_without_an_interval_has_no_bar_and_no_second_decimal(tmp_path: Path) -> None:
+    unfinished = Effect(-0.004, None, "unfinished", blocks=4)
+    run = Judged(points=(unfinished,), curve=unfinished).write(tmp_path / "unfinished")
+    assert "bars" not in caption(run, "effect")
+    assert "10 connections 1,000 /s 900.0 /s 0.0 %" in text_of(run)
+
+
 def test_a_trial_that_failed_by_its_server_is_a_throughput_of_0(tmp_path: Path) -> None:
     run = FAILED.write(tmp_path)
     figures = {figure.name: figure for figure in charts.figures(gather(run))}
@@ -371,8 +378,8 @@ def test_no_law_is_drawn_or_tabulated_where_it_does_not_fit(tmp_path: Path) -> N
     assert "The law does not fit b: no line and no knee" in figure.caption
     text = text_of(run)
     dash = words.MISSING
-    assert f"b 3,000 /s at 32 from 8 to 128 connections {dash} {dash} {dash} {dash} 36.0 %" in text
-    assert "a 3,000 /s at 32 from 32 to 64 connections 400.0 /s 0.03 0.001 31 [28, > 128] 1.2 %" in text
+    assert f"b 3,000 /s at 32 from 8 to 128 {dash} {dash} {dash} {dash} 36.0 %" in text
+    assert "a 3,000 /s at 32 from 32 to 64 400.0 /s 0.03 0.001 31 [28, > 128] 1.2 %" in text
 
 
 def test_a_sweep_without_any_law_has_its_marks(tmp_path: Path) -> None:

@@ -129,7 +129,8 @@ def _caption(
 ) -> str:
     points, curve = comparison["points"], comparison["curve"]
     together = "simultaneous " if len(points) > 1 else ""
-    parts = [f"Dots: estimates; bars: {together}{words.ci(points)}; ticks: individual blocks"]
+    bars = f"bars: {together}{words.ci(points)}; " if any(row["low"] is not None for row in rows) else ""
+    parts = [f"Dots: estimates; {bars}ticks: individual blocks"]
     if len(points) > 1:
         own = "" if curve["confidence"] == points[0]["confidence"] else f" ({words.ci([curve])})"
         parts.append(f"diamond: {words.ALL_LOADS}{own}")

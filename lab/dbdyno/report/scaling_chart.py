@@ -58,7 +58,9 @@ def scaling(
         marks = chart_of(knees).mark_point(filled=True, size=170, shape="diamond", opacity=1)
         layers.append(marks.encode(x=x, y=y, color=color(report)))
     details = [f"{entry['variant']}: knee {words.knee(entry)}" for entry in fitted]
-    details += [f"{entry['variant']}: within 2 % of the highest {words.plateau(entry)}" for entry in flat]
+    details += [
+        f"{entry['variant']}: within 2 % of the highest {words.plateau(entry)} connections" for entry in flat
+    ]
     return Figure(
         name=f"scaling-{workload}",
         title=f"How {workload} scales with connections",
@@ -81,9 +83,7 @@ def _caption(fitted: Sequence[Mapping[str, Any]], flat: Sequence[Mapping[str, An
         names = ", ".join(entry["variant"] for entry in flat)
         text += f" The law does not fit {names}: no line and no knee"
         text += (
-            "; bar: loads within 2 % of the highest throughput."
-            if any(e["plateau"] for e in flat)
-            else "."
+            "; bar: loads within 2 % of the highest throughput." if any(e["plateau"] for e in flat) else "."
         )
     return text
 

@@ -97,9 +97,9 @@ def _side(value: float, limit: float) -> int:
 
 
 def _decimals(entry: Mapping[str, Any]) -> int:
-    """A word depends on the ends of the interval, so the estimate alone asks for no second decimal."""
+    """A word depends on the ends of the interval: the estimate alone needs no second decimal."""
     ends = [end for end in entry["interval_percent"] or () if end is not None and end > -100.0]
-    return decimals_of(ends or [entry["effect_percent"]], entry.get("delta_percent"))
+    return decimals_of(ends, entry.get("delta_percent"))
 
 
 def change(entry: Mapping[str, Any]) -> str:
@@ -182,14 +182,12 @@ def knee(entry: Mapping[str, Any]) -> str:
 
 
 def plateau(entry: Mapping[str, Any]) -> str:
-    """The loads whose throughput is near the highest: "from 8 to 64 connections"."""
+    """The connections whose throughput is near the highest: "from 8 to 64"."""
     ends = entry["plateau"]
     if ends is None:
         return MISSING
     low, high = ends
-    return (
-        f"at {level('connections', low)}" if low == high else f"from {low:,.10g} to {high:,.10g} connections"
-    )
+    return f"at {low:,.10g}" if low == high else f"from {low:,.10g} to {high:,.10g}"
 
 
 def censored(point: Mapping[str, Any], arm: str) -> bool:
@@ -235,7 +233,7 @@ def size_text(value: float | None, bounds: Sequence[float | None] | None) -> str
     """A change with its interval in running text: "+1.2 % (+0.3 to +2.7)"."""
     if value is None:
         return "unknown"
-    decimals = decimals_of(bounds or [value])
+    decimals = decimals_of(bounds or ())
     text = f"{percent(value, decimals)} %"
     if bounds is None:
         return text
