@@ -53,6 +53,10 @@ def _foreign(finding: Finding) -> str:
 def _warm_up(finding: Finding) -> str:
     evidence = finding["evidence"]
     percent = evidence.get("change_percent")
+    if evidence.get("what") == "rehearsal":
+        return f"{evidence['variant']} had not settled after {evidence['length_s']:g} s"
+    if evidence.get("what") == "no-rehearsal":
+        return f"the long trial of {evidence['variant']} failed, so its warm state is not checked"
     if percent is None:
         return "the warm-up reached into the measurement"
     moved = "rose" if percent > 0 else "fell"

@@ -22,6 +22,7 @@ from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
 from dbdyno.store import EXPLAINED, MEASURED, Run
 from dbdyno.store.files import write_json
+from dbdyno.store.rehearsal import is_warm_state_checked
 
 SCHEMA = 2
 # Findings that a reason of the experiment's author may pass, besides stops.
@@ -90,7 +91,7 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
     yield from findings.repeated_attempts(evidence.attempts, trials)
     yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.contradictions, trials)
-    yield from warm_state(trials, experiment, rehearsed=(run.path / "rehearsal.json").exists())
+    yield from warm_state(trials, experiment, rehearsed=is_warm_state_checked(run))
     yield from evidence.foreign.findings
     yield from findings.generator(by_variant)
     yield from findings.engine_warnings(evidence.warnings)

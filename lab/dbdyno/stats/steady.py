@@ -7,7 +7,7 @@ answer to the question. Three functions look at them:
   2000, WSC) averages the series in batches of five and cuts off the beginning whose removal makes the
   standard error of the remaining mean smallest. It needs no threshold: it weighs bias against the data that a
   longer cut throws away.
-- `settle` finds the warm-up of a server from one long trial, by a threshold.
+- `settle` finds how long a server needs to become warm, from one long trial.
 - `remaining` says what is still missing behind a warm-up, from how fast the change becomes smaller.
 """
 
@@ -27,12 +27,17 @@ BATCH_SIZE = 5
 # (White 1997 excludes the last five).
 TAIL_BATCHES = 5
 
-# `settle`: a mean may differ from the settled one by this share, or by so many standard deviations of a
-# mean where noise alone moves it farther.
+# `settle`: seconds of one mean; a mean may differ from the settled one by this share, or by so many standard
+# deviations of a mean where noise alone moves it farther.
+MEAN_S = 5
 SETTLED_WITHIN = 0.02
 NOISE_WITHIN = 3.0
-# Fewest means that `settle` can judge: thirds of two.
+# Fewest means: thirds of two.
 MEANS_MIN = 6
+# How much better than a constant an exponential must fit, as an F ratio, the best of all time constants
+# taken: chance reaches 8 in 1 of 1,000 series of a minute.
+F_MIN = 8.0
+TAUS = 40
 # Median of |x| of a standard normal variable.
 NORMAL_QUARTILE = 0.6745
 
@@ -58,29 +63,32 @@ def mser5(series: Sequence[float], limit: int | None = None) -> int | None:
     return int(np.argmin(errors)) * BATCH_SIZE
 
 
-def settle(means: Sequence[float]) -> int | None:
-    """Index of the first of `means` from which on all stay near the mean of the last third; None: never.
+def settle(series: Sequence[float]) -> float | None:
+    """Seconds until a series of one value a second has settled; None where it has not at its end.
 
-    Near is within 2 %, or within three standard deviations of a single mean where noise is larger. The noise
-    comes from the differences of neighbours, which a slow change hardly moves, and from their median, which
-    ignores the steep beginning. A change that is slow against the noise hides in that tolerance, so the
-    thirds are compared too: where the last two differ surely, and what `remaining` expects beyond them is
-    more than 2 %, nothing has settled. Raises ValueError for fewer than six means.
+    It has settled from the first mean of 5 s on from which all later ones stay near the mean of the last
+    third: within 2 %, or three standard deviations of a mean where noise is larger. Noise comes from
+    differences of neighbours, which a slow change hardly moves, and from their median, which ignores a steep
+    beginning.
+
+    A slow approach hides in noise. So an exponential is fitted too, and where it is significant and closer
+    than a step, the series has settled no earlier than 2 % are left of it. Raises ValueError for fewer than
+    six means.
     """
-    if len(means) < MEANS_MIN:
-        raise ValueError(f"{len(means)} means; at least {MEANS_MIN} are needed")
-    values = np.asarray(means, dtype=np.float64)
-    third = len(values) // 3
-    level = float(values[-third:].mean())
+    count = len(series) // MEAN_S
+    if count < MEANS_MIN:
+        raise ValueError(f"{len(series)} seconds; at least {MEANS_MIN * MEAN_S} are needed")
+    values = np.asarray(series[: count * MEAN_S], dtype=np.float64)
+    means = values.reshape(count, MEAN_S).mean(axis=1)
+    level = float(means[-(count // 3) :].mean())
     if level <= 0.0 or not np.all(np.isfinite(values)):
         return None
-    noise = _noise(values) / level
-    if _still_moves(values, third, noise):
-        return None
+    noise = max(_noise(means), _noise(values) / math.sqrt(MEAN_S)) / level
     within = max(SETTLED_WITHIN, NOISE_WITHIN * noise)
-    outside = np.flatnonzero(np.abs(values / level - 1.0) > within)
-    first = int(outside[-1]) + 1 if outside.size else 0
-    return first if first < len(values) else None
+    outside = np.flatnonzero(np.abs(means / level - 1.0) > within)
+    settled_s = float((outside[-1] + 1) * MEAN_S) if outside.size else 0.0
+    settled_s = max(settled_s, _approach_s(values / level, noise))
+    return settled_s if settled_s < count * MEAN_S else None
 
 
 def _noise(values: NDArray[np.float64]) -> float:
@@ -88,18 +96,39 @@ def _noise(values: NDArray[np.float64]) -> float:
     return float(np.median(np.abs(np.diff(values)))) / NORMAL_QUARTILE / math.sqrt(2.0)
 
 
-def _still_moves(values: NDArray[np.float64], third: int, noise: float) -> bool:
-    """Whether the last third surely differs from the one before it, and more is to come."""
-    last = float(values[-third:].mean())
-    middle = float(values[-2 * third : -third].mean())
-    first = float(values[: -2 * third].mean())
-    if min(first, middle) <= 0.0:
-        # Something in its first third, nothing since, or nothing before: no law of approach fits.
-        return middle <= 0.0
-    late, early = math.log(last / middle), math.log(last / first)
-    sure = abs(late) > max(SETTLED_WITHIN, NOISE_WITHIN * noise * math.sqrt(2.0 / third))
-    edges = (0.0, float(len(values) - 2 * third), float(len(values) - third), float(len(values)))
-    return sure and remaining(early, late, edges) > SETTLED_WITHIN
+def _approach_s(values: NDArray[np.float64], noise: float) -> float:
+    """Seconds until 2 % are left of an exponential approach; 0 where there is none that is significant.
+
+    `noise` is the standard deviation of a mean of 5 s.
+    """
+    count = values.size
+    centred = values - values.mean()
+    constant = float(centred @ centred)
+    at = np.arange(count + 1.0)
+    closest, tau_s, share = constant, 0.0, 0.0
+    for tau in np.geomspace(0.5, 2.0 * count, TAUS):
+        gone = np.exp(-at / tau)
+        left = tau * (gone[:-1] - gone[1:])
+        mean = float(left.mean())
+        left -= mean
+        slope = float(left @ centred) / float(left @ left)
+        rest = constant - slope * float(left @ centred)
+        if rest < closest:
+            level = float(values.mean()) - slope * mean
+            closest, tau_s, share = rest, float(tau), abs(slope) / level if level > 0.0 else math.inf
+    # Seconds are correlated where noise is slow: then the means have more of it than the seconds explain.
+    variance = max(closest / (count - 3), MEAN_S * noise**2, np.finfo(np.float64).tiny)
+    significant = (constant - closest) / 2.0 / variance > F_MIN
+    if not significant or share <= SETTLED_WITHIN or closest > _step(values):
+        return 0.0
+    return tau_s * math.log(share / SETTLED_WITHIN)
+
+
+def _step(values: NDArray[np.float64]) -> float:
+    """Sum of squares around two constants, with the step where it is smallest."""
+    sums, before = np.cumsum(values), np.arange(1, values.size)
+    explained = sums[:-1] ** 2 / before + (sums[-1] - sums[:-1]) ** 2 / (values.size - before)
+    return float(values @ values) - float(explained.max())
 
 
 def remaining(early: float, late: float, edges: tuple[float, float, float, float]) -> float:
