@@ -9,10 +9,11 @@ single loads follow:
     single loads      at alpha / K, once the effect over all loads has its word;
                       else at 1/5 of alpha / K     (a change at one load alone is a result too)
 
-A comparison whose words are all given passes its budget on to the others, as in Holm's procedure (1979,
-Scand. J. Stat. 6:65); with one load it is Holm's procedure. A budget is only passed on when nothing of the
-comparison is left to test, so the chance of a false word stays below alpha whichever effects are real (the
-graphical procedures of Bretz et al. 2009, Stat. Med. 28:586).
+A comparison whose words are all given passes its budget on to the others in equal parts, as in Holm's
+procedure (1979, Scand. J. Stat. 6:65); with one load it is Holm's procedure. A budget is only passed on when
+nothing of the comparison is left to test, so the chance of a false word stays below alpha whichever effects
+are real, and the order of the comparisons does not matter (the graphical procedures of Bretz et al. 2009,
+Stat. Med. 28:586).
 """
 
 from __future__ import annotations
@@ -49,22 +50,21 @@ class Words:
 def decide(family: Sequence[Tests], alpha: float = ALPHA) -> list[Words]:
     """For each comparison, in the order given, which effects differ from zero."""
     share = alpha / max(1, len(family))
-    budgets = [share] * len(family)
     words = [Words(levels=[False] * len(tests.levels)) for tests in family]
     undecided = set(range(len(family)))
-    while True:
+    complete = 0
+    while undecided:
+        # What each comparison has that is not complete.
+        budget = alpha / (len(family) - complete)
         rejected = next(
-            (i for i in sorted(undecided) if family[i].p_value <= _overall_budget(family[i], budgets[i])),
-            None,
+            (i for i in undecided if family[i].p_value <= _overall_budget(family[i], budget)), None
         )
         if rejected is None:
             break
         undecided.discard(rejected)
         words[rejected].overall = True
         words[rejected].levels = [p is not None and p <= share for p in family[rejected].levels]
-        if all(words[rejected].levels):
-            for other in undecided:
-                budgets[other] += budgets[rejected] / len(undecided)
+        complete += all(words[rejected].levels)
     for i in undecided:
         limit = share - _overall_budget(family[i], share)
         words[i].levels = [p is not None and p <= limit for p in family[i].levels]

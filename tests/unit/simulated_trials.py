@@ -1,0 +1,66 @@
+"""Measured trials without records: experiments that are judged by the hundred, as simulations need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.judge.measured import Figures, Measured, Place
+
+
+def experiment(
+    *, variants: str = "ab", loads: int = 1, blocks: int = 8, delta_percent: float | None = None
+) -> Experiment:
+    """An experiment with variants of one letter, which differ in a setting."""
+    return Experiment(
+        name="simulated",
+        workloads=(OltpWorkload(name="oltp_read_write"),),
+        load=Load(connections=tuple(10 * 2**level for level in range(loads)), duration_s=10.0),
+        design=Design(blocks=blocks, delta_percent=delta_percent),
+        variants=tuple(
+            Variant(name=name, server=ServerSpec(variables={"max_error_count": 64 + index}))
+            for index, name in enumerate(variants)
+        ),
+    )
+
+
+def measured(of: Experiment, throughput: Callable[[Trial], float]) -> list[Measured]:
+    """The trials of a run in which each has that throughput; 0 is a server that failed."""
+    trials = []
+    for trial in schedule(of):
+        place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.at())
+        rate = throughput(trial)
+        if rate:
+            trials.append(Measured(place, None, figures=_figures(rate)))
+        else:
+            trials.append(Measured(place, "server went away", "server"))
+    return trials
+
+
+def _figures(throughput: float) -> Figures:
+    """Figures of ten seconds at that throughput."""
+    latency_us = 1e7 / throughput
+    return Figures(
+        events=round(10 * throughput),
+        throughput=throughput,
+        latency_mean_us=latency_us,
+        latency_min_us=latency_us,
+        latency_p50_us=latency_us,
+        latency_p90_us=latency_us,
+        latency_p95_us=latency_us,
+        latency_p99_us=latency_us,
+        latency_p999_us=latency_us,
+        latency_max_us=latency_us,
+        censored=(),
+        errors={},
+        error_classes={},
+        errors_per_1000=0.0,
+        dropped=0,
+        backlog=0,
+        off_contract=0,
+        statements=round(200 * throughput),
+        generator_cpu=0.3,
+        generator_lag_us=80.0,
+        generator_steal=0.0,
+    )

@@ -1,0 +1,154 @@
+"""Which sentences may have a word: by hand, against Holm's procedure, and 5 % in simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from tests.unit.simulated_trials import experiment, measured
+
+from dbdyno.experiment.schedule import Trial
+from dbdyno.judge.decision import compare_all
+from dbdyno.stats import family as module
+from dbdyno.stats.family import Words, decide
+
+FALSE_WORDS = ("faster", "slower", "mixed")
+
+
+def comparison(overall: float, *levels: float | None, blocks: int = 10) -> module.Tests:
+    """The p-values of a comparison."""
+    return module.Tests(overall, blocks, levels)
+
+
+def one(overall: float, *levels: float | None, blocks: int = 10) -> Words:
+    """The words of a family of one comparison."""
+    (found,) = decide([comparison(overall, *levels, blocks=blocks)])
+    return found
+
+
+class TestByHand:
+    def test_one_comparison_of_one_load_has_all_of_the_level(self) -> None:
+        assert one(0.05) == Words(overall=True)
+        assert one(0.0501) == Words(overall=False)
+
+    def test_the_effect_over_all_loads_has_four_fifths(self) -> None:
+        assert one(0.04, 1.0, 1.0).overall
+        assert not one(0.0401, 1.0, 1.0).overall
+
+    def test_single_loads_have_the_rest_until_the_effect_over_all_has_its_word(self) -> None:
+        assert one(0.0401, 0.0099, 0.0101) == Words(overall=False, levels=[True, False])
+        assert one(0.04, 0.0101, 0.05) == Words(overall=True, levels=[True, True])
+        assert one(0.04, 0.0501, None) == Words(overall=True, levels=[False, False])
+
+    def test_where_four_fifths_are_out_of_reach_the_effect_over_all_has_everything(self) -> None:
+        # Three comparisons: 1/60 each. Of 7 blocks the smallest p-value is 1/64, and 4/5 of 1/60 is 1/75.
+        seven = [comparison(1 / 64, 1.0, 1.0, blocks=7), *[comparison(1.0, 0.001, blocks=7)] * 2]
+        assert [words.overall for words in decide(seven)] == [True, False, False]
+        # Then nothing is left for the single loads of the others.
+        assert [words.levels for words in decide(seven)[1:]] == [[False], [False]]
+        # Of 8 blocks 1/128 is within reach of 1/75, and 1/300 is left.
+        eight = [comparison(1 / 64, 1.0, 1.0, blocks=8), *[comparison(1.0, 0.001, blocks=8)] * 2]
+        assert [words.overall for words in decide(eight)] == [False, False, False]
+        assert [words.levels for words in decide(eight)[1:]] == [[True], [True]]
+
+    def test_a_comparison_whose_words_are_all_given_passes_its_share_on(self) -> None:
+        second = comparison(0.04, 0.5, 0.03)
+        passed = decide([comparison(0.001, 0.001, 0.025), second])
+        assert passed[0] == Words(overall=True, levels=[True, True])
+        # 4/5 of 0.05; a load of its own is still tested at 0.025.
+        assert passed[1] == Words(overall=True, levels=[False, False])
+        kept = decide([comparison(0.001, 0.001, 0.026), second])
+        assert kept[0] == Words(overall=True, levels=[True, False])
+        assert kept[1] == Words(overall=False, levels=[False, False])
+
+    def test_a_load_without_a_result_keeps_the_share(self) -> None:
+        assert not decide([comparison(0.001, 0.001, None), comparison(0.04, 0.5)])[1].overall
+
+    def test_an_empty_family(self) -> None:
+        assert decide([]) == []
+
+
+def closed_bonferroni(p_values: Sequence[float], alpha: float) -> list[bool]:
+    """Holm's procedure by its definition as a closed test: a hypothesis is rejected where Bonferroni rejects
+    every set of hypotheses that holds it (Marcus, Peritz & Gabriel 1976, Biometrika 63:655).
+    """
+    everything = range(len(p_values))
+    sets = [chosen for size in everything for chosen in itertools.combinations(everything, size + 1)]
+    rejected = {chosen: min(p_values[i] for i in chosen) <= alpha / len(chosen) for chosen in sets}
+    return [all(rejected[chosen] for chosen in sets if i in chosen) for i in everything]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_with_one_load_it_is_holms_procedure(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    given = 0
+    for _ in range(20):
+        p_values = (random.random(int(random.integers(1, 7))) ** 3 * 0.1).tolist()
+        words = [found.overall for found in decide([comparison(p) for p in p_values])]
+        assert words == closed_bonferroni(p_values, 0.05)
+        given += sum(words)
+    assert given > 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_the_file_does_not_matter(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(20):
+        family = [
+            comparison(float(random.random() ** 3 * 0.1), *(random.random(3) ** 3 * 0.1).tolist())
+            for _ in range(4)
+        ]
+        words = decide(family)
+        order = random.permutation(4)
+        assert decide([family[i] for i in order]) == [words[i] for i in order]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_smaller_p_value_takes_no_word_away(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(20):
+        p_values = random.random((3, 3)) ** 3 * 0.1
+        smaller = p_values * np.where(random.random((3, 3)) < 0.3, random.random((3, 3)), 1.0)
+        before, after = (decide([comparison(*row) for row in rows.tolist()]) for rows in (p_values, smaller))
+        for least, most in zip(before, after, strict=True):
+            assert least.overall <= most.overall
+            assert all(a <= b for a, b in zip(least.levels, most.levels, strict=True))
+
+
+def noisy(random: np.random.Generator, slower: str, *, heavy: bool) -> Callable[[Trial], float]:
+    """Throughputs of one experiment: drifting blocks, noise of 3 %, and variants that are 18 % slower."""
+    blocks = random.normal(0.0, 0.05, 8)
+    noise = 0.02 * random.standard_t(3, 96) if heavy else random.normal(0.0, 0.03, 96)
+
+    def throughput(trial: Trial) -> float:
+        effect = -0.2 if trial.variant in slower else 0.0
+        return 1000.0 * math.exp(effect + blocks[trial.block] + noise[trial.index])
+
+    return throughput
+
+
+@pytest.mark.parametrize(
+    ("slower", "heavy"),
+    [
+        pytest.param("", False, id="nothing differs"),
+        pytest.param("", True, id="nothing differs, heavy tails"),
+        pytest.param("b", False, id="one variant is slower and passes its share on"),
+    ],
+)
+def test_the_chance_of_any_false_word_is_5_percent(slower: str, heavy: bool) -> None:
+    """Four variants at three loads through the judge; a word at one load alone counts too."""
+    of, count, false = experiment(variants="abcd", loads=3, blocks=8), 200, 0
+    random = np.random.default_rng(5)
+    for _ in range(count):
+        comparisons = compare_all(measured(of, noisy(random, slower, heavy=heavy)), of, [])
+        false += any(
+            word in FALSE_WORDS
+            for one in comparisons
+            if one.variant not in slower
+            for word in (one.verdict, *one.judged.level_verdicts)
+        )
+        assert all(one.verdict == "slower" for one in comparisons if one.variant in slower)
+    assert false / count <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / count)
