@@ -11,14 +11,16 @@ from scipy import stats as scipy_stats
 
 from dbdyno.stats.signed_rank import (
     EXACT_MAX,
+    blocks_needed,
     hodges_lehmann,
     interval,
-    log_ratios,
     null_counts,
     p_value,
     percent,
     walsh_averages,
 )
+
+INF = math.inf
 
 
 def enumerated_counts(n: int) -> list[int]:
@@ -40,7 +42,11 @@ def test_null_distribution_is_complete_at_the_largest_exact_size() -> None:
     assert counts == counts[::-1]
 
 
-@pytest.mark.parametrize("n", [5, 6, 8, 11, 19, 25])
+def test_up_to_100_blocks_are_counted_exactly() -> None:
+    assert EXACT_MAX == 100
+
+
+@pytest.mark.parametrize("n", [5, 6, 8, 11, 19, 25, 26, 40, 73, 100])
 def test_exact_p_values_equal_scipys(n: int) -> None:
     generator = np.random.default_rng(n)
     for shift in (0.0, 0.3, 1.5):
@@ -50,7 +56,7 @@ def test_exact_p_values_equal_scipys(n: int) -> None:
         )
 
 
-@pytest.mark.parametrize("n", [26, 40, 120])
+@pytest.mark.parametrize("n", [101, 120, 400])
 def test_approximate_p_values_equal_scipys(n: int) -> None:
     differences = np.random.default_rng(n).normal(0.2, 1.0, n)
     expected = scipy_stats.wilcoxon(differences, method="asymptotic", correction=True).pvalue
@@ -58,7 +64,7 @@ def test_approximate_p_values_equal_scipys(n: int) -> None:
 
 
 def test_ties_lessen_the_variance_as_in_scipy() -> None:
-    differences = np.concatenate([np.tile([0.5, 1.0, 1.5, -0.6], 10), [0.2]])
+    differences = np.concatenate([np.tile([0.5, 1.0, 1.5, -0.6, -1.1, -0.7], 20), [0.2]])
     expected = scipy_stats.wilcoxon(differences, method="asymptotic", correction=True).pvalue
     assert p_value(differences) == pytest.approx(expected, rel=1e-9)
     # The same without the ties' share of the variance would be larger.
@@ -67,7 +73,7 @@ def test_ties_lessen_the_variance_as_in_scipy() -> None:
 
 
 def test_averages_of_zero_count_against_the_result() -> None:
-    differences = np.concatenate([np.tile([0.5, 1.0, -0.5], 12)])
+    differences = np.tile([0.5, 1.0, -0.5, -0.9], 30)
     assert (
         p_value(differences) > scipy_stats.wilcoxon(differences, method="asymptotic", correction=True).pvalue
     )
@@ -103,14 +109,14 @@ def test_an_interval_that_cannot_be_reached_is_none(n: int, alpha: float, reacha
     assert (interval([0.01 * i for i in range(1, n + 1)], alpha) is not None) == reachable
 
 
-@pytest.mark.parametrize("n", [6, 9, 14, 25, 26, 40])
+@pytest.mark.parametrize("n", [6, 9, 14, 25, 40, 120])
 @pytest.mark.parametrize("rounded", [False, True])
 def test_interval_and_p_value_never_disagree(n: int, rounded: bool) -> None:
     generator = np.random.default_rng(1000 + n)
     decided = 0
     for alpha in (0.2, 0.05, 0.05 / 3, 0.01):
         for _ in range(60):
-            differences = generator.normal(0.35, 1.0, n)
+            differences = generator.normal(1.4 / math.sqrt(n), 1.0, n)
             if rounded:
                 differences = np.round(differences * 2) / 2
             found = interval(differences, alpha)
@@ -134,14 +140,102 @@ def test_exact_interval_is_the_inverted_test() -> None:
         assert found.excludes(shift) == rejected
 
 
-def test_log_ratios_are_antisymmetric_and_read_as_percent() -> None:
-    forward, back = log_ratios([190.3, 100.0], [172.8, 110.0]), log_ratios([172.8, 110.0], [190.3, 100.0])
-    assert list(forward) == [-value for value in back]
-    assert percent(forward[1]) == pytest.approx(10.0)
+@pytest.mark.parametrize("n", [30, 60])
+def test_the_exact_interval_beyond_25_blocks_inverts_scipys_test(n: int) -> None:
+    differences = np.random.default_rng(n).normal(0.1, 1.0, n)
+    found = interval(differences, 0.05)
+    assert found is not None
+    outside = 0
+    for shift in np.linspace(-0.6, 0.8, 101):
+        rejected = bool(scipy_stats.wilcoxon(differences - shift, method="exact").pvalue <= 0.05)
+        assert found.excludes(shift) == rejected
+        outside += rejected
+    assert 0 < outside < 101
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_ties_the_exact_test_is_conservative(seed: int) -> None:
+    """Under every pattern of signs of the same absolute differences, p <= a is as rare as a or rarer."""
+    sizes = np.random.default_rng(seed).integers(0, 4, 8) / 100.0
+    p_values = [p_value(sizes * np.array(signs)) for signs in itertools.product((1.0, -1.0), repeat=8)]
+    for level in set(p_values):
+        assert np.mean([p <= level for p in p_values]) <= level + 1e-12
+
+
+class TestInfiniteDifferences:
+    """A variant whose server failed differs by minus infinity, a baseline whose server failed by infinity."""
+
+    def test_one_sign_needs_nothing(self) -> None:
+        assert list(walsh_averages([-INF, 1.0])) == [-INF, -INF, 1.0]
+        assert hodges_lehmann([-INF, 1.0, 2.0]) == -INF
+        assert hodges_lehmann([-INF, 1.0, 2.0, 3.0, 4.0]) == 2.0
+        assert p_value([-INF] * 6) == 2 / 2**6
+        # An infinite difference has the largest rank.
+        assert p_value([-INF, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == p_value([-7.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+    def test_means_of_both_signs_are_unknown(self) -> None:
+        with pytest.raises(ValueError, match="infinite differences of both signs"):
+            walsh_averages([INF, -INF, 1.0])
+        assert list(walsh_averages([INF, -INF, 1.0], -INF)) == [-INF, -INF, -INF, 1.0, INF, INF]
+        assert list(walsh_averages([INF, -INF, 1.0], INF)) == [-INF, -INF, 1.0, INF, INF, INF]
+        assert hodges_lehmann([INF, -INF], -3.0) == -3.0
+
+    @pytest.mark.parametrize("unknown", [-INF, INF])
+    def test_a_median_between_both_infinities_is_unknown(self, unknown: float) -> None:
+        # Three averages: minus infinity, the unknown one, infinity.
+        assert hodges_lehmann([INF, -INF], unknown) == unknown
+        # Six: three times minus infinity, two unknown ones, infinity. The third and fourth are the middle.
+        assert hodges_lehmann([INF, -INF, -INF], unknown) == unknown
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_whatever_the_failures_are_worth_the_bounds_hold(self, seed: int) -> None:
+        """Any large values in place of the infinite ones give results between the two unknowns'."""
+        random = np.random.default_rng(seed)
+        values = random.normal(0.3, 0.5, 9)
+        values[:2], values[2] = INF, -INF
+        low, high = interval(values, 0.05, -INF), interval(values, 0.05, INF)
+        assert low is not None
+        assert high is not None
+        for _ in range(30):
+            finite = np.where(np.isinf(values), np.sign(values) * 10 ** random.uniform(1.0, 4.0, 9), values)
+            assert hodges_lehmann(values, -INF) <= hodges_lehmann(finite) <= hodges_lehmann(values, INF)
+            assert p_value(finite) <= max(p_value(values, -INF), p_value(values, INF))
+            found = interval(finite, 0.05)
+            assert found is not None
+            assert low.low <= found.low
+            assert found.high <= high.high
+
+
+@pytest.mark.parametrize("differences", [[], [0.1, math.nan], [[0.1, 0.2], [0.3, 0.4]]])
+def test_no_estimate_without_numbers(differences: list[float]) -> None:
+    with pytest.raises(ValueError, match="at least one difference"):
+        hodges_lehmann(differences)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, math.nan])
+def test_a_level_lies_between_0_and_1(alpha: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        interval([0.1] * 8, alpha)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        blocks_needed(alpha)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "blocks"), [(1, 6), (2, 7), (3, 7), (4, 8), (6, 8), (7, 9), (10, 9), (12, 9), (13, 10)]
+)
+def test_blocks_that_a_share_of_the_level_needs(sentences: int, blocks: int) -> None:
+    alpha = 0.05 / sentences
+    assert blocks_needed(alpha) == blocks
+    # The claim itself: that many unanimous blocks have an interval, one less has none.
+    assert interval([0.1 + 0.01 * block for block in range(blocks)], alpha) is not None
+    assert interval([0.1 + 0.01 * block for block in range(blocks - 1)], alpha) is None
+
+
+def test_blocks_needed_where_the_level_is_reached_exactly() -> None:
+    assert [blocks_needed(2.0 / 2**n) for n in range(2, 12)] == list(range(2, 12))
+
+
+def test_log_ratios_read_as_percent() -> None:
+    assert percent(math.log(1.1)) == pytest.approx(10.0)
     assert percent(-math.log(2)) == pytest.approx(-50.0)
-
-
-@pytest.mark.parametrize("pair", [([0.0], [1.0]), ([1.0], [math.nan]), ([1.0, 2.0], [1.0])])
-def test_no_ratio_without_two_positive_values(pair: tuple[list[float], list[float]]) -> None:
-    with pytest.raises(ValueError, match=r"ratio|pairs"):
-        log_ratios(*pair)
+    assert (percent(-INF), percent(INF), percent(1e5)) == (-100.0, INF, INF)

@@ -45,7 +45,7 @@ class Interval:
 
 
 def log_ratios(baseline: Sequence[float], variant: Sequence[float]) -> NDArray[np.float64]:
-    """Natural logarithms of variant / baseline, block by block.
+    """Natural logarithms of variant / baseline, block by block; the benchmarks of the engine use it.
 
     Raises ValueError when the lengths differ or a value is not positive: a ratio to zero is no effect size.
     """
@@ -64,8 +64,11 @@ def log_ratios(baseline: Sequence[float], variant: Sequence[float]) -> NDArray[n
 
 
 def percent(log_ratio: float) -> float:
-    """A log ratio as a change in percent: (variant / baseline - 1) * 100."""
-    return math.expm1(log_ratio) * 100.0
+    """A log ratio as a change in percent: (variant / baseline - 1) * 100; infinite if too large."""
+    try:
+        return math.expm1(log_ratio) * 100.0
+    except OverflowError:
+        return math.inf
 
 
 def walsh_averages(
