@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -9,10 +10,17 @@ import pytest
 
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
-from dbdyno.checks.p15_design import blocks_needed
 from dbdyno.experiment.cpus import format_cpus
-from dbdyno.experiment.model import Client, Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.stats.holm import smallest_blocks
+from dbdyno.experiment.model import (
+    Client,
+    Design,
+    Experiment,
+    Factor,
+    Load,
+    OltpWorkload,
+    ServerSpec,
+    Variant,
+)
 
 
 def experiment(
@@ -32,7 +40,7 @@ def experiment(
         design=Design(blocks=blocks, order=order),
         client=client or Client(),
         variants=tuple(
-            Variant(name="AB"[index], server=ServerSpec(variables=settings, **server))
+            Variant(name="ABCDEFGH"[index], server=ServerSpec(variables=settings, **server))
             for index, settings in enumerate(variables)
         ),
         override=override or {},
@@ -62,35 +70,80 @@ def test_servers_that_keep_their_data_keep_their_places(state: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(("points", "needed"), [(1, 6), (3, 7), (10, 9)])
-def test_blocks_for_holm(points: int, needed: int) -> None:
-    # The three figures of the design document, and the same as the judge's own.
-    assert blocks_needed(points) == needed
-    assert 2 / 2**needed <= 0.05 / points < 2 / 2 ** (needed - 1)
-
-
-@pytest.mark.parametrize("points", range(1, 65))
-def test_blocks_agree_with_the_judge(points: int) -> None:
-    assert max(6, blocks_needed(points)) == max(6, smallest_blocks(points))
-
-
 @pytest.mark.parametrize(
-    ("blocks", "points", "words"),
+    ("blocks", "variables", "words"),
     [
-        (1, 3, ["1 block is not interleaved", "7 blocks are needed for 3 points"]),
-        (5, 1, ["5 blocks are fewer than 6", "exploratory", "6 blocks are needed for 1 point"]),
+        (
+            1,
+            ({"x": 1}, {"x": 2}),
+            [
+                "1 block cannot give a verdict",
+                "every variant runs once",
+                "a word needs 5 %.",
+                "blocks = 6 or",
+            ],
+        ),
+        (5, ({"x": 1}, {"x": 2}), ["5 blocks cannot", "2/2^5 = 6.2 %", "a word needs 5 %.", "blocks = 6 or"]),
         (
             6,
-            3,
-            ["6 blocks are too few for 3 points", "2/2^6 = 0.0312", "0.05/3 = 0.0167", "7 blocks are needed"],
+            tuple({"x": index} for index in range(4)),
+            [
+                "6 blocks cannot",
+                "2/2^6 = 3.1 %",
+                "needs 1.7 % for each of 3 verdict sentences",
+                "blocks = 7 or",
+            ],
         ),
-        (8, 10, ["9 blocks are needed"]),
+        (
+            8,
+            tuple({"x": index} for index in range(8)),
+            ["2/2^8 = 0.78 %", "0.71 % for each of 7", "blocks = 9 or more"],
+        ),
     ],
 )
-def test_too_few_blocks(blocks: int, points: int, words: list[str]) -> None:
-    (finding,) = found("P15", experiment(blocks=blocks, connections=tuple(range(1, points + 1))))
+def test_too_few_blocks(blocks: int, variables: tuple[dict[str, Any], ...], words: list[str]) -> None:
+    (finding,) = found("P15", experiment(blocks=blocks, variables=variables))
     assert finding.level == "warn"
     assert all(word in finding.text for word in words), finding.text
+    assert finding.evidence["sentences"] == len(variables) - 1
+
+
+@pytest.mark.parametrize("connections", [(1,), (10, 20, 40), tuple(range(1, 11))])
+def test_six_blocks_are_enough_for_any_number_of_loads(connections: tuple[int, ...]) -> None:
+    assert found("P15", experiment(blocks=6, connections=connections)) == []
+
+
+def test_every_workload_and_every_contrast_has_its_sentence() -> None:
+    reads = OltpWorkload(name="oltp_read_only", tables=5)
+    two = experiment(blocks=6)
+    two = two.model_copy(update={"workloads": (*two.workloads, reads)})
+    (finding,) = found("P15", two)
+    assert (finding.evidence["sentences"], finding.evidence["blocks_needed"]) == (2, 7)
+    # Two factors of three levels and one of two: 2 + 2 + 1 main effects and 4 + 2 + 2 interactions.
+    factors = tuple(
+        Factor(name=name, levels=tuple("abc"[:count])) for name, count in (("x", 3), ("y", 3), ("z", 2))
+    )
+    variants = tuple(
+        Variant(name="+".join(cell), levels=dict(zip("xyz", cell, strict=True)))
+        for cell in itertools.product("abc", "abc", "ab")
+    )
+    factorial = experiment(blocks=9).model_copy(update={"factors": factors, "variants": variants})
+    (finding,) = [one for one in found("P15", factorial) if "sentences" in one.evidence]
+    assert (finding.evidence["sentences"], finding.evidence["blocks_needed"]) == (13, 10)
+
+
+def test_identical_variants_need_no_blocks_of_the_others() -> None:
+    three = ({"x": 1}, {"x": 1}, {"x": 2})
+    found_ones = found("P15", experiment(blocks=6, variables=three))
+    assert [(one.level, one.subject) for one in found_ones] == [("note", "B")]
+
+
+@pytest.mark.parametrize(("blocks", "variants", "more"), [(7, 2, 8), (8, 3, 9), (10, 4, 12)])
+def test_blocks_that_cannot_be_balanced_are_noted(blocks: int, variants: int, more: int) -> None:
+    given = experiment(blocks=blocks, variables=tuple({"x": index} for index in range(variants)))
+    (finding,) = found("P15", given)
+    assert (finding.level, finding.evidence) == ("note", {"blocks": blocks, "variants": variants})
+    assert f"some variants run first more often than others. Write blocks = {more}" in finding.text
 
 
 def test_more_than_one_difference_is_confounded() -> None:

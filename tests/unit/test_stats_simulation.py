@@ -12,11 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from dbdyno.stats.paired import curve_effect, curve_log_ratios, effects
+from dbdyno.stats.paired import Effect, Ratios, effect, joint_effects, mean_ratios
 from dbdyno.stats.words import Verdict, choose
 
 SECONDS = 10
 POINTS = 3
+# Experiments of each kind.
+COUNT = 200
 
 
 def autocorrelated(generator: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -31,10 +33,10 @@ def autocorrelated(generator: np.random.Generator, shape: tuple[int, ...]) -> ND
 def experiments(
     generator: np.random.Generator, count: int, blocks: int, *, bimodal: float, drift: float
 ) -> NDArray[np.float64]:
-    """Seconds of throughput of two equal arms: axes experiment, block, arm, point, second."""
+    """Seconds of throughput of two equal variants: axes experiment, block, variant, point, second."""
     seconds = 1.0 + autocorrelated(generator, (count, blocks, 2, POINTS, SECONDS))
     mode = 1.0 - bimodal * generator.integers(0, 2, (count, blocks, 2, 1, 1))
-    # Random order inside each block: which arm runs first feels the drift first.
+    # Random order inside each block: which variant runs first feels the drift first.
     first = generator.integers(0, 2, (count, blocks, 1))
     order = 2 * np.arange(blocks)[None, :, None] + (first + np.arange(2)[None, None, :]) % 2
     slope = 1.0 - drift * order[..., None, None] / (2 * blocks)
@@ -49,47 +51,49 @@ NOISES = [
 ]
 
 
+def effects(ratios: NDArray[np.float64]) -> tuple[Effect, list[Effect]]:
+    """Over all points, and at each; `ratios` are those of one experiment, by block and point."""
+    points = [Ratios(found, found) for found in (dict(enumerate(column)) for column in ratios.T.tolist())]
+    overall = effect(mean_ratios(points))
+    assert overall is not None
+    return overall, [one for one in joint_effects(points) if one is not None]
+
+
+def covers(found: Effect, truth_percent: float) -> bool:
+    """Whether the interval holds the truth."""
+    assert found.interval_percent is not None
+    return found.interval_percent[0] <= truth_percent <= found.interval_percent[1]
+
+
 @pytest.mark.parametrize(("bimodal", "drift"), NOISES)
 @pytest.mark.parametrize("blocks", [8, 10])
-def test_equal_arms_get_a_false_word_in_at_most_one_experiment_of_twenty(
+def test_equal_variants_are_told_apart_in_at_most_one_experiment_of_twenty(
     bimodal: float, drift: float, blocks: int
 ) -> None:
-    count = 700
-    runs = experiments(np.random.default_rng(blocks), count, blocks, bimodal=bimodal, drift=drift).mean(
+    runs = experiments(np.random.default_rng(blocks), COUNT, blocks, bimodal=bimodal, drift=drift).mean(
         axis=-1
     )
-    ratios = np.log(runs[:, :, 1, :]) - np.log(runs[:, :, 0, :])
-    covered = false_at_a_point = false_on_the_curve = 0
-    for experiment in ratios:
-        points = [list(experiment[:, point]) for point in range(POINTS)]
-        curve = curve_effect(list(curve_log_ratios([dict(enumerate(point)) for point in points]).values()))
-        assert curve is not None
-        assert curve.interval_percent is not None
-        low, high = curve.interval_percent
-        covered += low <= 0.0 <= high
-        # A zone of width zero: nothing is excused as equivalent.
-        words = [
-            choose(
-                blocks=blocks, interval_percent=e.interval_percent, delta_percent=0.0, higher_is_faster=True
-            )
-            for e in effects(points)
-            if e is not None
-        ]
-        false_at_a_point += any(word in (Verdict.FASTER, Verdict.SLOWER) for word in words)
-        false_on_the_curve += not low <= 0.0 <= high
-    # Two standard errors of the simulation: 2 * sqrt(0.05 * 0.95 / 700) = 1.6 %.
-    assert 0.93 <= covered / count <= 0.97 + 0.016
-    assert false_at_a_point / count <= 0.05 + 0.016
-    assert false_on_the_curve / count <= 0.05 + 0.016
+    missed = missed_at_a_point = 0
+    for ratios in np.log(runs[:, :, 1, :]) - np.log(runs[:, :, 0, :]):
+        overall, points = effects(ratios)
+        assert len(points) == POINTS
+        missed += not covers(overall, 0.0)
+        missed_at_a_point += not all(covers(point, 0.0) for point in points)
+        # The word follows the same numbers.
+        assert covers(overall, 0.0) == (overall.p_value > 0.05)
+    # Three standard errors of the simulation above 5 %.
+    most = 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / COUNT)
+    assert 0 < missed / COUNT <= most
+    assert 0 < missed_at_a_point / COUNT <= most
 
 
 def test_coverage_of_a_true_difference() -> None:
     generator, covered, count, truth = np.random.default_rng(7), 0, 1500, -0.05
     for _ in range(count):
-        effect = curve_effect(list(generator.normal(truth, 0.02, 10)))
-        assert effect is not None
-        assert effect.interval_percent is not None
-        covered += effect.interval_percent[0] <= 100 * np.expm1(truth) <= effect.interval_percent[1]
+        values = dict(enumerate(generator.normal(truth, 0.02, 10).tolist()))
+        found = effect(Ratios(values, values))
+        assert found is not None
+        covered += covers(found, 100 * np.expm1(truth))
     assert 0.93 <= covered / count <= 0.97
 
 
@@ -104,15 +108,10 @@ def test_seconds_are_no_replicates() -> None:
 def test_a_real_difference_is_found() -> None:
     """Power: 5 % slower under the full noise, 8 blocks."""
     runs = experiments(np.random.default_rng(13), 200, 8, bimodal=0.0, drift=0.10).mean(axis=-1)
-    ratios = np.log(runs[:, :, 1, :] * 0.95) - np.log(runs[:, :, 0, :])
     found = 0
-    for experiment in ratios:
-        effect = curve_effect(list(experiment.mean(axis=1)))
-        assert effect is not None
-        found += (
-            choose(
-                blocks=8, interval_percent=effect.interval_percent, delta_percent=2.0, higher_is_faster=True
-            )
-            == Verdict.SLOWER
-        )
+    for ratios in np.log(runs[:, :, 1, :] * 0.95) - np.log(runs[:, :, 0, :]):
+        values = dict(enumerate(ratios.mean(axis=1).tolist()))
+        overall = effect(Ratios(values, values))
+        assert overall is not None
+        found += choose(overall, differs=overall.is_sure, higher_is_faster=True) == Verdict.SLOWER
     assert found / 200 > 0.95
