@@ -60,26 +60,28 @@ def compare_all(
 
 
 class _Floors:
-    """What identical variants differ by: the farther end of their intervals, by workload."""
+    """What identical variants differ by: the farthest end of their intervals, by workload."""
 
     def __init__(self, twins: Sequence[_Question], judged: Mapping[int, Judged]) -> None:
-        self._found: dict[str, tuple[float | None, tuple[float | None, ...]]] = {}
+        self._twins: dict[str, list[Judged]] = {}
         for twin in twins:
-            mine = judged[id(twin)]
-            self._found.setdefault(
-                twin.workload.title, (_floor(mine.overall), tuple(map(_floor, mine.levels)))
-            )
+            self._twins.setdefault(twin.workload.title, []).append(judged[id(twin)])
 
     def overall(self, workload: str) -> float | None:
-        return self._found.get(workload, (None, ()))[0]
+        return _largest([_floor(twin.overall) for twin in self._twins.get(workload, ())])
 
     def levels(self, workload: str) -> tuple[float | None, ...]:
-        return self._found.get(workload, (None, ()))[1]
+        by_twin = [map(_floor, twin.levels) for twin in self._twins.get(workload, ())]
+        return tuple(map(_largest, zip(*by_twin, strict=True)))
 
 
 def _floor(found: Effect | None) -> float | None:
     ends = found.interval_percent if found else None
     return max(map(abs, ends)) if ends else None
+
+
+def _largest(floors: Sequence[float | None]) -> float | None:
+    return max((floor for floor in floors if floor is not None), default=None)
 
 
 class _Question:

@@ -6,6 +6,7 @@ word, so that word and printed interval agree.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,16 +29,6 @@ class Assessment:
     alone: tuple[Effect | None, ...]
     # Of every interval.
     alpha: float
-
-    @property
-    def tests(self) -> Tests:
-        """What the family's procedure reads."""
-        several = self.levels if len(self.levels) > 1 else ()
-        return Tests(
-            p_value=self.overall.p_value if self.overall else 1.0,
-            blocks=self.overall.blocks if self.overall else 0,
-            levels=[level.p_value if level else None for level in several],
-        )
 
 
 @dataclass(frozen=True)
@@ -91,11 +82,20 @@ def give_words(
     family: Sequence[tuple[Assessment, Conditions]], *, higher_is_faster: bool, alpha: float
 ) -> list[Judged]:
     """The words of all questions that share the chance of a false word, in the order given."""
-    words = decide([assessment.tests for assessment, _ in family], alpha)
+    words = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
         _give(assessment, conditions, given.overall, given.levels, higher_is_faster=higher_is_faster)
         for (assessment, conditions), given in zip(family, words, strict=True)
     ]
+
+
+def _tests(assessment: Assessment, conditions: Conditions) -> Tests:
+    """What the family's procedure reads. A question that will have no word keeps its share of the level."""
+    levels = assessment.levels if len(assessment.levels) > 1 else ()
+    overall = assessment.overall
+    if overall is None or conditions.circumstances.stopped or conditions.circumstances.unfinished:
+        return Tests(p_value=1.0, blocks=overall.blocks if overall else 0, levels=[None] * len(levels))
+    return Tests(overall.p_value, overall.blocks, [level.p_value if level else None for level in levels])
 
 
 def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:
@@ -117,13 +117,18 @@ def _give(
     higher_is_faster: bool,
 ) -> Judged:
     delta, around = conditions.delta_percent, conditions.circumstances
+    floors = conditions.level_floors or [None] * len(assessment.levels)
     equivalent = delta is not None and all(
         level is not None and level.lies_within(delta) for level in assessment.alone
     )
-    mixed = is_mixed(assessment.levels) and not around.no_direction
+    beyond = [
+        level is not None and level.is_sure and (floor is None or abs(level.effect_percent) > floor)
+        for level, floor in zip(assessment.levels, floors, strict=True)
+    ]
+    mixed = not around.no_direction and is_mixed(list(itertools.compress(assessment.levels, beyond)))
     if mixed:
         # Both signs at once is a stronger finding than one: every load that is sure may say so.
-        levels_differ = [level is not None and level.is_sure for level in assessment.levels]
+        levels_differ = beyond
     verdict = choose(
         assessment.overall,
         differs=overall_differs,
@@ -137,14 +142,13 @@ def _give(
     overall = _agreeing(assessment.overall, around, differs=overall_differs)
     if len(assessment.levels) == 1:
         return Judged(assessment, (overall,), overall, (verdict,), verdict)
-    floors = conditions.level_floors or [None] * len(assessment.levels)
     level_verdicts = [
         choose(
             level,
             differs=differs,
             higher_is_faster=higher_is_faster,
             delta_percent=delta,
-            equivalent=True if equivalent else None,
+            equivalent=False if mixed and differs else True if equivalent else None,
             floor_percent=floor,
             circumstances=around,
         )
