@@ -87,8 +87,17 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.DONE)
     except Exception as error:
+        if _comes_of_interrupt(error):
+            raise KeyboardInterrupt from error
         _unexpected(error)
         sys.exit(ExitCode.NOT_COMPARABLE)
+
+
+def _comes_of_interrupt(error: BaseException | None) -> bool:
+    """Whether it began with Ctrl-C: a library that is interrupted while it loads raises an ImportError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _unexpected(error: Exception) -> None:

@@ -6,8 +6,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+from typing import NoReturn
 
 import pytest
+
+from dbdyno import cli
 
 PROGRAM = """
 import os, signal, time
@@ -110,6 +113,18 @@ def test_where_nothing_is_to_be_stopped_other_signals_end_the_process(name: str)
         print("never printed")
     """
     assert ran(late) == (end, "", "")
+
+
+def test_ctrl_c_while_a_library_loads_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_: object) -> NoReturn:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise ImportError("initialization failed") from interrupt
+
+    monkeypatch.setattr(cli, "_app", load)
+    with pytest.raises(KeyboardInterrupt):
+        cli.main()
 
 
 def test_under_nohup_a_hangup_ends_nothing() -> None:
