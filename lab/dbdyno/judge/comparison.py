@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.measured import Measured
+from dbdyno.judge.measured import THROUGHPUT, Measured
 from dbdyno.judge.order import Order
 from dbdyno.stats.paired import Bound, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.words import Verdict
-
-THROUGHPUT, LATENCY_P95 = "throughput", "latency_p95_us"
 
 
 @dataclass(frozen=True)

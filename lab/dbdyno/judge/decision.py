@@ -11,10 +11,10 @@ from typing import Any
 
 from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment, Variant, Workload
-from dbdyno.judge.comparison import LATENCY_P95, THROUGHPUT, Comparison, Scale, pair
+from dbdyno.judge.comparison import Comparison, Scale, pair
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words, judge_identical
 from dbdyno.judge.findings import Finding
-from dbdyno.judge.measured import Measured
+from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT, Measured
 from dbdyno.judge.order import order_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.words import Circumstances

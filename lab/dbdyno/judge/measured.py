@@ -13,6 +13,8 @@ from dbdyno.judge.window import Drift, Window
 from dbdyno.stats.histogram import Percentile, merge, percentile
 
 MICROSECONDS = 1_000_000.0
+# The metrics that comparisons are about.
+THROUGHPUT, LATENCY_P95 = "throughput", "latency_p95_us"
 FailedBy = Literal["server", "harness", "not-run"]
 PERCENTILES = {
     "latency_p50_us": 50.0,

@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.judge.caveats import caveats
-from dbdyno.judge.comparison import THROUGHPUT, Comparison
+from dbdyno.judge.comparison import Comparison
+from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT
 from dbdyno.judge.wording import (
     METRICS,
+    SIZE_UNSURE,
     better,
     change,
     count,
     decimals_for,
     is_ratio,
+    is_unknown,
     join_words,
     loads,
     size,
@@ -35,6 +38,8 @@ PRECISIONS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2)
 HALF_WIDTH = 2.2
 # A precision is offered where it takes at least so many times the blocks there were, and at most so many.
 MORE_BLOCKS, BLOCKS_MAX = 1.3, 1_000
+# What a load's direction is called after "but", where the loads together are slower or faster.
+_COMPARATIVES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
 
 
 def sentence(comparison: Comparison, findings: Sequence[Mapping[str, Any]]) -> str:
@@ -72,8 +77,7 @@ def _text(comparison: Comparison) -> str:
     assert found is not None, "every other verdict has an effect"
     where = f"{_where(comparison)}; {_blocks(comparison, found)}"
     if comparison.identical:
-        size_here = size(comparison.scale.metric, found, average=_several(comparison))
-        return f"{baseline} and {variant} are identical; they differ by {size_here} here, {where}"
+        return f"{_identical(comparison, found)}, {where}"
     if comparison.wordless:
         return f"{variant} against {baseline}: {_size(comparison, found)}, {where}"
     match comparison.judged.verdict:
@@ -96,47 +100,48 @@ def _direction(comparison: Comparison, found: Effect, *, faster: bool) -> str:
             relation += " at every load"
         else:
             same = [index for index in judged.sure_levels if judged.level_verdicts[index] == judged.verdict]
-            if same:
-                sure = loads([comparison.pairs[index].at for index in same])
-                where = f"surely {sure}; {where}"
+            other = [index for index in judged.sure_levels if index not in same]
+            sure = [f"surely {_loads_of(comparison, same)}"] if same else []
+            if other:
+                worse = _COMPARATIVES[comparison.scale.metric][faster]
+                sure.append(f"but {worse} {_loads_and_sizes(comparison, other)}")
+            where = "; ".join([*([", ".join(sure)] if sure else []), where])
     text = f"{relation}: {_size(comparison, found)}, {where}"
-    if not found.is_sure:
-        text += (
-            "; the direction is sure (Holm's test over all sentences), the size is not: the interval that "
-            "holds "
-            "for all sentences together reaches zero"
-        )
-    return text
+    return text if found.is_sure else f"{text}; {SIZE_UNSURE}"
+
+
+def _identical(comparison: Comparison, found: Effect) -> str:
+    name = METRICS[comparison.scale.metric]
+    shown = size(comparison.scale.metric, found, average=_several(comparison))
+    differs = f"their {name} differs by {shown.removeprefix(f'{name} ')}"
+    if is_unknown(found) or not shown.startswith(name) or math.isinf(found.effect_percent):
+        differs = shown
+    return f"{comparison.baseline} and {comparison.variant} are identical; {differs} here"
+
+
+def _loads_of(comparison: Comparison, indices: Sequence[int]) -> str:
+    return loads([comparison.pairs[index].at for index in indices])
+
+
+def _loads_and_sizes(comparison: Comparison, indices: Sequence[int]) -> str:
+    """Some loads and the effects at them: at 10 and 20 connections (+9.2 % and +9.1 %)."""
+    effects = [level for index in indices if (level := comparison.judged.levels[index]) is not None]
+    return f"{_loads_of(comparison, indices)} ({join_words([change(level) for level in effects])})"
 
 
 def _mixed(comparison: Comparison) -> str:
     metric, judged = comparison.scale.metric, comparison.judged
-    up = comparison.scale.higher_is_faster
-    parts = []
-    for faster in (True, False):
-        indices = [
-            index
-            for index, level in enumerate(judged.levels)
-            if level is not None and level.is_sure and (level.effect_percent > 0) == (faster == up)
-        ]
-        effects = [level for index in indices if (level := judged.levels[index]) is not None]
-        sizes = join_words([change(level) for level in effects])
-        parts.append((faster, f"{loads([comparison.pairs[i].at for i in indices])} ({sizes})"))
-    (_, first), (_, second) = parts
-    better_word, worse_word = ("faster", "slower") if metric == THROUGHPUT else ("lower", "higher")
+    first, second = (
+        _loads_and_sizes(comparison, [i for i, word in enumerate(judged.level_verdicts) if word == wanted])
+        for wanted in (Verdict.FASTER, Verdict.SLOWER)
+    )
+    relation = f"{comparison.variant} {better(metric, faster=True)} {comparison.baseline} {first}"
     if metric == THROUGHPUT:
-        text = (
-            f"{comparison.variant} is {better_word} than {comparison.baseline} {first}, {worse_word} "
-            f"{second}; throughput"
-        )
+        text = f"{relation}, slower {second}; throughput, {_where(comparison)}"
     else:
-        name = METRICS[metric]
-        text = (
-            f"{comparison.variant} has a {better_word} {name} than {comparison.baseline} {first}, a "
-            f"{worse_word} one {second}"
-        )
-    blocks = _blocks(comparison, judged.overall) if judged.overall else ""
-    return f"It depends on the load: {text}, {_where(comparison)}; {blocks}"
+        text = f"{relation}, a higher one {second}; {_where(comparison)}"
+    blocks = f"; {_blocks(comparison, judged.overall)}" if judged.overall else ""
+    return f"It depends on the load: {text}{blocks}"
 
 
 def _equivalent(comparison: Comparison, found: Effect) -> str:
@@ -153,24 +158,28 @@ def _equivalent(comparison: Comparison, found: Effect) -> str:
     at = loads([pair.at for pair in comparison.pairs])
     each = f"at each of {at.removeprefix('at ')}" if _several(comparison) else at
     return (
-        f"{baseline} and {variant} are equivalent: {each} any difference in {metric} is within ±{delta:g} "
-        "% (declared); "
-        f"{_size(comparison, found)}, {comparison.workload}; {end}"
+        f"{baseline} and {variant} are equivalent: {each} any difference in {metric} is within "
+        f"±{delta:g} % (declared); {_size(comparison, found)}, {comparison.workload}; {end}"
     )
 
 
 def _undecided(comparison: Comparison, found: Effect) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
     text = f"Undecided: {variant} against {baseline}, {_size(comparison, found)}, {_where(comparison)}"
+    if is_unknown(found):
+        name = METRICS[comparison.scale.metric]
+        text = (
+            f"Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {name}, "
+            f"{_where(comparison)}"
+        )
     extra = []
     if judged.sure_levels:
-        up = comparison.scale.higher_is_faster
         for index in judged.sure_levels:
+            faster = judged.level_verdicts[index] == Verdict.FASTER
             level = judged.levels[index]
             assert level is not None, "a load with a word has an effect"
-            relation = better(comparison.scale.metric, faster=(level.effect_percent > 0) == up)
-            at = loads([comparison.pairs[index].at])
-            extra.append(f"{at} {variant} {relation} {baseline} ({change(level)})")
+            relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
+            extra.append(f"{_loads_of(comparison, [index])} {relation} ({change(level)})")
     else:
         extra += _excluded(found)
     floor = comparison.floor_percent
@@ -241,9 +250,8 @@ def _not_comparable(comparison: Comparison) -> str:
     together = "" if names else " in the same block"
     if missing:
         return (
-            f"{who} {have} no result {loads(missing)}{together}, so {variant} and {baseline} "
-            "cannot be "
-            f"compared over the whole range (R04)"
+            f"{who} {have} no result {loads(missing)}{together}, so {variant} and {baseline} cannot be "
+            "compared over the whole range (R04)"
         )
     return f"no block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from dbdyno.judge.comparison import THROUGHPUT
+from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT
 from dbdyno.stats.paired import Bound, Effect
 
-METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
+METRICS = {THROUGHPUT: "throughput", LATENCY_P95: "p95 latency"}
 # Beyond these changes, in percent, a ratio is easier to read than a percentage.
 RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
+# The change from nothing to something: where most trials of the baseline failed.
+INFINITE = "infinitely higher"
+# Added where Holm's procedure gives a direction to an effect whose interval holds zero.
+SIZE_UNSURE = (
+    "the direction is sure by Holm's test, the size is not: the interval, which holds for all sentences "
+    "together, reaches zero"
+)
 # Load levels that are listed one by one; more are given as a range.
 LISTED_LEVELS = 6
 # An even smaller change is written with two decimals all the same.
@@ -80,18 +87,28 @@ def size(metric: str, effect: Effect, delta_percent: float | None = None, *, ave
         inside = f" ({confidence(effect.alpha)} {times(ends[0])} to {times(ends[1])} times)" if ends else ""
         return f"{times(effect.effect_percent)} times the {name}{mean}{inside}"
     decimals = decimals_for((effect.effect_percent, *(ends or ())), delta_percent)
-    inside = f" ({confidence(effect.alpha)} {_ends(ends, decimals)})" if ends else ""
+    inside = f" ({confidence(effect.alpha)} {interval(ends, decimals)})" if ends else ""
+    if math.isinf(effect.effect_percent):
+        return f"{name} {INFINITE}{mean}{inside}"
     return f"{name} {signed(effect.effect_percent, decimals)} %{mean}{inside}"
 
 
-def _ends(ends: tuple[float, float], decimals: int) -> str:
-    return f"{signed(ends[0], decimals)} to {signed(ends[1], decimals)}"
+def interval(ends: tuple[float, float], decimals: int | None = None) -> str:
+    """Both ends of an interval: -9.8 to -8.8."""
+    places = decimals_for(ends) if decimals is None else decimals
+    return f"{signed(ends[0], places)} to {signed(ends[1], places)}"
+
+
+def is_unknown(effect: Effect) -> bool:
+    """Whether the bounds leave everything open: neither variant has enough results."""
+    known = effect.effect_percent
+    return effect.bound != Bound.EXACT and (not math.isfinite(known) or known <= -100.0)
 
 
 def _bounded(name: str, effect: Effect) -> str:
     """An estimate that is only known to be more, or less, than something."""
     known = effect.effect_percent
-    if not math.isfinite(known) or known <= -100.0:
+    if is_unknown(effect):
         return f"{name} unknown"
     if effect.bound == Bound.AT_LEAST:
         return (
@@ -110,12 +127,13 @@ def _bounded(name: str, effect: Effect) -> str:
 def change(effect: Effect) -> str:
     """An estimate alone: +25.0 %, 3.1 times."""
     known = effect.effect_percent
+    if is_unknown(effect):
+        return "unknown"
     if effect.bound != Bound.EXACT:
-        return (
-            "unknown"
-            if not math.isfinite(known)
-            else f"{signed(known)} % or {'more' if effect.bound == Bound.AT_LEAST else 'less'}"
-        )
+        end = "more" if effect.bound == Bound.AT_LEAST else "less"
+        return f"{times(known)} times or {end}" if is_ratio(known) else f"{signed(known)} % or {end}"
+    if math.isinf(known):
+        return INFINITE
     return f"{times(known)} times" if is_ratio(known) else f"{signed(known, decimals_for((known,)))} %"
 
 
