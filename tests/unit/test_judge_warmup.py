@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.window import Drift, Window, drift, windows
 
 TICK_US, TICKS_PER_S = 100_000, 10
-TITLE = "oltp_read_write"
+TITLE: Final = "oltp_read_write"
 # Of the simulated noise: ticks are an AR(1) series, and trials differ.
 TICK_SD, TICK_CORRELATION, TRIAL_SD = 0.08, 0.5, 0.03
 # How cold b begins.

@@ -53,3 +53,13 @@ def test_loaded_data_cost_no_more_time() -> None:
     estimate = Estimate(EXPERIMENT, [], rows=10**9)
     estimate.loaded()
     assert estimate.left_s() == 0.0
+
+
+def test_trials_that_find_the_warm_up_take_their_time_and_change_the_rest() -> None:
+    todo = list(schedule(EXPERIMENT))
+    bare, rehearsed = Estimate(EXPERIMENT, todo), Estimate(EXPERIMENT, todo, long_trials=2, long_trial_s=60.0)
+    assert rehearsed.left_s() - bare.left_s() == pytest.approx(2 * (60.0 + GROUP_S))
+    rehearsed.long_trial_ended()
+    rehearsed.long_trial_ended()
+    rehearsed.warmup_s = 12.0
+    assert rehearsed.left_s() - bare.left_s() == pytest.approx(48 * (12.0 - 2.0))

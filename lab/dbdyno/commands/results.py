@@ -16,6 +16,7 @@ from dbdyno.experiment.model import Experiment, ServerSpec, Workload
 from dbdyno.problem import Problem
 from dbdyno.report import words
 from dbdyno.report.model import sentences
+from dbdyno.run.warmup import is_rehearsed, length_s
 from dbdyno.store import EXPLAINED, MEASURED, Run
 from dbdyno.store.files import read_json
 
@@ -29,14 +30,16 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
     """The plan of the experiment in a few lines."""
     load, design = experiment.load, experiment.design
     levels = ", ".join(f"{value:g}" for value in load.rate or load.connections)
-    warmup = f"{load.warmup_allowance_s():g} s" + (" (auto)" if load.warmup_s is None else "")
+    warmup = f"{load.warmup_allowance_s():g} s of warm-up" + (" (auto)" if load.warmup_s is None else "")
+    if is_rehearsed(experiment):
+        warmup = f"an automatic warm-up (one trial of {length_s(experiment):g} s per variant finds it)"
     read = " and of reading all tables" if load.prewarm == "scan" else ""
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
         f"  load      {levels} {'transactions/s' if load.rate else 'connections'} over {load.transport}, "
-        f"{load.duration_s:g} s after {warmup} of warm-up{read}",
+        f"{load.duration_s:g} s after {warmup}{read}",
         f"  design    {design.blocks} block{'' if design.blocks == 1 else 's'}, balanced random order "
         f"(order seed {design.drawn_by}), data: {design.state}, seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",

@@ -14,6 +14,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.report.differences import Difference, differences
 from dbdyno.store import EXPLAINED, MEASURED, Run, StoreProblem
 from dbdyno.store.files import read_json
+from dbdyno.store.rehearsal import rehearsed_warmup_s
 
 # The form of verdict.json and measured.json that is read here; runs with an older one are judged again.
 SCHEMA = 2
@@ -88,6 +89,8 @@ class Report:
     why: Mapping[str, Any] = field(default_factory=dict)
     # Variant -> encryption, compression and authentication of the load's connections.
     sessions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # The warm-up of the trials: what a rehearsal chose, else that of the experiment.
+    warmup_s: float = 0.0
 
     @property
     def checks(self) -> list[Mapping[str, Any]]:
@@ -201,6 +204,7 @@ def gather(run: Run) -> Report:
         if not sessions.get(name):
             sessions[name] = stored.session()
     experiment = run.experiment()
+    rehearsed_s = rehearsed_warmup_s(run)
     return Report(
         run_id=run.path.name,
         experiment=experiment,
@@ -214,6 +218,7 @@ def gather(run: Run) -> Report:
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
         why=read_json(run.path / EXPLAINED) if (run.path / EXPLAINED).exists() else {},
+        warmup_s=experiment.load.warmup_allowance_s() if rehearsed_s is None else rehearsed_s,
     )
 
 

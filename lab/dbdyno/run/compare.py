@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
 from dbdyno.experiment import repeats
-from dbdyno.experiment.model import Experiment
+from dbdyno.experiment.model import Experiment, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.problem import ExitCode, Problem
-from dbdyno.run import progress
+from dbdyno.run import progress, warmup
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.ending import beside, closing
 from dbdyno.run.engine import Engine, Record
@@ -39,6 +39,7 @@ from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
+from dbdyno.store.rehearsal import rehearsed_warmup_s, write_rehearsal
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class _Conductor:
             self._estimate.rows = holding.rows_missing(wanted)
             self._estimate.group_rows = max((w.rows for w in wanted), default=0)
             self._estimate.rehearsals = len(experiment.variants) if todo else 0
+            long_trials = self._plan_long_trials(wanted)
             self._begin()
             if todo:
                 self._rehearse(workspace)
@@ -150,6 +152,7 @@ class _Conductor:
                 self._servers[variant.name, workload.title] = opened[key]
             self._estimate.loaded()
             with holding.finishing():
+                self._find_warmup(holding, slots, long_trials)
                 self._groups(holding, slots, todo)
 
     def _slots(self, workspace: Workspace) -> Slots:
@@ -171,6 +174,44 @@ class _Conductor:
         waiting = deque(_by_group(todo))
         while waiting:
             self._group(holding, slots, waiting)
+
+    def _plan_long_trials(self, workloads: list[Workload]) -> list[Trial]:
+        """The trials that find the warm-up; none where an earlier attempt has chosen it, or has trials."""
+        self._estimate.warmup_s = rehearsed_warmup_s(self._run)
+        chosen = self._estimate.warmup_s is not None or bool(self._run.trials())
+        if chosen or not self._estimate.todo or not warmup.is_rehearsed(self._experiment):
+            return []
+        trials = warmup.long_trials(self._experiment, workloads)
+        self._estimate.long_trials = len(trials)
+        self._estimate.long_trial_s = warmup.length_s(self._experiment)
+        return trials
+
+    def _find_warmup(self, holding: Holding, slots: Slots, trials: list[Trial]) -> None:
+        """Run the long trials and write down the warm-up that they choose. Raises _Stopped, Problem."""
+        entries = []
+        servers = [self._server_of(trial) for trial in [*trials, *self._estimate.todo]]
+        for number, trial in enumerate(trials, start=1):
+            server = self._server_of(trial)
+            self._step(f"{trial.variant}: {self._estimate.long_trial_s:.0f} s of load to find the warm-up")
+            try:
+                self._ready(holding, slots, server, trial)
+                entries.append(
+                    warmup.run_long_trial(
+                        self._run, self._experiment, trial, number, server=server, engine=self._engine
+                    )
+                )
+            except BaseException:
+                with beside(self._tell):
+                    server.stop(clean=False)
+                raise
+            holding.leave(server, servers[number:])
+            self._estimate.long_trial_ended()
+        if entries:
+            rehearsal = warmup.conclude(self._experiment, entries)
+            write_rehearsal(self._run, rehearsal)
+            self._estimate.warmup_s = rehearsal["warmup_s"]
+            self._keep(warmup.findings(self._experiment, rehearsal))
+            self._step(warmup.describe(self._experiment, rehearsal, len(self._estimate.todo)))
 
     def _plan_repeats(self) -> list[Trial]:
         """The trials of blocks that are to be repeated, now part of the run; none the second time."""

@@ -30,6 +30,11 @@ class Estimate:
     group_rows: int = 0
     # Starts of a server that belong to no group.
     rehearsals: int = 0
+    # Trials that find the warm-up, each a group of its own, and the length of one.
+    long_trials: int = 0
+    long_trial_s: float = 0.0
+    # The warm-up that they chose; None: that of the experiment.
+    warmup_s: float | None = None
     _group_costs_s: list[float] = field(default_factory=list)
     _rehearsal_costs_s: list[float] = field(default_factory=list)
 
@@ -37,14 +42,16 @@ class Estimate:
     def trial_s(self) -> float:
         """What one trial is planned to take: warm-up, measurement, and the time between trials."""
         load = self.experiment.load
-        return load.warmup_allowance_s() + load.duration_s + TRIAL_S
+        warmup_s = load.warmup_allowance_s() if self.warmup_s is None else self.warmup_s
+        return warmup_s + load.duration_s + TRIAL_S
 
     def left_s(self) -> float:
         """Seconds until the end, from the beginning of the next step."""
         groups = len({trial.group for trial in self.todo})
         loading_s = LOADING_S + self.rows / ROWS_PER_S if self.rows else 0.0
         rehearsals_s = self.rehearsals * _mean(self._rehearsal_costs_s, GROUP_S)
-        return loading_s + rehearsals_s + groups * self._group_s() + len(self.todo) * self.trial_s
+        long_s = self.long_trials * (self.long_trial_s + self._group_s())
+        return loading_s + rehearsals_s + long_s + groups * self._group_s() + len(self.todo) * self.trial_s
 
     def loaded(self) -> None:
         """All data are there."""
@@ -54,6 +61,10 @@ class Estimate:
         """A server was started once and checked: as a group without its trials."""
         self.rehearsals -= 1
         self._rehearsal_costs_s.append(seconds)
+
+    def long_trial_ended(self) -> None:
+        """A long trial is over."""
+        self.long_trials -= 1
 
     def extend(self, trials: list[Trial]) -> None:
         """More trials are to run, after all others."""

@@ -63,9 +63,17 @@ def plan(
 
 
 def trial_plan(
-    experiment: Experiment, trial: Trial, target: Mapping[str, Any], planned: Sequence[Trial] = ()
+    experiment: Experiment,
+    trial: Trial,
+    target: Mapping[str, Any],
+    planned: Sequence[Trial] = (),
+    *,
+    warmup_s: float | None = None,
 ) -> dict[str, Any]:
-    """The plan of one trial of the schedule; `planned` are all trials of the run, repeats included."""
+    """The plan of one trial of the schedule; `planned` are all trials of the run, repeats included.
+
+    `warmup_s` is the warm-up that the rehearsal chose; None: that of the experiment.
+    """
     asked = plan(
         experiment,
         experiment.workload(trial.workload),
@@ -74,6 +82,8 @@ def trial_plan(
         seed=engine_seed(experiment, trial),
         scheduling=scheduling(experiment, experiment.variant(trial.variant)),
     )
+    if warmup_s is not None:
+        asked["phases"]["warmup_us"] = round(warmup_s * US)
     # Behind those of the trials before, whose rows are still there.
     if endless := list(_endless_sequences(asked["workload"])):
         used = turn(experiment, trial, planned) * SEQUENCE_ROOM

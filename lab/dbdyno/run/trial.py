@@ -20,6 +20,7 @@ from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
+from dbdyno.store.rehearsal import rehearsed_warmup_s
 from dbdyno.store.trial import TrialWriter
 
 # Ends of an engine run for which the server is to answer: it refused or lost connections for good, answered
@@ -70,7 +71,8 @@ def run_trial(
     """
     address = server.address()
     planned = repeats.planned(experiment, run.schedule())
-    plan = trial_plan(experiment, trial, address.target(experiment.load.transport), planned)
+    target = address.target(experiment.load.transport)
+    plan = trial_plan(experiment, trial, target, planned, warmup_s=rehearsed_warmup_s(run))
     before, after = Counters(), Counters()
     foreign = meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(experiment.load.duration_s * 1e6), foreign)
@@ -81,7 +83,7 @@ def run_trial(
         try:
             if reason := hooks.before():
                 raise _HookProblem(reason)
-            _prewarm(experiment, trial, server)
+            prewarm(experiment, trial, server)
             try:
                 result = engine.run(
                     "run",
@@ -138,7 +140,7 @@ def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -
     return {"reason": problem.text, "failed_by": "server" if by_server else "harness"}
 
 
-def _prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
+def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
     """Read the data of SQL of the user's own; those of the OLTP family are read by the engine. Raises
     ServerProblem.
     """
@@ -162,7 +164,8 @@ def _each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
 def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:
     """Write a trial down as failed without running it, because nothing can answer it. Raises StoreProblem."""
     planned = repeats.planned(experiment, run.schedule())
-    plan = trial_plan(experiment, trial, server.address().target(experiment.load.transport), planned)
+    target = server.address().target(experiment.load.transport)
+    plan = trial_plan(experiment, trial, target, planned, warmup_s=rehearsed_warmup_s(run))
     writer: TrialWriter
     with run.begin(trial, plan) as writer:
         return writer.finish("failed", reason=reason, failed_by="server", exit_code=None)

@@ -34,8 +34,8 @@ SETTLED_WITHIN = 0.02
 NOISE_WITHIN = 3.0
 # Fewest means: thirds of two.
 MEANS_MIN = 6
-# How much better than a constant an exponential must fit, as an F ratio, the best of all time constants
-# taken: chance reaches 8 in 1 of 1,000 series of a minute.
+# How much better than a constant an exponential or a step must fit, as an F ratio:
+# chance reaches 8 in 4 of 1,000 series of a minute, the best time constant or step taken.
 F_MIN = 8.0
 TAUS = 40
 # Median of |x| of a standard normal variable.
@@ -71,9 +71,9 @@ def settle(series: Sequence[float]) -> float | None:
     differences of neighbours, which a slow change hardly moves, and from their median, which ignores a steep
     beginning.
 
-    A slow approach hides in noise. So an exponential is fitted too, and where it is significant and closer
-    than a step, the series has settled no earlier than 2 % are left of it. Raises ValueError for fewer than
-    six means.
+    A slow approach hides in noise. So an exponential and a step are fitted too: where the closer of the two
+    is significant, the series has settled no earlier than the step, or than 2 % of the approach are left.
+    Raises ValueError for fewer than six means.
     """
     count = len(series) // MEAN_S
     if count < MEANS_MIN:
@@ -87,7 +87,7 @@ def settle(series: Sequence[float]) -> float | None:
     within = max(SETTLED_WITHIN, NOISE_WITHIN * noise)
     outside = np.flatnonzero(np.abs(means / level - 1.0) > within)
     settled_s = float((outside[-1] + 1) * MEAN_S) if outside.size else 0.0
-    settled_s = max(settled_s, _approach_s(values / level, noise))
+    settled_s = max(settled_s, _change_s(values / level, noise))
     return settled_s if settled_s < count * MEAN_S else None
 
 
@@ -96,39 +96,49 @@ def _noise(values: NDArray[np.float64]) -> float:
     return float(np.median(np.abs(np.diff(values)))) / NORMAL_QUARTILE / math.sqrt(2.0)
 
 
-def _approach_s(values: NDArray[np.float64], noise: float) -> float:
-    """Seconds until 2 % are left of an exponential approach; 0 where there is none that is significant.
+def _change_s(values: NDArray[np.float64], noise: float) -> float:
+    """Seconds until a step, or until 2 % are left of an exponential approach, whichever fits better.
 
-    `noise` is the standard deviation of a mean of 5 s.
+    0 where it is not significant. `noise` is the standard deviation of a mean of 5 s.
     """
     count = values.size
+    around = float(np.sum((values - values.mean()) ** 2))
+    rest, seconds = min(_exponential(values), _step(values))
+    # Seconds are correlated where noise is slow: then the means have more of it than the seconds explain.
+    variance = max(rest / (count - 3), MEAN_S * noise**2, np.finfo(np.float64).tiny)
+    return seconds if (around - rest) / 2.0 / variance > F_MIN else 0.0
+
+
+def _exponential(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Of the closest exponential approach: the sum of squares around it, and the seconds to 2 % of it."""
+    count = values.size
     centred = values - values.mean()
-    constant = float(centred @ centred)
+    around = float(centred @ centred)
     at = np.arange(count + 1.0)
-    closest, tau_s, share = constant, 0.0, 0.0
+    rest, seconds = around, 0.0
     for tau in np.geomspace(0.5, 2.0 * count, TAUS):
         gone = np.exp(-at / tau)
         left = tau * (gone[:-1] - gone[1:])
         mean = float(left.mean())
         left -= mean
         slope = float(left @ centred) / float(left @ left)
-        rest = constant - slope * float(left @ centred)
-        if rest < closest:
+        if around - slope * float(left @ centred) < rest:
+            rest = around - slope * float(left @ centred)
             level = float(values.mean()) - slope * mean
-            closest, tau_s, share = rest, float(tau), abs(slope) / level if level > 0.0 else math.inf
-    # Seconds are correlated where noise is slow: then the means have more of it than the seconds explain.
-    variance = max(closest / (count - 3), MEAN_S * noise**2, np.finfo(np.float64).tiny)
-    significant = (constant - closest) / 2.0 / variance > F_MIN
-    if not significant or share <= SETTLED_WITHIN or closest > _step(values):
-        return 0.0
-    return tau_s * math.log(share / SETTLED_WITHIN)
+            share = abs(slope) / level if level > 0.0 else math.inf
+            seconds = float(tau) * math.log(share / SETTLED_WITHIN) if share > SETTLED_WITHIN else 0.0
+    return rest, seconds
 
 
-def _step(values: NDArray[np.float64]) -> float:
-    """Sum of squares around two constants, with the step where it is smallest."""
+def _step(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Of the closest step: the sum of squares around it, and its second; 0 where it is below 2 %."""
     sums, before = np.cumsum(values), np.arange(1, values.size)
     explained = sums[:-1] ** 2 / before + (sums[-1] - sums[:-1]) ** 2 / (values.size - before)
-    return float(values @ values) - float(explained.max())
+    at = int(np.argmax(explained))
+    below, above = sums[at] / before[at], (sums[-1] - sums[at]) / (values.size - before[at])
+    size = abs(below / above - 1.0) if above > 0.0 else math.inf
+    rest = float(values @ values) - float(explained[at])
+    return max(rest, 0.0), float(before[at]) if size > SETTLED_WITHIN else 0.0
 
 
 def remaining(early: float, late: float, edges: tuple[float, float, float, float]) -> float:

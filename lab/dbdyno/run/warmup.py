@@ -1,0 +1,188 @@
+"""How long every trial warms up: chosen before the first block, by one long trial per variant and workload.
+
+A short trial cannot see that it measures a cold server, and a cut afterwards finds no warm part where there
+is none. So with ``warmup = "auto"`` each variant first runs for a minute or more at its highest load, from
+the state in which every group begins; the time until it has settled (`stats.steady.settle`), and half of it
+again, is the warm-up of all trials. `rehearsal.json` keeps it, so that a continued run warms up alike.
+
+Only where every group begins with fresh data on servers of dbdyno's own: elsewhere a long trial would leave
+its rows and a warm cache to the first block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dbdyno.binary import EngineProblem
+from dbdyno.checks import Finding
+from dbdyno.experiment.durations import format_duration
+from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.schedule import Trial
+from dbdyno.run.engine import Engine, Record
+from dbdyno.run.plan import US, trial_plan
+from dbdyno.run.trial import prewarm
+from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.stats.steady import MEAN_S, settle
+from dbdyno.store import Run
+from dbdyno.store.rehearsal import rehearsal_records
+
+SCHEMA = 1
+# A long trial takes so many seconds, or so many times a measurement.
+LENGTH_S = 60.0
+DURATIONS = 4.0
+# The warm-up of all trials: so many times the longest time to settle, and at least a second.
+MARGIN = 1.5
+WARMUP_MIN_S = 1.0
+
+Entry = dict[str, Any]
+
+
+def is_rehearsed(experiment: Experiment) -> bool:
+    """Whether long trials choose the warm-up of an experiment."""
+    return (
+        experiment.load.settles
+        and experiment.design.renews_data
+        and all(variant.server.started for variant in experiment.variants)
+    )
+
+
+def length_s(experiment: Experiment) -> float:
+    """How long a long trial takes."""
+    return max(LENGTH_S, DURATIONS * experiment.load.duration_s)
+
+
+def long_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list[Trial]:
+    """The long trials in order: every variant on every workload, at the highest load, in a place of its own.
+
+    They are in no schedule: `index` counts upwards to -1.
+    """
+    highest = max(experiment.load.points(), key=lambda point: point.rate or point.connections)
+    places = [
+        (workload.title, variant.name, slot)
+        for workload in workloads
+        for slot, variant in enumerate(experiment.variants)
+    ]
+    return [
+        Trial(number - len(places), 0, number - len(places), variant, workload, highest, slot)
+        for number, (workload, variant, slot) in enumerate(places)
+    ]
+
+
+def run_long_trial(
+    run: Run, experiment: Experiment, trial: Trial, number: int, *, server: Server, engine: Engine
+) -> Entry:
+    """Run one long trial on a server that is ready: its entry in rehearsal.json. Raises StoreProblem.
+
+    Whatever else fails is the entry's `failure`.
+    """
+    address = server.address()
+    planned_s = length_s(experiment)
+    plan = trial_plan(experiment, trial, address.target(experiment.load.transport), warmup_s=0.0)
+    plan["phases"]["measure_us"] = round(planned_s * US)
+    intervals: list[Record] = []
+
+    def hear(record: Record) -> None:
+        if record["type"] == "interval" and record["data"]["phase"] == "measure":
+            intervals.append(record["data"])
+
+    with rehearsal_records(run, number, trial.variant) as (records, append):
+        try:
+            prewarm(experiment, trial, server)
+            cpus = experiment.client.cpus
+            result = engine.run("run", plan, address.environment(), hear, cpus, on_line=append)
+            failure = result.failure()
+        except (EngineProblem, ServerProblem) as problem:
+            failure = problem.text
+    seconds = _seconds(intervals, open_loop=bool(experiment.load.rate))
+    if not failure and not seconds:
+        failure = "no transaction ended in some second of it"
+    return {
+        "variant": trial.variant,
+        "workload": trial.workload,
+        "at": trial.point.at(),
+        "length_s": planned_s,
+        "settle_s": None if failure else settle(seconds),
+        "series": [
+            math.fsum(seconds[first : first + MEAN_S]) / MEAN_S
+            for first in range(0, len(seconds) - MEAN_S + 1, MEAN_S)
+        ],
+        "failure": failure or None,
+        "records": records,
+    }
+
+
+def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
+    """Transactions per second, or the mean latency where the rate is given, of each interval of a second.
+
+    Empty where an interval has no latency.
+    """
+    if not open_loop:
+        return [float(one["events"]) * US / (one["end_us"] - one["start_us"]) for one in intervals]
+    if any(not one["events"] for one in intervals):
+        return []
+    return [float(one["latency_sum_us"]) / one["events"] for one in intervals]
+
+
+def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
+    """The content of rehearsal.json. Where a long trial failed, the warm-up is at least the allowance."""
+    longest_s = max(_wanted_s(entry, experiment) for entry in entries)
+    return {
+        "schema": SCHEMA,
+        "warmup_s": math.ceil(10.0 * max(WARMUP_MIN_S, longest_s)) / 10.0,
+        "trials": list(entries),
+    }
+
+
+def _wanted_s(entry: Entry, experiment: Experiment) -> float:
+    if entry["failure"] is not None:
+        return experiment.load.warmup_allowance_s()
+    return float(entry["length_s"] if entry["settle_s"] is None else MARGIN * entry["settle_s"])
+
+
+def describe(experiment: Experiment, rehearsal: dict[str, Any], trials: int) -> str:
+    """What was chosen, why, and what it costs over so many trials, in a line."""
+    warmup_s = float(rehearsal["warmup_s"])
+    slowest = max(rehearsal["trials"], key=lambda entry: _wanted_s(entry, experiment))
+    name = _name(experiment, slowest)
+    if slowest["failure"] is not None:
+        why = f"the long trial of {name} failed"
+    elif slowest["settle_s"] is None:
+        why = f"{name} had not settled after {slowest['length_s']:g} s"
+    elif not slowest["settle_s"]:
+        why = f"{name} settled from the start"
+    else:
+        why = f"{name} settled after {slowest['settle_s']:.1f} s"
+    return f"warm-up: {warmup_s:.1f} s ({why}), adds {format_duration(warmup_s * trials)}"
+
+
+def findings(experiment: Experiment, rehearsal: dict[str, Any]) -> list[Finding]:
+    """R01: long trials that did not settle, or that failed."""
+    found = []
+    for entry in rehearsal["trials"]:
+        name = _name(experiment, entry)
+        evidence = {key: entry[key] for key in ("variant", "workload", "length_s")}
+        if entry["failure"] is not None:
+            text = (
+                f"the long trial of {name} failed ({entry['failure']}): whether its server is warm is not "
+                f"checked, and trials warm up for {rehearsal['warmup_s']:g} s. Set warmup in [load] to the "
+                "time that the server needs"
+            )
+            evidence |= {"what": "no-rehearsal"}
+        elif entry["settle_s"] is None:
+            metric = "latency" if experiment.load.rate else "throughput"
+            text = (
+                f"{metric} of {name} had not settled after {entry['length_s']:g} s: trials warm up for that "
+                "long, and may still measure a server that is not warm. Set a longer warmup in [load]"
+            )
+            evidence |= {"what": "rehearsal"}
+        else:
+            continue
+        found.append(Finding("R01", "warn", text, evidence, entry["variant"]))
+    return found
+
+
+def _name(experiment: Experiment, entry: Entry) -> str:
+    on = f" on {entry['workload']}" if len(experiment.workloads) > 1 else ""
+    return f"{entry['variant']}{on}"
