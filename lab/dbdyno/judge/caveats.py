@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dbdyno.judge.wording import count, interval, signed
+
 Finding = Mapping[str, Any]
 
 
@@ -34,19 +36,29 @@ def _words(finding: Finding) -> str:
 
 
 def _generator(finding: Finding) -> str:
+    """What the load generator did: it has a code of the engine's warning, or used too much CPU time."""
     code = finding["evidence"].get("warning")
-    if code is None:
+    if code == "generator-late":
+        lag_ms = finding["evidence"].get("lag_us_p99", 0.0) / 1000.0
+        by = f" (1 % of wake-ups by more than {lag_ms:.1f} ms)" if lag_ms else ""
+        return f"the load generator was late{by}"
+    if code == "client-delay":
+        return "replies waited for the load generator"
+    if code in (None, "generator-saturated"):
         return "the load generator was near its limit"
-    if "late" in str(code) or "lag" in str(code) or "delay" in str(code):
-        return "the load generator was late"
-    return "the load generator was disturbed"
+    return f"the engine warned ({code})"
+
+
+def _contradictory(finding: Finding) -> str:
+    number, of = len(finding["evidence"]["trials"]), finding["subject"]
+    return f"{count(number, 'contradictory trial')} of {of} left out"
 
 
 def _foreign(finding: Finding) -> str:
     names = [str(process["name"]) for process in finding["evidence"].get("processes", ())]
     used = f" ({', '.join(names[:3])})" if names else ""
     blocks = finding["evidence"].get("remaining", 0)
-    where = f" in {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
+    where = f" in {count(blocks, 'block')}" if blocks else ""
     return f"other processes{used} used the CPUs of server and client{where}"
 
 
@@ -59,17 +71,16 @@ def _warm_up(finding: Finding) -> str:
         return f"the long trial of {evidence['variant']} failed, so its warm state is not checked"
     if percent is None:
         return "the warm-up reached into the measurement"
-    moved = "rose" if percent > 0 else "fell"
-    whose = evidence.get("variant")
-    of = f" of {whose}" if whose else ""
-    return f"throughput{of} still {moved} by {abs(percent):.1f} % during the trials"
+    moved = f"{'rose' if percent > 0 else 'fell'} by {abs(percent):.1f} %"
+    more = f" more than that of {evidence['baseline']}" if "baseline" in evidence else ""
+    when = "during the measurement" if evidence["what"] == "within" else "from the warm-up to the measurement"
+    return f"throughput of {evidence['variant']} still {moved}{more} {when}"
 
 
 def _missing(finding: Finding) -> str:
     evidence = finding["evidence"]
     if "left_out" in evidence:
-        number = evidence["left_out"]
-        return f"{number} trial{'s' if number > 1 else ''} left out"
+        return f"{count(evidence['left_out'], 'trial')} left out"
     # Failures of servers and trials that have not run are part of the sentence; counters are not its subject.
     return ""
 
@@ -84,20 +95,17 @@ def _cpus(finding: Finding) -> str:
 
 def _order(finding: Finding) -> str:
     evidence = finding["evidence"]
-    low, high = evidence["crossover_interval_percent"]
     return (
-        f"the variant that ran later in a block had {evidence['effect_percent']:+.1f} %; without this "
-        "order effect "
-        f"{evidence['crossover_percent']:+.1f} % ({low:+.1f} to {high:+.1f})"
+        f"the variant that ran later in a block had {signed(evidence['effect_percent'])} % "
+        f"{evidence['metric']}; without this order effect {signed(evidence['crossover_percent'])} % "
+        f"({interval(evidence['crossover_interval_percent'])})"
     )
 
 
 def _overload(finding: Finding) -> str:
     subject = finding.get("subject")
     trials = len(set(finding["evidence"].get("backlog", ())))
-    return (
-        f"{subject} could not keep up in {trials} trial{'s' if trials != 1 else ''}" if trials else "overload"
-    )
+    return f"{subject} could not keep up in {count(trials, 'trial')}"
 
 
 _WORDS: Mapping[str, str | Callable[[Finding], str]] = {
@@ -119,7 +127,7 @@ _WORDS: Mapping[str, str | Callable[[Finding], str]] = {
     "P19": "the memory or disk is unusual",
     "P22": "the sessions of the variants differ",
     "R01": _warm_up,
-    "R03": "a contradictory trial was left out",
+    "R03": _contradictory,
     "R04": _missing,
     "R05": "identical variants differ",
     "R07": _overload,

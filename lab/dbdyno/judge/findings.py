@@ -7,10 +7,11 @@ for what is left afterwards. One finding tells of all trials of a variant, not o
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.judge.measured import Figures, Measured, merge_classes
+from dbdyno.judge.wording import change, count, interval
 from dbdyno.stats.paired import Effect
 
 # D01: share of a CPU each thread of the generator used.
@@ -46,18 +47,23 @@ def finding(code: str, level: str, text: str, subject: str = "", **evidence: Any
     }
 
 
-def completeness(trials: Sequence[Measured], blocks: int) -> Iterator[Finding]:
-    """R04: planned trials without figures. A load at which a variant has no result in any block is a stop."""
+def completeness(
+    trials: Sequence[Measured], blocks: int, contradictory: Collection[int] = ()
+) -> Iterator[Finding]:
+    """R04: planned trials without figures. A load at which a variant has no result in any block is a stop.
+
+    `contradictory` are trials, by index, that R03 speaks of.
+    """
     yield from _server_failures(trials)
-    left_out = [trial for trial in trials if trial.failed_by == "harness"]
+    without = [trial for trial in trials if trial.failed_by == "harness"]
+    left_out = [trial for trial in without if trial.place.index not in contradictory]
     if left_out:
         reasons = Counter(str(trial.failure) for trial in left_out)
         yield finding(
             "R04",
             "warn",
             f"{len(left_out)} of {len(trials)} planned trials have no result and are left out, with their "
-            "blocks "
-            f"({_most_common(reasons)}). Repeat the command with --resume to run them again",
+            f"blocks ({_most_common(reasons)}). Repeat the command with --resume to run them again",
             left_out=len(left_out),
             trials=[trial.place.index for trial in left_out],
             reasons=dict(reasons),
@@ -68,13 +74,12 @@ def completeness(trials: Sequence[Measured], blocks: int) -> Iterator[Finding]:
             "R04",
             "warn",
             f"{len(waiting)} of {len(trials)} planned trials have not run, so no verdict is given. Repeat "
-            "the "
-            "command with --resume to run them",
+            "the command with --resume to run them",
             not_run=len(waiting),
         )
-    places = Counter((t.place.variant, t.place.workload, t.place.level) for t in left_out)
-    for (variant, workload, (unit, value)), count in places.items():
-        if count >= blocks:
+    places = Counter((t.place.variant, t.place.workload, t.place.level) for t in without)
+    for (variant, workload, (unit, value)), number in places.items():
+        if number >= blocks:
             yield finding(
                 "R04",
                 "stop",
@@ -106,7 +111,7 @@ def _server_failures(trials: Sequence[Measured]) -> Iterator[Finding]:
 
 def _most_common(reasons: Counter[str]) -> str:
     return "; ".join(
-        f"{count} x {reason}" if count > 1 else reason for reason, count in reasons.most_common(3)
+        f"{number} x {reason}" if number > 1 else reason for reason, number in reasons.most_common(3)
     )
 
 
@@ -121,7 +126,7 @@ def repeated_attempts(attempts: Mapping[int, Sequence[str]], trials: Sequence[Me
         yield finding(
             "R04",
             "note",
-            f"{_count(len(indices), 'trial')} of {variant} ran again after an attempt that gave no result "
+            f"{count(len(indices), 'trial')} of {variant} ran again after an attempt that gave no result "
             f"({_most_common(reasons)})",
             variant,
             trials=indices,
@@ -138,9 +143,8 @@ def twins(found: Effect | None, names: tuple[str, str, str]) -> Iterator[Finding
     yield finding(
         "R05",
         "warn",
-        f"{baseline} and {variant} are identical, and differ by {found.effect_percent:+.1f} % ({low:+.1f} to "
-        f"{high:+.1f}) on {workload}: something besides the variants differs (the place on disk, the "
-        "order, other "
+        f"{baseline} and {variant} are identical, and differ by {change(found)} ({interval((low, high))}) on "
+        f"{workload}: something besides the variants differs (the place on disk, the order, other "
         "processes), or this is one of the 5 % of experiments in which chance does it. Repeat the experiment",
         variant,
         workload=workload,
@@ -159,13 +163,13 @@ def counters(unread: Mapping[int, str], trials: Sequence[Measured]) -> Iterator[
             by_variant[trial.place.variant].append(trial.place.index)
     for variant, indices in by_variant.items():
         told = Counter(unread[index] for index in indices)
-        reason, count = told.most_common(1)[0]
+        reason, number = told.most_common(1)[0]
         yield finding(
             "R04",
             "warn",
-            f"of {_count(len(indices), 'trial')} of {variant} the server's counters are not known, so that "
+            f"of {count(len(indices), 'trial')} of {variant} the server's counters are not known, so that "
             "what a transaction costs, and why the variants differ, is told without them "
-            f"({f'{count} x ' if count > 1 else ''}{reason})",
+            f"({f'{number} x ' if number > 1 else ''}{reason})",
             variant,
             trials=indices,
             reasons=dict(told),
@@ -182,15 +186,14 @@ def arithmetic(contradictions: Mapping[int, Sequence[str]], trials: Sequence[Mea
         if contradictions.get(trial.place.index):
             by_variant[trial.place.variant].append(trial.place.index)
     many = sum(map(len, by_variant.values())) > max(1.0, CONTRADICTIONS * len(trials))
+    consequence = "No result of this run can be trusted" if many else "The block is left out"
     for variant, indices in by_variant.items():
         first = indices[0]
         yield finding(
             "R03",
             "stop" if many else "warn",
-            f"the numbers of {_count(len(indices), 'trial')} of {variant} contradict each other; in trial "
-            f"{first}: "
-            f"{'; '.join(contradictions[first])}. "
-            + ("No result of this run can be trusted" if many else "Its block is left out"),
+            f"the numbers of {count(len(indices), 'trial')} of {variant} contradict each other; in trial "
+            f"{first}: {'; '.join(contradictions[first])}. {consequence}",
             variant,
             trials={str(index): list(contradictions[index]) for index in indices},
         )
@@ -205,17 +208,20 @@ def generator(by_variant: ByVariant) -> Iterator[Finding]:
             yield finding(
                 "D01",
                 "warn",
-                f"in {_count(len(busy), 'trial')} of {variant} the load generator used up to "
-                f"{max(busy.values()) * 100:.0f} % of a CPU per worker (limit {GENERATOR_CPU * 100:.0f} "
-                f"%): the server may "
-                "be faster than measured. Give it more CPUs and workers ([client] cpus, workers)",
+                f"in {count(len(busy), 'trial')} of {variant} the load generator used up to "
+                f"{max(busy.values()) * 100:.0f} % of a CPU per worker (limit {GENERATOR_CPU * 100:.0f} %): "
+                "the server may be faster than measured. Give it more CPUs and workers "
+                "([client] cpus, workers)",
                 variant,
                 cpu={str(index): cpu for index, cpu in busy.items()},
             )
 
 
-def engine_warnings(warnings: Mapping[int, Sequence[Mapping[str, Any]]]) -> Iterator[Finding]:
+def engine_warnings(
+    warnings: Mapping[int, Sequence[Mapping[str, Any]]], measured: Sequence[Measured]
+) -> Iterator[Finding]:
     """D01: what the engine itself warned of, each of its codes once. `warnings` is by trial index."""
+    lags = {trial.place.index: trial.figures.generator_lag_us for trial in measured if trial.figures}
     by_code: dict[str, list[tuple[int, Mapping[str, Any]]]] = defaultdict(list)
     for index, told in warnings.items():
         for warning in told:
@@ -226,9 +232,10 @@ def engine_warnings(warnings: Mapping[int, Sequence[Mapping[str, Any]]]) -> Iter
         yield finding(
             "D01",
             "warn",
-            f"the engine warned in {_count(len(trials), 'trial')} ({code}): {first['text']}. {first['hint']}",
+            f"the engine warned in {count(len(trials), 'trial')} ({code}): {first['text']}. {first['hint']}",
             warning=code,
             trials=trials,
+            lag_us_p99=max((lags.get(index, 0.0) for index in trials), default=0.0),
         )
 
 
@@ -257,8 +264,7 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
         "D03",
         level,
         f"errors per 1,000 transactions of {workload}: {told} (server error "
-        f"{_with_classes(seen, classes)}; retried "
-        f"where it can be)",
+        f"{_with_classes(seen, classes)}; retried where it can be)",
         workload=workload,
         per_1000=rates,
         by_code=codes,
@@ -273,7 +279,7 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
         outages: set[str] = set()
         for index, figures in ((t.place.index, t.figures) for t in trials if t.figures is not None):
             classes = figures.error_classes
-            lost = {code: count for code, count in figures.errors.items() if classes.get(code) in OUTAGE}
+            lost = {code: number for code, number in figures.errors.items() if classes.get(code) in OUTAGE}
             outages.update(classes[code] for code in lost)
             if lost:
                 by_trial[index] = lost
@@ -282,8 +288,8 @@ def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
         total: Counter[str] = Counter()
         for lost in by_trial.values():
             total.update(lost)
-        told = ", ".join(f"{count} x {code}" for code, count in total.most_common())
-        outage = f"{' and '.join(sorted(outages))} in {_count(len(by_trial), 'trial')}"
+        told = ", ".join(f"{number} x {code}" for code, number in total.most_common())
+        outage = f"{' and '.join(sorted(outages))} in {count(len(by_trial), 'trial')}"
         yield finding(
             "D05",
             "warn",
@@ -332,7 +338,7 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
         yield finding(
             "R07",
             "warn",
-            f"{variant} could not keep up in {_count(len(behind), 'trial')}: of the transactions that "
+            f"{variant} could not keep up in {count(len(behind), 'trial')}: of the transactions that "
             f"were due {' and '.join(told)}. Their latency is known to be more than they had waited, and a "
             "percentile among them is a lower bound. Offer a lower rate or allow more connections",
             variant,
@@ -349,10 +355,6 @@ def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:
     """Error codes, each with what it means where the records say so."""
     named = {code: word for code, word in classes.items() if word != "other"}
     return ", ".join(f"{code} ({named[code].replace('-', ' ')})" if code in named else code for code in codes)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _unit(unit: str) -> str:

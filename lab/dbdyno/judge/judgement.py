@@ -87,14 +87,14 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
         variant.name: [trial for trial in trials if trial.place.variant == variant.name]
         for variant in experiment.variants
     }
-    yield from findings.completeness(trials, experiment.design.blocks)
+    yield from findings.completeness(trials, experiment.design.blocks, evidence.contradictions)
     yield from findings.repeated_attempts(evidence.attempts, trials)
     yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.contradictions, trials)
     yield from warm_state(trials, experiment, rehearsed=is_warm_state_checked(run))
     yield from evidence.foreign.findings
     yield from findings.generator(by_variant)
-    yield from findings.engine_warnings(evidence.warnings)
+    yield from findings.engine_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
     for workload in experiment.workloads:
         of_workload = {
@@ -111,7 +111,10 @@ def _findings_of(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
     """What the comparisons themselves say about their worth."""
     for one in comparisons:
         yield from order_findings(
-            one.order, (one.baseline, one.variant, one.workload), one.scale.delta_percent
+            one.order,
+            (one.baseline, one.variant, one.workload),
+            one.scale.metric,
+            one.scale.delta_percent,
         )
         if one.identical:
             yield from findings.twins(one.judged.overall, (one.baseline, one.variant, one.workload))

@@ -16,6 +16,7 @@ from typing import Any
 
 from dbdyno.judge.findings import Finding, finding
 from dbdyno.judge.measured import Measured
+from dbdyno.judge.wording import METRICS, interval, signed
 from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.stats.rank_sum import Shift, shift
 from dbdyno.stats.signed_rank import percent
@@ -77,26 +78,24 @@ def _halved(found: Shift) -> tuple[float, tuple[float, float]]:
 
 
 def order_findings(
-    order: Order | None, names: tuple[str, str, str], delta_percent: float | None
+    order: Order | None, names: tuple[str, str, str], metric: str, delta_percent: float | None
 ) -> Iterator[Finding]:
     """R10 for one comparison; `names` are baseline, variant and workload."""
     limit = NOTEWORTHY_PERCENT if delta_percent is None else delta_percent / 2.0
     if order is None or not order.is_sure or math.fabs(order.effect_percent) <= limit:
         return
     baseline, variant, workload = names
-    low, high = order.interval_percent
-    crossed = order.crossover_interval_percent
     yield finding(
         "R10",
         "warn",
-        f"the variant that runs later in a block has {order.effect_percent:+.1f} % ({low:+.1f} to "
-        f"{high:+.1f}) on "
-        f"{workload}: each trial leaves something behind for the next. The order is balanced, so the "
-        "estimate is not "
-        f"shifted; without the order effect {variant} against {baseline} is {order.crossover_percent:+.1f} % "
-        f'({crossed[0]:+.1f} to {crossed[1]:+.1f}). A longer warmup, or state_per = "trial" under [design], '
-        "makes it smaller",
+        f"the variant that runs later in a block has {signed(order.effect_percent)} % {METRICS[metric]} "
+        f"({interval(order.interval_percent)}) on {workload}: each trial leaves something behind for the "
+        "next. The order is balanced, so the estimate is not shifted; without the order effect "
+        f"{variant} against {baseline} is {signed(order.crossover_percent)} % "
+        f"({interval(order.crossover_interval_percent)}). A longer warmup, or state_per = "
+        '"trial" under [design], makes it smaller',
         variant,
         workload=workload,
+        metric=METRICS[metric],
         **order.as_json(),
     )
