@@ -128,7 +128,7 @@ def comparison_json(comparison: Comparison, sentence: str) -> dict[str, Any]:
             "noise_floor_percent": comparison.floor_percent,
             "delta_percent": comparison.scale.delta_percent,
             "blocks": overall.blocks if overall else 0,
-            "p_value": overall.p_value if overall else None,
+            "p_value": p_value_json(comparison.judged),
             "verdict": comparison.verdict and str(comparison.verdict),
             "sentence": sentence,
         },
@@ -182,6 +182,12 @@ def effect_json(found: Effect | None) -> dict[str, Any]:
     }
 
 
+def p_value_json(judged: Judged) -> float | None:
+    """The p-value over all loads. An unfinished run has none, as it has no interval: see `Judged`."""
+    unfinished = judged.verdict == Verdict.UNFINISHED
+    return judged.overall.p_value if judged.overall and not unfinished else None
+
+
 def _finite(value: float) -> float | None:
     """JSON has no infinity: null is an end that nothing is known of."""
     return value if math.isfinite(value) else None
@@ -196,13 +202,14 @@ def _blocks_percent(ratios: Ratios) -> dict[str, float | None]:
 def blocks_json(comparison: Comparison) -> dict[str, Any]:
     """The effect of every single block, in percent, for the charts."""
     assessment = comparison.judged.assessment
+    finished = comparison.judged.verdict != Verdict.UNFINISHED
     return {
         "variant": comparison.variant,
         "workload": comparison.workload,
         "points": [
             {
                 "at": dict(pairs.at),
-                "p_value": level.p_value if level else None,
+                "p_value": level.p_value if level and finished else None,
                 "percent": _blocks_percent(ratios),
             }
             for pairs, level, ratios in zip(
@@ -210,7 +217,7 @@ def blocks_json(comparison: Comparison) -> dict[str, Any]:
             )
         ],
         "curve": {
-            "p_value": assessment.overall.p_value if assessment.overall else None,
+            "p_value": p_value_json(comparison.judged),
             "percent": _blocks_percent(assessment.overall_ratios),
         },
     }

@@ -134,7 +134,7 @@ class _Question:
             wordless=is_factorial(self.experiment) and not self.identical,
             stops=tuple(self.stops),
             blocks=(_finished_blocks(self.trials, self.experiment), self.experiment.design.blocks),
-            failures=dict(_failures(self.trials)),
+            failures=dict(failures(self.trials)),
             floor_percent=None if self.identical else floors.overall(workload),
             level_floors=() if self.identical else floors.levels(workload),
             order=order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
@@ -158,7 +158,7 @@ def _finished_blocks(trials: Sequence[Measured], experiment: Experiment) -> int:
     return min(experiment.design.blocks, len({trial.place.block for trial in trials} - waiting))
 
 
-def _failures(trials: Sequence[Measured]) -> Iterator[tuple[str, str]]:
+def failures(trials: Sequence[Measured]) -> Iterator[tuple[str, str]]:
     """Per variant: how many of its trials failed by their server, and why."""
     for variant in dict.fromkeys(trial.place.variant for trial in trials):
         mine = [trial for trial in trials if trial.place.variant == variant]

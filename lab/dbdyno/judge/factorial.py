@@ -22,13 +22,27 @@ from typing import Any
 from dbdyno.experiment.family import Contrast, contrasts
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.caveats import caveats
-from dbdyno.judge.comparison import Scale, effect_json
-from dbdyno.judge.decision import is_disturbed, is_unfinished, scale, stops
+from dbdyno.judge.comparison import Scale, effect_json, p_value_json
+from dbdyno.judge.decision import failures, is_disturbed, is_unfinished, scale, stops
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words
 from dbdyno.judge.findings import Finding
 from dbdyno.judge.measured import Measured
-from dbdyno.judge.wording import METRICS, better, change, count, join_words, loads, signed, size
-from dbdyno.stats.paired import ALPHA, Effect, Ratios, effect, mean_ratios
+from dbdyno.judge.wording import (
+    METRICS,
+    SIZE_UNSURE,
+    better,
+    change,
+    confidence,
+    count,
+    interval,
+    is_ratio,
+    is_unknown,
+    join_words,
+    loads,
+    size,
+    times,
+)
+from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.words import Circumstances, Verdict
 
@@ -47,6 +61,10 @@ class _Asked:
     cells: Cells
     assessment: Assessment
     conditions: Conditions
+    # Why there is no result, where there is none.
+    stops: Sequence[Finding]
+    # What the sentence says besides: failures and warnings of the workload.
+    notes: Sequence[str]
 
 
 def judge_factors(
@@ -58,23 +76,24 @@ def judge_factors(
     for workload in experiment.workloads:
         mine = [trial for trial in trials if trial.place.workload == workload.title]
         bearing = [f for f in found if f["evidence"].get("workload", workload.title) == workload.title]
+        stopping = stops(bearing)
         conditions = Conditions(
-            Circumstances(bool(stops(bearing)), is_unfinished(mine), is_disturbed(bearing)),
+            Circumstances(bool(stopping), is_unfinished(mine), is_disturbed(bearing)),
             standard.delta_percent,
         )
+        notes = [*dict(failures(mine)).values(), *caveats(bearing)]
         cells = _cells(mine, experiment, standard)
         for order in (1, 2):
             for contrast in contrasts(experiment.factors, order):
                 assessment = assess(_ratios(contrast.weights, cells), standard.alpha)
-                asked.append(_Asked(contrast, workload.title, cells, assessment, conditions))
+                asked.append(_Asked(contrast, workload.title, cells, assessment, conditions, stopping, notes))
     words = give_words(
         [(one.assessment, one.conditions) for one in asked],
         higher_is_faster=standard.higher_is_faster,
         alpha=ALPHA,
     )
-    notes = caveats(found)
     judged = list(zip(asked, words, strict=True))
-    return [_json(one, word, judged, experiment, notes) for one, word in judged]
+    return [_json(one, word, judged, experiment) for one, word in judged]
 
 
 def _cells(trials: Sequence[Measured], experiment: Experiment, standard: Scale) -> Cells:
@@ -117,11 +136,7 @@ def _bound(
 
 
 def _json(
-    one: _Asked,
-    word: Judged,
-    judged: Sequence[tuple[_Asked, Judged]],
-    experiment: Experiment,
-    notes: Sequence[str],
+    one: _Asked, word: Judged, judged: Sequence[tuple[_Asked, Judged]], experiment: Experiment
 ) -> dict[str, Any]:
     standard = scale(experiment)
     partners = _interacting(one, judged) if len(one.contrast.factors) == 1 else []
@@ -136,9 +151,9 @@ def _json(
         **effect_json(word.overall),
         "confidence": 1.0 - standard.alpha,
         "blocks": word.overall.blocks if word.overall else 0,
-        "p_value": word.overall.p_value if word.overall else None,
+        "p_value": p_value_json(word),
         "verdict": str(verdict),
-        "sentence": f"{text}; {'; '.join(notes)}." if notes else f"{text}.",
+        "sentence": f"{'; '.join([text, *one.notes])}.",
     }
 
 
@@ -166,7 +181,7 @@ def _sentence(
     blocks = f"; {count(found.blocks, 'block')}" if found else ""
     named = _names(one.contrast)
     if found is None or verdict == Verdict.NOT_COMPARABLE:
-        return f"{named} on {one.workload}: not comparable"
+        return f"{named} on {one.workload}: not comparable, because {_reason(one)}"
     if verdict == Verdict.UNFINISHED:
         return (
             f"Not finished ({count(found.blocks, 'block')}): {named}, {METRICS[standard.metric]} "
@@ -178,15 +193,23 @@ def _sentence(
             f"Too few blocks for a verdict ({found.blocks}; {needed} are needed): {named}, "
             f"{METRICS[standard.metric]} {change(found)}, {where}"
         )
+    unsure = f"; {SIZE_UNSURE}" if verdict in (Verdict.FASTER, Verdict.SLOWER) and not found.is_sure else ""
     if len(one.contrast.factors) == 2:
-        return _interaction(one.contrast, found, verdict, standard, where) + blocks
+        return _interaction(one.contrast, found, verdict, standard, where) + blocks + unsure
     if partners:
         parts = "; ".join(_at_each_level(one, partner, experiment) for partner in partners)
         return (
             f"{METRICS[standard.metric]}, {named}: depends on {join_words(partners)} ({parts}), "
             f"{where}{blocks}"
         )
-    return _main_effect(one, word, verdict, experiment, where) + blocks
+    return _main_effect(one, word, verdict, experiment, where) + blocks + unsure
+
+
+def _reason(one: _Asked) -> str:
+    """Why there is no result of a contrast."""
+    if one.stops:
+        return f"{str(one.stops[0]['text']).strip().rstrip('.')} ({one.stops[0]['code']})"
+    return "no block holds all of its combinations at every load (R04)"
 
 
 def _names(contrast: Contrast) -> str:
@@ -207,10 +230,10 @@ def _main_effect(one: _Asked, word: Judged, verdict: Verdict, experiment: Experi
             relation = better(standard.metric, faster=verdict == Verdict.FASTER)
             return f"{factor} {level} {relation} {base}: {shown}, {mean}, {where}"
         case Verdict.EQUIVALENT:
+            each = "at each load " if len(word.levels) > 1 else ""
             return (
-                f"{factor} {level} and {base} are equivalent: any difference is within "
-                f"±{standard.delta_percent:g} % "
-                f"(declared); {shown}, {mean}, {where}"
+                f"{factor} {level} and {base} are equivalent: {each}any difference is within "
+                f"±{standard.delta_percent:g} % (declared); {shown}, {mean}, {where}"
             )
         case Verdict.MIXED:
             parts = [
@@ -229,32 +252,33 @@ def _main_effect(one: _Asked, word: Judged, verdict: Verdict, experiment: Experi
 def _interaction(contrast: Contrast, found: Effect, verdict: Verdict, standard: Scale, where: str) -> str:
     (other, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.against
-    depends = f"the effect of {factor} depends on {other}"
-    ends = found.interval_percent
-    inside = f" ({signed(ends[0])} to {signed(ends[1])})" if ends else ""
+    ratio = f"the {METRICS[standard.metric]} ratio of {level} to {base}"
+    changes = f"{ratio} changes by {_with_interval(found)} from {other_base} to {other_level}"
+    if is_unknown(found):
+        changes = f"{ratio} is unknown with {other_base} or {other_level}"
     match verdict:
-        case Verdict.FASTER | Verdict.SLOWER if math.isfinite(found.effect_percent):
-            more = "higher" if found.effect_percent > 0 else "lower"
-            range_text = ""
-            if ends:
-                first, last = sorted(abs(end) for end in ends)
-                range_text = f" ({first:.1f} to {last:.1f})"
-            return (
-                f"The effect of {factor} depends on {other}: the {METRICS[standard.metric]} ratio of "
-                f"{level} to {base} "
-                f"is {abs(found.effect_percent):.1f} %{range_text} {more} with {other_level} than with "
-                f"{other_base}, {where}"
-            )
+        case Verdict.FASTER | Verdict.SLOWER:
+            return f"The effect of {factor} depends on {other}: {changes}, {where}"
         case Verdict.EQUIVALENT:
             return (
                 f"The effect of {factor} does not depend on {other} by more than "
-                f"±{standard.delta_percent:g} % (declared): "
-                f"ratio {change(found)}{inside}, {where}"
+                f"±{standard.delta_percent:g} % (declared): {changes}, {where}"
             )
         case Verdict.MIXED:
-            return f"Whether {depends} differs between the loads, {where}"
+            return f"Whether the effect of {factor} depends on {other} differs between the loads, {where}"
         case _:
-            return f"Undecided whether {depends}: ratio {change(found)}{inside}, {where}"
+            return f"Undecided whether the effect of {factor} depends on {other}: {changes}, {where}"
+
+
+def _with_interval(found: Effect) -> str:
+    """An effect and its interval: +35.5 % (95 % interval +32.5 to +38.5)."""
+    ends = found.interval_percent
+    if ends is None or found.bound != Bound.EXACT:
+        return change(found)
+    shown = interval(ends)
+    if is_ratio(found.effect_percent):
+        shown = f"{times(ends[0])} to {times(ends[1])} times"
+    return f"{change(found)} ({confidence(found.alpha)} {shown})"
 
 
 def _at_each_level(one: _Asked, partner: str, experiment: Experiment) -> str:
