@@ -1,0 +1,79 @@
+"""A long trial on a real MariaDB: it writes what the engine recorded, and tells of a server that dies."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import variant
+
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, Variant
+from dbdyno.run import warmup
+from dbdyno.run.engine import Engine
+from dbdyno.run.loading import prepare
+from dbdyno.servers.local import LocalServer
+from dbdyno.servers.workspace import Workspace
+from dbdyno.store import Run
+
+LENGTH_S = 30.0
+
+
+def experiment(**load: Any) -> Experiment:
+    return Experiment(
+        name="long",
+        workloads=(OltpWorkload(name="oltp_point_select", tables=1, table_size=1000),),
+        load=Load(**{"connections": (1, 2), "duration_s": 2.0, **load}),
+        variants=(Variant(name="a"), Variant(name="b")),
+    )
+
+
+def long_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[warmup.Entry, list[Any]]:
+    """The entry of the first long trial, and the records that were kept of it."""
+    run = Run.create(folder, of, b"")
+    trial = warmup.long_trials(of, of.workloads)[0]
+    entry = warmup.run_long_trial(run, of, trial, 1, server=server, engine=Engine())
+    lines = gzip.decompress((run.path / "rehearsal" / entry["records"]).read_bytes()).splitlines()
+    return entry, [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("load", [{}, {"connections": (4,), "rate": (50.0, 300.0)}], ids=["closed", "open"])
+def test_a_long_trial_is_what_the_engine_recorded(
+    mariadb: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(warmup, "LENGTH_S", LENGTH_S)
+    of = experiment(**load)
+    prepare(of, of.workloads[0], mariadb, Engine(), lambda _progress: None)
+    entry, records = long_trial(of, mariadb, tmp_path)
+    assert (entry["variant"], entry["failure"], entry["length_s"]) == ("a", None, LENGTH_S)
+    assert entry["at"] == ({"rate": 300.0} if load else {"connections": 2})
+    plan = records[0]["data"]["plan"]
+    assert (plan["phases"]["warmup_us"], plan["phases"]["measure_us"]) == (0, 30_000_000)
+    total = records[-1]["data"]["phases"]["measure"]
+    assert len(entry["series"]) == 6
+    mean = sum(entry["series"]) / 6
+    if load:
+        assert mean == pytest.approx(total["latency_sum_us"] / total["events"], rel=0.1)
+    else:
+        assert mean == pytest.approx(total["events"] / LENGTH_S, rel=0.01)
+
+
+def test_a_server_that_dies_is_told(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warmup, "LENGTH_S", LENGTH_S)
+    with closing(LocalServer(variant("dies"), workspace, None)) as server:
+        server.start()
+        of = experiment(on_lost="stop")
+        prepare(of, of.workloads[0], server, Engine(), lambda _progress: None)
+        killer = threading.Timer(3.0, lambda: server.stop(clean=False))
+        killer.start()
+        entry, _ = long_trial(of, server, tmp_path)
+        killer.join()
+    assert entry["failure"]
+    assert entry["settle_s"] is None
+    assert warmup.conclude(experiment(), [entry])["warmup_s"] == 5.0
