@@ -293,3 +293,45 @@ def test_what_was_not_checked_is_said(
     assert [one["level"] for one in found] == (["note"] if why else [])
     for one in found:
         assert one["text"].startswith(f"warm state not checked: {why}")
+
+
+def creeping(cold_s: float, plan: Plan) -> Recording:
+    """A trial at a fifth of its speed for its first seconds."""
+    count = round(plan.recorded_s * TICKS_PER_S)
+    at_s = (np.arange(count) + 0.5) / TICKS_PER_S
+    return recording(plan, np.where(at_s < cold_s, 20.0, 100.0) + np.arange(count) % 2)
+
+
+def test_the_trials_of_a_block_share_the_largest_cut() -> None:
+    plan = Plan(10, 20, automatic=True)
+    spans = windows([creeping(0.0, plan), creeping(12.5, plan)], automatic=True)
+    # To whole intervals, as latencies are only known by those.
+    assert spans == [Window(13_000_000, 30_000_000, 12_500_000)] * 2
+    declared = windows([creeping(0.0, plan), creeping(12.5, plan)], automatic=False)
+    assert declared == [Window(10_000_000, 30_000_000, None)] * 2
+
+
+@pytest.mark.parametrize("cold_s", [15.0, 20.0, 29.0])
+def test_half_of_the_measurement_stays(cold_s: float) -> None:
+    plan = Plan(10, 20, automatic=True)
+    (span,) = windows([creeping(cold_s, plan)], automatic=True)
+    assert 10_000_000 <= span.start_us <= 20_000_000
+    # Behind a cold start that is too long for it the cut is the longest there may be.
+    assert cold_s > 20.0 or span.start_us == 1e6 * cold_s
+
+
+def test_a_short_trial_is_not_cut() -> None:
+    plan = Plan(1, 3, automatic=True)
+    assert windows([creeping(1.5, plan)], automatic=True) == [Window(1_000_000, 4_000_000, None)]
+
+
+def test_drift_is_the_change_between_parts_of_a_trial() -> None:
+    plan = Plan(4, 4)
+    events = np.repeat([50.0, 80.0, 100.0, 125.0], 20)
+    of = recording(plan, events)
+    (span,) = windows([of], automatic=False)
+    assert drift(of, span) == pytest.approx((math.log(1.25), math.log(112.5 / 80.0), math.log(112.5 / 50.0)))
+    silent = recording(plan, np.repeat([0.0, 80.0, 0.0, 125.0], 20))
+    assert drift(silent, span) == Drift(None, math.log(62.5 / 80.0), None)
+    without = recording(Plan(0, 8), np.full(80, 100.0))
+    assert drift(without, windows([without], automatic=False)[0]) == (0.0, None, None)
