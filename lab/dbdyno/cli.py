@@ -5,6 +5,7 @@ A command's module is imported when the command is called and not before, so tha
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -16,6 +17,7 @@ from typing import Annotated
 import typer
 
 from dbdyno import __version__
+from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.commands.saying import say
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
@@ -64,7 +66,17 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
 
 def _command(name: str) -> Callable[..., None]:
     function: Callable[..., None] = getattr(importlib.import_module(f"dbdyno.commands.{name}"), name)
-    return function
+
+    @functools.wraps(function)
+    def call(*arguments: object, **options: object) -> None:
+        try:
+            function(*arguments, **options)
+        except KeyboardInterrupt:
+            # typer would end without a word.
+            print("dbdyno: interrupted", file=sys.stderr)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+    return call
 
 
 def _not_called() -> None:
@@ -87,17 +99,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.DONE)
     except Exception as error:
-        if _comes_of_interrupt(error):
+        if was_interrupted():
+            # A library that is interrupted while it loads raises an error of its own.
             raise KeyboardInterrupt from error
         _unexpected(error)
         sys.exit(ExitCode.NOT_COMPARABLE)
-
-
-def _comes_of_interrupt(error: BaseException | None) -> bool:
-    """Whether it began with Ctrl-C: a library that is interrupted while it loads raises an ImportError."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _unexpected(error: Exception) -> None:

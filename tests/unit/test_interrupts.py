@@ -6,11 +6,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-from typing import NoReturn
 
 import pytest
-
-from dbdyno import cli
 
 PROGRAM = """
 import os, signal, time
@@ -115,16 +112,75 @@ def test_where_nothing_is_to_be_stopped_other_signals_end_the_process(name: str)
     assert ran(late) == (end, "", "")
 
 
-def test_ctrl_c_while_a_library_loads_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(*_: object) -> NoReturn:
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt as interrupt:
-            raise ImportError("initialization failed") from interrupt
+# A compiled library that is interrupted while it loads may raise an error of its own, or none.
+SWALLOWED = """
+try:
+    send("SIGINT")
+except BaseException:
+    pass
+"""
 
-    monkeypatch.setattr(cli, "_app", load)
-    with pytest.raises(KeyboardInterrupt):
-        cli.main()
+
+def test_an_interrupt_that_a_library_swallows_ends_the_command() -> None:
+    assert ran(f"{SWALLOWED}\ntime.sleep(60)") == (130, "", INTERRUPTED)
+    stopped = """
+with interruptible("stopping the servers"):
+    try:
+        time.sleep(60)
+    finally:
+        time.sleep(0.5)
+        print("stopped")
+"""
+    assert ran(SWALLOWED + stopped) == (130, "stopped\n", INTERRUPTED)
+
+
+def test_an_interrupt_that_is_being_handled_is_not_repeated() -> None:
+    body = """
+    try:
+        send("SIGINT")
+    finally:
+        try:
+            open("/nowhere")
+        except OSError:
+            time.sleep(0.5)
+        time.sleep(0.5)
+        print("report")
+    """
+    assert ran(body) == (130, "report\n", INTERRUPTED)
+
+
+def test_an_interrupt_that_a_library_turns_into_an_error_is_no_fault() -> None:
+    body = """
+    import sys
+    from dbdyno import cli
+
+    def load(*_):
+        try:
+            send("SIGINT")
+        except BaseException:
+            pass
+        raise ImportError("initialization failed")
+
+    cli._app = load
+    cli.main()
+    """
+    assert ran(body) == (130, "", INTERRUPTED)
+
+
+def test_a_command_that_is_interrupted_says_so() -> None:
+    body = """
+    import sys
+    from dbdyno import cli
+    from dbdyno.commands import report
+
+    def interrupted(path: str) -> None:
+        send("SIGINT")
+
+    report.report = interrupted
+    sys.argv = ["dbdyno", "report", "results"]
+    cli.main()
+    """
+    assert ran(body) == (130, "", INTERRUPTED)
 
 
 def test_under_nohup_a_hangup_ends_nothing() -> None:

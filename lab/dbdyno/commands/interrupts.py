@@ -20,6 +20,8 @@ from dbdyno.problem import ExitCode
 BURST_S = 0.5
 # A second request while things are being stopped is impatience; the third one is meant.
 REQUESTS_IGNORED = 1
+# How often a KeyboardInterrupt is raised again that nobody handles.
+INSIST_S = 0.1
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -28,6 +30,8 @@ class _Requests:
 
     def __init__(self) -> None:
         self._burst_began: float | None = None
+        # Whether KeyboardInterrupt was raised where there was nothing to stop.
+        self.was_raised = False
         # What the command does before it ends; empty where it has nothing to stop.
         self._stopping = ""
         self._count = 0
@@ -54,14 +58,34 @@ class _Requests:
                 # As if nobody handled it.
                 signal.signal(number, signal.SIG_DFL)
                 os.kill(os.getpid(), number)
+            self.was_raised = True
+            signal.setitimer(signal.ITIMER_REAL, INSIST_S, INSIST_S)
             raise KeyboardInterrupt
         self._count += 1
         if self._count == 1 or self._count > 1 + REQUESTS_IGNORED:
             raise KeyboardInterrupt
         print(f"dbdyno: {self._stopping}; once more to leave at once", file=sys.stderr)
 
+    def insist(self, _number: int, _frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt again where it was swallowed: by a library that was loading, or a destructor."""
+        error = sys.exception()
+        while error is not None and not isinstance(error, KeyboardInterrupt):
+            error = error.__context__
+        if error is not None:
+            # It is being handled: a report is written, say.
+            return
+        if self._stopping:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            self._count += 1
+        raise KeyboardInterrupt
+
 
 _requests = _Requests()
+
+
+def was_interrupted() -> bool:
+    """Whether KeyboardInterrupt was raised where the command had nothing to stop."""
+    return _requests.was_raised
 
 
 @contextmanager
@@ -70,6 +94,7 @@ def handle_interrupts() -> Iterator[None]:
 
     Where it was ignored at the start, as in the background of a shell, it stays ignored.
     """
+    signal.signal(signal.SIGALRM, _requests.insist)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _requests.handle)
     try:
@@ -77,6 +102,8 @@ def handle_interrupts() -> Iterator[None]:
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
         sys.exit(ExitCode.INTERRUPTED)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 @contextmanager
