@@ -156,15 +156,15 @@ def _plateau(sweep: _Sweep) -> list[float] | None:
 def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
     """The knee in connections, null where it lies outside the loads, and where it lies.
 
-    All is null where the law has a peak, or a fall from the first load on, that the loads do not show.
+    All is null where the loads do not surely show the rise or the fall that the law has.
     """
     single = usl.knees(list(sweep.blocks.values()))
     logs = [math.log(max(knee, 1e-9)) for knee in single]
     knee = math.exp(hodges_lehmann(logs)) if logs else law.knee
     place = "below" if knee < sweep.low else "above" if knee > sweep.high else "inside"
-    if plateau is not None and place != "above":
-        falls, rises = plateau[1] < sweep.high, plateau[0] > sweep.low
-        if not falls or (place == "inside" and not rises):
+    if plateau is not None:
+        rises, falls = plateau[0] > sweep.low, plateau[1] < sweep.high
+        if (place != "below" and not rises) or (place != "above" and not falls):
             return _NO_KNEE
     ends = interval(logs, ALPHA) if logs else None
     # An end beyond the measured levels is open: null.
