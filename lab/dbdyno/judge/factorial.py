@@ -31,16 +31,16 @@ from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
     better,
+    blocks_text,
     change,
     confidence,
-    count,
     interval,
     is_ratio,
     is_unknown,
     join_words,
     loads,
     size,
-    times,
+    times_interval,
 )
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
 from dbdyno.stats.signed_rank import blocks_needed
@@ -177,32 +177,29 @@ def _sentence(
     one: _Asked, word: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
 ) -> str:
     standard, found = scale(experiment), word.overall
-    where = f"{one.workload} {loads([point.at() for point in experiment.load.points()])}"
-    blocks = f"; {count(found.blocks, 'block')}" if found else ""
     named = _names(one.contrast)
-    if found is None or verdict == Verdict.NOT_COMPARABLE:
-        return f"{named} on {one.workload}: not comparable, because {_reason(one)}"
-    if verdict == Verdict.UNFINISHED:
-        return (
-            f"Not finished ({count(found.blocks, 'block')}): {named}, {METRICS[standard.metric]} "
-            f"{change(found)} so far, {where}"
-        )
-    if verdict == Verdict.TOO_FEW_BLOCKS:
-        needed = blocks_needed(standard.alpha)
-        return (
-            f"Too few blocks for a verdict ({found.blocks}; {needed} are needed): {named}, "
-            f"{METRICS[standard.metric]} {change(found)}, {where}"
-        )
-    unsure = f"; {SIZE_UNSURE}" if verdict in (Verdict.FASTER, Verdict.SLOWER) and not found.is_sure else ""
-    if len(one.contrast.factors) == 2:
-        return _interaction(one.contrast, found, verdict, standard, where) + blocks + unsure
+    where = f"{one.workload} {loads([point.at() for point in experiment.load.points()])}"
+    blocks = blocks_text(found.blocks if found else 0, experiment.design.blocks)
+    if verdict == Verdict.NOT_COMPARABLE:
+        return f"Not comparable: {named}, {where}, because {_reason(one)}"
+    if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
+        metric = METRICS[standard.metric] if len(one.contrast.factors) == 1 else "ratio"
+        value = f"{metric} {change(found)}" if found else "no result"
+        if verdict == Verdict.UNFINISHED:
+            return f"Not finished ({blocks}): {named}, {value} so far, {where}"
+        numbers = f"{blocks.rpartition(' ')[0]}; {blocks_needed(standard.alpha)} are needed"
+        return f"Too few blocks for a verdict ({numbers}): {named}, {value}, {where}"
+    assert found is not None, "every other verdict has an effect"
     if partners:
         parts = "; ".join(_at_each_level(one, partner, experiment) for partner in partners)
-        return (
-            f"{METRICS[standard.metric]}, {named}: depends on {join_words(partners)} ({parts}), "
-            f"{where}{blocks}"
-        )
-    return _main_effect(one, word, verdict, experiment, where) + blocks + unsure
+        depends = f"depends on {join_words(partners)} ({parts})"
+        return f"{METRICS[standard.metric]}, {named}: {depends}, {where}; {blocks}"
+    if len(one.contrast.factors) == 2:
+        text = _interaction(one.contrast, found, verdict, standard, where)
+    else:
+        text = _main_effect(one, word, verdict, experiment, where)
+    unsure = f"; {SIZE_UNSURE}" if verdict in (Verdict.FASTER, Verdict.SLOWER) and not found.is_sure else ""
+    return f"{text}; {blocks}{unsure}"
 
 
 def _reason(one: _Asked) -> str:
@@ -214,8 +211,10 @@ def _reason(one: _Asked) -> str:
 
 def _names(contrast: Contrast) -> str:
     """What is set against what: version 8.4 against 8.0."""
-    pairs = zip(contrast.factors, contrast.levels, contrast.against, strict=True)
-    return " with ".join(f"{factor} {level} against {base}" for factor, level, base in pairs)
+    if len(contrast.factors) == 2:
+        other, factor = contrast.factors
+        return f"whether the effect of {factor} depends on {other}"
+    return f"{contrast.factors[0]} {contrast.levels[0]} against {contrast.against[0]}"
 
 
 def _main_effect(one: _Asked, word: Judged, verdict: Verdict, experiment: Experiment, where: str) -> str:
@@ -277,7 +276,7 @@ def _with_interval(found: Effect) -> str:
         return change(found)
     shown = interval(ends)
     if is_ratio(found.effect_percent):
-        shown = f"{times(ends[0])} to {times(ends[1])} times"
+        shown = times_interval(ends)
     return f"{change(found)} ({confidence(found.alpha)} {shown})"
 
 

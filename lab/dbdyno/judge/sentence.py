@@ -18,8 +18,8 @@ from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
     better,
+    blocks_text,
     change,
-    count,
     decimals_for,
     is_ratio,
     is_unknown,
@@ -63,16 +63,10 @@ def _text(comparison: Comparison) -> str:
             )
         case Verdict.TOO_FEW_BLOCKS:
             assert found is not None
-            needed = max(blocks_needed(comparison.judged.assessment.alpha), 1)
-            of = (
-                f"{found.blocks} of {comparison.blocks[1]}"
-                if found.blocks < comparison.blocks[1]
-                else f"{found.blocks}"
-            )
-            are = "is" if needed == 1 else "are"
+            needed = blocks_needed(comparison.judged.assessment.alpha)
             return (
-                f"Too few blocks for a verdict ({of}; {needed} {are} needed): {variant} against {baseline}, "
-                f"{_estimate(comparison, found)}, {_where(comparison)}"
+                f"Too few blocks for a verdict ({_number(comparison, found)}; {needed} are needed): "
+                f"{variant} against {baseline}, {_estimate(comparison, found)}, {_where(comparison)}"
             )
     assert found is not None, "every other verdict has an effect"
     where = f"{_where(comparison)}; {_blocks(comparison, found)}"
@@ -205,7 +199,6 @@ def _excluded(found: Effect) -> list[str]:
 def _outlook(comparison: Comparison, found: Effect) -> list[str]:
     """How much the blocks differ, and how many would bring the next better precision."""
     ratios = comparison.judged.assessment.overall_ratios
-    blocks = count(found.blocks, "block")
     if not ratios.exact or len(ratios.lows) < 2:
         return [_blocks(comparison, found)]
     values = list(ratios.lows.values())
@@ -213,8 +206,7 @@ def _outlook(comparison: Comparison, found: Effect) -> list[str]:
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
     if not math.isfinite(deviation) or deviation == 0.0:
         return [_blocks(comparison, found)]
-    planned = comparison.blocks[1]
-    shown = f"{found.blocks} of {planned} blocks" if found.blocks < planned else blocks
+    shown = _blocks(comparison, found)
     for precision in PRECISIONS:
         needed = math.ceil((HALF_WIDTH * deviation * 100.0 / precision) ** 2)
         if MORE_BLOCKS * found.blocks <= needed <= BLOCKS_MAX:
@@ -279,5 +271,9 @@ def _where(comparison: Comparison) -> str:
 
 
 def _blocks(comparison: Comparison, found: Effect) -> str:
-    planned = comparison.blocks[1]
-    return f"{found.blocks} of {planned} blocks" if found.blocks < planned else count(found.blocks, "block")
+    return blocks_text(found.blocks, comparison.blocks[1])
+
+
+def _number(comparison: Comparison, found: Effect) -> str:
+    """The blocks without their noun: 3 of 8."""
+    return _blocks(comparison, found).rpartition(" ")[0]

@@ -22,6 +22,8 @@ SIZE_UNSURE = (
 LISTED_LEVELS = 6
 # An even smaller change is written with two decimals all the same.
 DECIMALS_MAX = 2
+# Ratios below this have two significant digits.
+SMALL_RATIO = 0.1
 
 
 def join_words(items: Sequence[str]) -> str:
@@ -32,6 +34,11 @@ def join_words(items: Sequence[str]) -> str:
 def count(number: int, noun: str) -> str:
     """A number with its noun: 1 block, 8 blocks."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def blocks_text(number: int, planned: int) -> str:
+    """How many blocks count: 7 of 8 blocks, 8 blocks."""
+    return f"{number} of {planned} blocks" if number < planned else count(number, "block")
 
 
 def signed(value: float, decimals: int = 1) -> str:
@@ -63,12 +70,22 @@ def is_ratio(change_percent: float) -> bool:
     return -100.0 < change_percent < RATIO_BELOW or RATIO_ABOVE < change_percent < math.inf
 
 
-def times(change_percent: float) -> str:
-    """A change as a ratio: 8.0, 0.41; ∞ where nothing is known."""
+def times(change_percent: float, decimals: int = 1) -> str:
+    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ where nothing is known."""
     if math.isinf(change_percent):
         return "∞"
     ratio = 1.0 + change_percent / 100.0
-    return f"{ratio:.1f}" if ratio >= 1.0 else f"{ratio:.2g}"
+    if 0.0 < ratio < SMALL_RATIO:
+        return f"{ratio:.2g}"
+    return f"{ratio:.{decimals}f}" if ratio >= 1.0 else f"{ratio:.2f}"
+
+
+def times_interval(ends: tuple[float, float]) -> str:
+    """Both ends of an interval as ratios, with a second decimal where one would make them equal."""
+    low, high = (times(end) for end in ends)
+    if low == high:
+        low, high = (times(end, DECIMALS_MAX) for end in ends)
+    return f"{low} to {high} times"
 
 
 def confidence(alpha: float) -> str:
@@ -83,8 +100,11 @@ def size(metric: str, effect: Effect, delta_percent: float | None = None, *, ave
     name = METRICS[metric]
     if effect.bound != Bound.EXACT:
         return f"{_bounded(name, effect)}{mean}"
+    if ends is not None and ends[0] == ends[1] and (math.isinf(ends[0]) or ends[0] == -100.0):
+        # Nearly all trials of a variant failed: no interval around that.
+        ends = None
     if is_ratio(effect.effect_percent):
-        inside = f" ({confidence(effect.alpha)} {times(ends[0])} to {times(ends[1])} times)" if ends else ""
+        inside = f" ({confidence(effect.alpha)} {times_interval(ends)})" if ends else ""
         return f"{times(effect.effect_percent)} times the {name}{mean}{inside}"
     decimals = decimals_for((effect.effect_percent, *(ends or ())), delta_percent)
     inside = f" ({confidence(effect.alpha)} {interval(ends, decimals)})" if ends else ""

@@ -59,10 +59,12 @@ def choose(
     has no direction.
     """
     around = circumstances or Circumstances()
-    if around.stopped or effect is None:
+    if around.stopped:
         return Verdict.NOT_COMPARABLE
     if around.unfinished:
         return Verdict.UNFINISHED
+    if effect is None:
+        return Verdict.NOT_COMPARABLE
     if effect.interval_percent is None:
         return Verdict.TOO_FEW_BLOCKS
     if equivalent is None:
