@@ -11,10 +11,13 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from unittest import mock
 
 from dbdyno.experiment.model import (
     Design,
@@ -26,15 +29,22 @@ from dbdyno.experiment.model import (
     Variant,
     Workload,
 )
+from dbdyno.experiment.repeats import with_repeats
 from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.judge import judge
 from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import Run
+from dbdyno.store.trial import FailedBy
 
 SECOND = 1_000_000
 TICK = 100_000
+_VERSIONS = {"mariadb": "11.4.2-MariaDB", "postgresql": "17.5"}
 # oltp_read_write: BEGIN, 10 point selects, 4 ranges, 2 updates, delete, insert, COMMIT.
 READS, WRITES, OTHER = 14, 4, 2
 STATEMENTS = READS + WRITES + OTHER
+
+# A variable that the variants differ in.
+_VARIED = {"mariadb": "thread_handling", "postgresql": "work_mem"}
 
 # What a trial does: transactions in each 100 ms tick, from its place in the schedule.
 Speed = Callable[[Trial, int], int]
@@ -61,19 +71,29 @@ class Making:
     connections: tuple[int, ...] = (10, 20, 40)
     rates: tuple[float, ...] = ()
     names: tuple[str, ...] = ("a", "b")
+    # Variants with the server of the first one: the same under another name.
+    identical: tuple[str, ...] = ()
     # With factors the names are made from their levels.
     factors: tuple[Factor, ...] = ()
     workloads: tuple[Workload, ...] = (OltpWorkload(name="oltp_read_write"),)
     duration_s: float = 4.0
     warmup_s: float | None = 2.0
     delta_percent: float | None = None
+    order_seed: int | None = None
+    product: Literal["mariadb", "postgresql"] = "mariadb"
     override: dict[str, str] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
     speed: Speed = field(default_factory=Arms)
     spoil: Spoil = lambda _trial, records: records
-    # Trials that never ran, and trials the lab gave up.
+    # Trials that never ran, and trials the lab gave up, with the reason.
     absent: Callable[[Trial], bool] = lambda _trial: False
     failed: Callable[[Trial], str | None] = lambda _trial: None
+    # Who failed those; None is a record that names nobody.
+    failed_by: FailedBy | None = "server"
+    # Reasons of earlier attempts, which the harness failed, oldest first.
+    attempts: Callable[[Trial], Sequence[str]] = lambda _trial: ()
+    # Blocks that ran once more at the end.
+    repeated: tuple[int, ...] = ()
     variables: dict[str, dict[str, str]] = field(default_factory=dict)
     question: str = "Is b as fast as a?"
     # The counters at the edges of a trial's measurement, as server.json keeps them.
@@ -94,21 +114,27 @@ def experiment(making: Making) -> Experiment:
             duration_s=making.duration_s,
             warmup_s=making.warmup_s,
         ),
-        design=Design(blocks=making.blocks, delta_percent=making.delta_percent),
+        design=Design(blocks=making.blocks, delta_percent=making.delta_percent, order_seed=making.order_seed),
         variants=tuple(
             Variant(
-                name=name, levels=levels, server=ServerSpec(cpus="0", variables={"thread_handling": value})
+                name=name,
+                levels=levels,
+                server=ServerSpec(
+                    product=making.product, cpus="0", variables={_VARIED[making.product]: value}
+                ),
             )
-            for name, levels, value in _arms(making)
+            for name, levels, value in _variants(making)
         ),
         factors=making.factors,
         override=making.override,
     )
 
 
-def _arms(making: Making) -> Iterator[tuple[str, dict[str, str], str]]:
+def _variants(making: Making) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Name, levels, and the value of the variable that differs."""
     if not making.factors:
-        yield from ((name, {}, f"as-{i}") for i, name in enumerate(making.names))
+        for index, name in enumerate(making.names):
+            yield name, {}, f"as-{0 if name in making.identical else index}"
         return
     for levels in itertools.product(*(factor.levels for factor in making.factors)):
         chosen = {factor.name: level for factor, level in zip(making.factors, levels, strict=True)}
@@ -125,14 +151,36 @@ def make(folder: Path, making: Making | None = None) -> Run:
         b'[experiment]\nname = "made"\n',
         environment={"host": "laboratory", "lab": "0.1.0", "engine": "0.1.0", "argv": ["dbdyno", "compare"]},
     )
-    run.add_findings(making.findings)
-    for trial in schedule(plan):
-        if not making.absent(trial):
-            _store(run, trial, plan, making)
+    planned = schedule(plan)
+    repeats = with_repeats(planned, making.repeated)
+    with _without_sync():
+        run.add_findings(making.findings)
+        run.append_schedule(repeats)
+        for trial in (*planned, *repeats):
+            if not making.absent(trial):
+                _store(run, trial, plan, making)
     return run
 
 
+def judged(folder: Path, making: Making | None = None) -> dict[str, Any]:
+    """The verdict of a made run, after a trip through JSON, and its folder as `path`."""
+    run = make(folder, making)
+    with _without_sync():
+        run.write_verdict(judge(run))
+    verdict = run.verdict()
+    assert verdict is not None
+    return verdict | {"path": run.path}
+
+
+def _without_sync() -> AbstractContextManager[Any]:
+    """Nobody needs the files of a test after a power failure."""
+    return mock.patch.object(os, "fsync")
+
+
 def _store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
+    for earlier in making.attempts(trial):
+        with run.begin(trial, {}) as writer:
+            writer.finish("failed", reason=earlier, failed_by="harness")
     records = list(stream(trial, plan, making.speed))
     asked = records[0]["data"]["plan"]
     with run.begin(trial, asked) as writer:
@@ -143,7 +191,7 @@ def _store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
         if reason is None:
             writer.finish("done")
         else:
-            writer.finish("failed", reason=reason)
+            writer.finish("failed", reason=reason, failed_by=making.failed_by)
 
 
 def stream(trial: Trial, plan: Experiment, speed: Speed) -> Iterator[dict[str, Any]]:
@@ -262,14 +310,15 @@ def _totals(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _server(trial: Trial, plan: Experiment, making: Making) -> Mapping[str, Any]:
     declared = {key: str(value) for key, value in plan.variant(trial.variant).server.variables.items()}
+    version = _VERSIONS[making.product]
     own = {
-        "datadir": f"/private/{trial.variant}",
-        "port": str(3306 + len(trial.variant)),
-        "version": "11.4.2",
+        "datadir": f"/private/{trial.slot}",
+        "port": str(3306 + trial.slot),
+        "version": version.partition("-")[0],
     }
     return {
-        "product": "mariadb",
-        "version": "11.4.2-MariaDB",
+        "product": making.product,
+        "version": version,
         "identity": {"datadir": own["datadir"], "pid": 1000 + trial.group},
         "declared": declared,
         "harness": {"max_connections": "1000"},
