@@ -22,6 +22,7 @@ from dbdyno.report import tables, words
 from dbdyno.report.differences import differences
 from dbdyno.report.page import facts
 from dbdyno.store import Run, StoreProblem
+from dbdyno.store.rehearsal import write_rehearsal
 
 HOSTILE = "<script>alert(1)</script>"
 # Attributes by which a page could fetch something.
@@ -162,6 +163,7 @@ def test_a_run_without_a_verdict_is_refused_with_a_fix(tmp_path: Path) -> None:
         pytest.param(Making(failed=lambda t: "gone" if t.variant == "b" else None), id="one arm failed"),
         pytest.param(Making(connections=(64,), rates=(500.0, 1000.0)), id="open loop"),
         pytest.param(Making(warmup_s=0.0), id="no warm-up"),
+        pytest.param(Making(warmup_s=None), id="automatic warm-up"),
         pytest.param(Making(names=tuple("abcdefghij"), blocks=1), id="more variants than colours"),
         pytest.param(
             Making(connections=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 3000), blocks=1), id="wide sweep"
@@ -173,6 +175,13 @@ def test_unusual_runs_have_a_report_too(tmp_path: Path, making: Making) -> None:
     assert "All trials" in text
     if "gone" in text:
         assert text.count("0 failed by its server: gone") == 24
+
+
+def test_the_warm_up_that_long_trials_chose_is_shown(tmp_path: Path) -> None:
+    run = judged(tmp_path, Making(warmup_s=None, blocks=1, connections=(1,)))
+    assert "4 s measured, warm-up 5 s (auto), then a cut" in joined(page_of(run).text)
+    write_rehearsal(run, {"schema": 1, "warmup_s": 12.5, "trials": []})
+    assert "4 s measured, warm-up 12.5 s (auto), then a cut" in joined(page_of(run).text)
 
 
 def test_markdown(tmp_path: Path) -> None:

@@ -77,9 +77,9 @@ def design(report: Report) -> list[tuple[str, str]]:
     """The design of the experiment, in words."""
     experiment = report.experiment
     load, plan, client = experiment.load, experiment.design, experiment.client
-    warmup = f"{load.warmup_s:g} s"
+    warmup = f"{report.warmup_s:g} s"
     if load.warmup_s is None:
-        warmup = f"{report.warmup_s:g} s (auto), then a cut per trial (MSER-5)"
+        warmup += " (auto), then a cut per trial (MSER-5)"
     rows = [
         (
             "blocks",
