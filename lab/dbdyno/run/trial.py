@@ -18,7 +18,7 @@ from dbdyno.run.foreign import meter
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import trial_plan
 from dbdyno.run.sampling import Counters, Edges
-from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.servers.server import Address, Description, Server, ServerProblem
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.rehearsal import rehearsed_warmup_s
 from dbdyno.store.trial import TrialWriter
@@ -70,9 +70,7 @@ def run_trial(
     trial's own, and trial.json holds it.
     """
     address = server.address()
-    planned = repeats.planned(experiment, run.schedule())
-    target = address.target(experiment.load.transport)
-    plan = trial_plan(experiment, trial, target, planned, warmup_s=rehearsed_warmup_s(run))
+    plan = _plan(run, experiment, trial, address)
     before, after = Counters(), Counters()
     foreign = meter(experiment, experiment.variant(trial.variant), description)
     edges = Edges(server, description, round(experiment.load.duration_s * 1e6), foreign)
@@ -115,6 +113,13 @@ def run_trial(
         )
     hello, end = (result.hello, result.end) if result else (None, None)
     return Outcome(stored, hello, end, tuple(hooks.complaints))
+
+
+def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
+    """What the engine is asked in a trial of a run."""
+    planned = repeats.planned(experiment, run.schedule())
+    target = address.target(experiment.load.transport)
+    return trial_plan(experiment, trial, target, planned, warmup_s=rehearsed_warmup_s(run))
 
 
 def _failure(result: EngineResult, server: Server) -> dict[str, str]:
@@ -163,9 +168,7 @@ def _each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
 
 def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:
     """Write a trial down as failed without running it, because nothing can answer it. Raises StoreProblem."""
-    planned = repeats.planned(experiment, run.schedule())
-    target = server.address().target(experiment.load.transport)
-    plan = trial_plan(experiment, trial, target, planned, warmup_s=rehearsed_warmup_s(run))
+    plan = _plan(run, experiment, trial, server.address())
     writer: TrialWriter
     with run.begin(trial, plan) as writer:
         return writer.finish("failed", reason=reason, failed_by="server", exit_code=None)
