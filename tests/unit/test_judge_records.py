@@ -1,4 +1,4 @@
-"""What the judge notices in the records: warm-up, arithmetic, gaps, errors."""
+"""What the judge notices in the records: failures, attempts, gaps, arithmetic, warm-up, errors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.stored_run import SECOND, Arms, Making, Spoil, make
+from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged
 
 from dbdyno.experiment.schedule import Trial
-from dbdyno.judge import judge
 from dbdyno.judge.measured import merge_classes
 
 Records = list[dict[str, Any]]
@@ -41,8 +40,18 @@ def measured(run_path: Path) -> list[dict[str, Any]]:
 
 
 def checks(tmp_path: Path, making: Making) -> list[dict[str, Any]]:
-    """The findings on a made run."""
-    found: list[dict[str, Any]] = judge(make(tmp_path, making))["checks"]
+    """The findings on a made run, without the note that short trials cannot show a warm state."""
+    return without_unchecked(judged(tmp_path, making))
+
+
+def without_unchecked(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    """The findings of a verdict, without that note."""
+    return [check for check in verdict["checks"] if (check["code"], check["level"]) != ("R01", "note")]
+
+
+def curve(verdict: dict[str, Any]) -> dict[str, Any]:
+    """The first comparison's effect over all loads."""
+    found: dict[str, Any] = verdict["comparisons"][0]["curve"]
     return found
 
 
@@ -63,23 +72,169 @@ def count_nothing(records: Records) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("change", "reason", "failed_by"),
     [
-        (drop_the_end, "the engine's records break off"),
-        (end_early, "connection-lost: lost"),
-        (forget_a_field, "its records are incomplete (KeyError: 'latency_us')"),
-        (count_nothing, "no transaction ended in the measurement"),
+        (drop_the_end, "the engine's records break off", "harness"),
+        (end_early, "connection-lost: lost", "harness"),
+        (forget_a_field, "its records are incomplete (KeyError: 'latency_us')", "harness"),
+        (count_nothing, "no transaction ended in the measurement", "server"),
     ],
 )
 def test_an_incomplete_stream_has_no_numbers(
-    tmp_path: Path, change: Callable[[Records], None], reason: str
+    tmp_path: Path, change: Callable[[Records], None], reason: str, failed_by: str
 ) -> None:
-    run = make(tmp_path, Making(spoil=spoiled(change)))
-    verdict = judge(run)
-    assert verdict["comparisons"][0]["curve"]["effect_percent"] is None
-    for trial in measured(run.path):
-        lost = trial["place"]["variant"] == "b"
-        assert (trial["failure"], trial["figures"] is None) == (reason if lost else None, lost)
+    verdict = judged(tmp_path, Making(spoil=spoiled(change)))
+    # A server that ends no transaction has a throughput of 0; what the harness lost says nothing.
+    assert curve(verdict)["effect_percent"] == (-100.0 if failed_by == "server" else None)
+    for trial in measured(verdict["path"]):
+        if trial["place"]["variant"] == "b":
+            assert (trial["failure"], trial["failed_by"], trial["figures"]) == (reason, failed_by, None)
+        else:
+            assert (trial["failure"], trial["failed_by"]) == (None, None)
+
+
+def fails(*blocks: int, variant: str = "b", at: int | None = None) -> Callable[[Trial], str | None]:
+    """The server of one variant goes away in some blocks, at all loads or at one."""
+
+    def failed(trial: Trial) -> str | None:
+        here = trial.variant == variant and trial.block in blocks
+        return "server went away" if here and at in (None, trial.point.connections) else None
+
+    return failed
+
+
+FASTER = Arms(a=lambda _trial: 1000, b=lambda trial: 1100 + trial.block)
+
+
+class TestFailuresOfAServer:
+    def test_a_variant_that_dies_in_two_of_eight_blocks_is_not_faster(self, tmp_path: Path) -> None:
+        """Where it lives it is 10 % faster: the six other blocks alone would say so."""
+        verdict = judged(tmp_path, Making(speed=FASTER, failed=fails(2, 5, at=40)))
+        found = curve(verdict)
+        assert (found["verdict"], found["blocks"]) == ("undecided", 8)
+        assert found["interval_percent"][0] == -100.0
+        assert verdict["comparisons"][0]["points"][2]["verdict"] == "undecided"
+        assert found["sentence"].endswith("; 8 blocks; 2 of 24 trials of b failed (server went away).")
+        (check,) = without_unchecked(verdict)
+        assert (check["code"], check["level"], check["subject"]) == ("R04", "warn", "b")
+        assert check["text"].startswith(
+            "2 of 24 trials of b failed by their server and count as 0 transactions/s"
+        )
+        assert (check["evidence"]["failed"], len(check["evidence"]["trials"])) == (2, 2)
+
+    @pytest.mark.parametrize("blocks", range(1, 9))
+    def test_it_is_never_faster_from_two_blocks_on(self, tmp_path: Path, blocks: int) -> None:
+        making = Making(connections=(10,), speed=FASTER, failed=fails(*range(blocks)))
+        word = curve(judged(tmp_path, making))["verdict"]
+        # A single failure of eight is an outlier; eight of eight leave nothing of 10 %.
+        assert word == {1: "faster", 8: "slower"}.get(blocks, "slower" if blocks >= 7 else "undecided")
+
+    def test_a_variant_that_dies_in_every_block_is_slower(self, tmp_path: Path) -> None:
+        verdict = judged(tmp_path, Making(speed=FASTER, failed=fails(*range(8))))
+        found = curve(verdict)
+        assert (found["verdict"], found["effect_percent"]) == ("slower", -100.0)
+        point = verdict["comparisons"][0]["points"][0]
+        assert (point["baseline"], point["variant"], point["verdict"]) == (10_000.0, 0.0, "slower")
+
+    def test_a_baseline_that_dies_in_every_block(self, tmp_path: Path) -> None:
+        making = Making(connections=(10,), failed=fails(*range(8), variant="a"))
+        found = curve(judged(tmp_path, making))
+        # JSON has no infinity.
+        assert (found["verdict"], found["effect_percent"], found["interval_percent"]) == (
+            "faster",
+            None,
+            [None, None],
+        )
+        assert "throughput infinitely higher, " in found["sentence"]
+
+    def test_where_both_die_nothing_is_known(self, tmp_path: Path) -> None:
+        making = Making(connections=(10,), failed=lambda _trial: "server went away")
+        found = curve(judged(tmp_path, making))
+        assert (found["verdict"], found["interval_percent"]) == ("undecided", [-100.0, None])
+        assert found["sentence"].startswith(
+            "Undecided: neither b nor a kept up, so nothing is known of their"
+        )
+
+    def test_at_a_fixed_rate_its_latency_is_without_bound(self, tmp_path: Path) -> None:
+        making = Making(connections=(64,), rates=(500.0,), failed=fails(*range(8)))
+        found = curve(judged(tmp_path, making))
+        assert (found["verdict"], found["effect_percent"]) == ("slower", None)
+        assert "p95 latency infinitely higher, " in found["sentence"]
+
+    def test_one_load_that_kills_it(self, tmp_path: Path) -> None:
+        verdict = judged(tmp_path, Making(speed=FASTER, failed=fails(*range(8), at=40)))
+        assert curve(verdict)["verdict"] == "mixed"
+        assert "slower at 40 connections (-100.0 %)" in curve(verdict)["sentence"]
+
+    def test_a_failure_that_nobody_is_named_for_counts_against_the_server(self, tmp_path: Path) -> None:
+        making = Making(connections=(10,), failed=fails(0, 1, 2), failed_by=None)
+        verdict = judged(tmp_path, making)
+        assert curve(verdict)["blocks"] == 8
+        assert {t["failed_by"] for t in measured(verdict["path"]) if t["figures"] is None} == {"server"}
+
+
+class TestFailuresOfTheHarness:
+    def test_the_trial_is_left_out_with_its_block(self, tmp_path: Path) -> None:
+        making = Making(speed=FASTER, failed=fails(3), failed_by="harness")
+        verdict = judged(tmp_path, making)
+        found = curve(verdict)
+        assert (found["verdict"], found["blocks"]) == ("faster", 7)
+        assert found["sentence"].endswith("; 7 of 8 blocks; 3 trials left out (R04).")
+        gone = {t["place"]["index"] for t in measured(verdict["path"]) if t["figures"] is None}
+        points = verdict["comparisons"][0]["points"]
+        assert len(gone) == 3
+        assert not gone & {index for point in points for index in point["trials"]["variant"]}
+        (check,) = without_unchecked(verdict)
+        assert (check["code"], check["level"], set(check["evidence"]["trials"])) == ("R04", "warn", gone)
+        assert "3 of 48 planned trials have no result" in check["text"]
+        assert "3 x server went away" in check["text"]
+
+    def test_a_block_that_lacks_one_load_is_left_out_of_the_average_and_of_that_load(
+        self, tmp_path: Path
+    ) -> None:
+        making = Making(speed=FASTER, failed=fails(3, at=40), failed_by="harness")
+        (comparison,) = judged(tmp_path, making)["comparisons"]
+        assert [point["blocks"] for point in comparison["points"]] == [8, 8, 7]
+        assert comparison["curve"]["blocks"] == 7
+
+    def test_too_many_leave_too_few_blocks(self, tmp_path: Path) -> None:
+        making = Making(speed=FASTER, failed=fails(3, 4, 5), failed_by="harness")
+        found = curve(judged(tmp_path, making))
+        assert found["verdict"] == "too-few-blocks"
+        assert found["sentence"].startswith("Too few blocks for a verdict (5 of 8; 6 are needed): ")
+
+
+class TestAttempts:
+    def test_those_before_a_resume_are_kept_and_named(self, tmp_path: Path) -> None:
+        reasons = {("b", 2): ["hook before failed"], ("b", 5): ["the disk is full", "hook before failed"]}
+        making = Making(
+            connections=(10,),
+            speed=FASTER,
+            attempts=lambda trial: reasons.get((trial.variant, trial.block), []),
+        )
+        verdict = judged(tmp_path, making)
+        assert (curve(verdict)["verdict"], curve(verdict)["blocks"]) == ("faster", 8)
+        (check,) = without_unchecked(verdict)
+        assert (check["code"], check["level"], check["subject"]) == ("R04", "note", "b")
+        assert check["text"] == (
+            "2 trials of b ran again after an attempt that gave no result (2 x hook before failed; the disk is "
+            "full)"
+        )
+        assert check["evidence"]["reasons"] == {"hook before failed": 2, "the disk is full": 1}
+
+    def test_a_server_that_fails_again_is_counted_once(self, tmp_path: Path) -> None:
+        making = Making(
+            connections=(10,),
+            speed=FASTER,
+            failed=fails(1),
+            attempts=lambda trial: ["interrupted"] if (trial.variant, trial.block) == ("b", 1) else [],
+        )
+        verdict = judged(tmp_path, making)
+        assert [(c["level"], c["subject"]) for c in without_unchecked(verdict)] == [
+            ("warn", "b"),
+            ("note", "b"),
+        ]
+        assert "1 of 8 trials of b failed (server went away)" in curve(verdict)["sentence"]
 
 
 def lose_an_interval(records: Records) -> None:
@@ -116,12 +271,51 @@ def plan_longer(records: Records) -> None:
 def test_numbers_that_contradict_themselves_stop_the_comparison(
     tmp_path: Path, change: Callable[[Records], None], told: str
 ) -> None:
-    verdict = judge(make(tmp_path, Making(connections=(10,), spoil=spoiled(change))))
-    (check,) = verdict["checks"]
+    verdict = judged(tmp_path, Making(connections=(10,), spoil=spoiled(change)))
+    (check,) = (check for check in without_unchecked(verdict) if check["code"] == "R03")
     assert (check["code"], check["level"], check["subject"]) == ("R03", "stop", "b")
     assert told in check["text"]
+    assert check["text"].endswith("No result of this run can be trusted")
     assert len(check["evidence"]["trials"]) == 8
-    assert verdict["comparisons"][0]["curve"]["verdict"] == "not-comparable"
+    assert curve(verdict)["verdict"] == "not-comparable"
+
+
+class TestFewContradictions:
+    """One trial that contradicts itself drops its block; more than one and more than 5 % of them are a stop."""
+
+    @staticmethod
+    def judged(folder: Path, odd: set[int], **making: Any) -> dict[str, Any]:
+        def spoil(trial: Trial, records: Records) -> Records:
+            if trial.index in odd:
+                stretch_latency(records)
+            return records
+
+        return judged(folder, Making(speed=FASTER, spoil=spoil, **making))
+
+    def test_a_single_one_drops_its_block(self, tmp_path: Path) -> None:
+        verdict = self.judged(tmp_path, {7}, connections=(10,))
+        assert (curve(verdict)["verdict"], curve(verdict)["blocks"]) == ("faster", 7)
+        (check,) = without_unchecked(verdict)
+        assert (check["code"], check["level"]) == ("R03", "warn")
+        assert check["text"].endswith("The block is left out")
+        # Nor does it run again with --resume: its records are complete.
+        (name,) = check["subject"]
+        assert curve(verdict)["sentence"].endswith(
+            f"; 7 of 8 blocks; 1 contradictory trial of {name} left out (R03)."
+        )
+
+    @pytest.mark.parametrize(
+        ("blocks", "odd", "level"), [(8, 2, "warn"), (8, 3, "stop"), (20, 6, "warn"), (20, 7, "stop")]
+    )
+    def test_up_to_5_percent_are_left_out(self, tmp_path: Path, blocks: int, odd: int, level: str) -> None:
+        # 48 trials of 8 blocks, 120 of 20.
+        verdict = self.judged(tmp_path, {6 * block for block in range(odd)}, blocks=blocks)
+        assert {check["level"] for check in without_unchecked(verdict)} == {level}
+        assert curve(verdict)["verdict"] == ("faster" if level == "warn" else "not-comparable")
+
+    def test_two_of_sixteen_are_too_many(self, tmp_path: Path) -> None:
+        verdict = self.judged(tmp_path, {3, 8}, connections=(10,))
+        assert curve(verdict)["verdict"] == "not-comparable"
 
 
 def test_littles_law_allows_for_three_percent_and_no_more(tmp_path: Path) -> None:
@@ -156,63 +350,68 @@ class TestAutomaticWarmUp:
 
         return of
 
-    def test_both_arms_of_a_block_get_the_larger_cut(self, tmp_path: Path) -> None:
+    def long(self, folder: Path, seconds: float, **making: Any) -> dict[str, Any]:
+        """Allowance 60 s, measurement 100 s; b creeps for so many seconds."""
+        making = {"blocks": 6, "speed": self.speed(seconds), **making}
+        return judged(folder, Making(warmup_s=None, duration_s=100.0, connections=(10,), **making))
+
+    def test_both_variants_of_a_block_get_the_larger_cut(self, tmp_path: Path) -> None:
         # 3 s of creeping end within the allowance of 10 s: the window stays the planned one.
         making = Making(warmup_s=None, duration_s=10.0, connections=(10,), speed=self.speed(3.0))
-        run = make(tmp_path, making)
-        verdict = judge(run)
+        verdict = judged(tmp_path, making)
         assert verdict["checks"] == []
-        for trial in measured(run.path):
+        for trial in measured(verdict["path"]):
             window = trial["window"]
             assert window["cut_us"] == 3 * SECOND
             assert (window["start_us"], window["end_us"]) == (10 * SECOND, 20 * SECOND)
             assert trial["figures"]["throughput"] == pytest.approx(1005.0)
-        assert verdict["comparisons"][0]["curve"]["verdict"] == "equivalent"
+        assert curve(verdict)["effect_percent"] == 0.0
 
     def test_a_cut_into_the_measurement_shortens_both_and_warns(self, tmp_path: Path) -> None:
-        # Allowance 60 s, measurement 100 s; b creeps for 62.5 s, so the window begins at second 63.
-        making = Making(blocks=6, warmup_s=None, duration_s=100.0, connections=(10,), speed=self.speed(62.5))
-        run = make(tmp_path, making)
-        verdict = judge(run)
-        for trial in measured(run.path):
+        # b creeps for 62.5 s, so the window begins at second 63: 97 of 100 s are enough.
+        verdict = self.long(tmp_path / "1", 62.5)
+        for trial in measured(verdict["path"]):
             window = trial["window"]
             assert window["cut_us"] == 62_500_000
             assert (window["start_us"], window["end_us"]) == (63 * SECOND, 160 * SECOND)
             assert trial["figures"]["throughput"] == pytest.approx(1005.0)
-        # 97 of 100 s are enough to say nothing.
-        assert verdict["checks"] == []
-        short = make(
-            tmp_path / "2",
-            Making(blocks=6, warmup_s=None, duration_s=100.0, connections=(10,), speed=self.speed(70.0)),
-        )
-        found = judge(short)["checks"]
-        assert {(c["code"], c["level"], c["subject"]) for c in found} == {
+        assert [(c["subject"], c["evidence"]["what"]) for c in verdict["checks"]] == [("b", "before")]
+        short = self.long(tmp_path / "2", 70.0)
+        assert [(c["code"], c["level"], c["subject"]) for c in short["checks"][:2]] == [
             ("R01", "warn", "a"),
             ("R01", "warn", "b"),
-        }
-        assert "90.0 s of 100.0 s are left" in found[0]["text"]
+        ]
+        assert "of 100.0 s as little as 90.0 s are left" in short["checks"][0]["text"]
+        assert "the warm-up reached into the measurement (R01)" in curve(short)["sentence"]
 
-    def test_a_trial_of_which_the_cut_leaves_nothing_is_missing(self, tmp_path: Path) -> None:
-        # b creeps for 70 s, and in one block a stops for good after 65 s of 160: 5 s into the measurement.
+    def test_a_trial_of_which_the_cut_leaves_nothing_has_failed_by_its_server(self, tmp_path: Path) -> None:
+        # In one block a stops for good after 65 s of 160, and the window begins at 70 s.
         creeping = self.speed(70.0)
 
-        def speed(trial: Trial, tick: int) -> int:
-            stopped = (trial.variant, trial.block) == ("a", 2) and tick >= 650
-            return 0 if stopped else creeping(trial, tick)
+        def stops(trial: Trial) -> bool:
+            return (trial.variant, trial.block) == ("a", 2)
 
-        making = Making(blocks=7, warmup_s=None, duration_s=100.0, connections=(10,), speed=speed)
-        run = make(tmp_path, making)
-        verdict = judge(run)
-        point = verdict["comparisons"][0]["points"][0]
-        assert (point["blocks"], point["verdict"]) == (6, "equivalent")
-        (gone,) = [trial for trial in measured(run.path) if trial["figures"] is None]
-        assert (gone["place"]["variant"], gone["place"]["block"]) == ("a", 2)
-        assert gone["failure"] == (
-            "no transaction ended well in the 90.0 s that are left after the warm-up's cut"
+        def under_way(trial: Trial, records: Records) -> Records:
+            if stops(trial):
+                totals(records)["latency_sum_us"] /= 20.0
+                totals(records)["accounting"]["unfinished_us"] = 10 * 95 * SECOND
+            return records
+
+        verdict = self.long(
+            tmp_path,
+            70.0,
+            blocks=7,
+            speed=lambda trial, tick: 0 if stops(trial) and tick >= 650 else creeping(trial, tick),
+            spoil=under_way,
         )
-        (told,) = [check for check in verdict["checks"] if check["code"] == "R04"]
-        assert told["level"] == "warn"
-        assert "no transaction ended well in the 90.0 s" in told["text"]
+        assert curve(verdict)["blocks"] == 7
+        (gone,) = [trial for trial in measured(verdict["path"]) if trial["figures"] is None]
+        assert (gone["place"]["variant"], gone["place"]["block"], gone["failed_by"]) == ("a", 2, "server")
+        reason = "no transaction ended in the 90.0 s that are left after the cut of the warm-up"
+        assert gone["failure"] == reason
+        (check,) = [check for check in verdict["checks"] if check["code"] == "R04"]
+        assert (check["level"], check["subject"]) == ("warn", "a")
+        assert f"1 of 7 trials of a failed ({reason})" in curve(verdict)["sentence"]
 
     def test_a_server_that_never_settles_is_said(self, tmp_path: Path) -> None:
         making = Making(
@@ -221,16 +420,18 @@ class TestAutomaticWarmUp:
             connections=(10,),
             speed=lambda trial, tick: 100 + tick if trial.variant == "b" else 100 + tick % 2,
         )
-        found = checks(tmp_path, making)
-        assert [(c["code"], c["subject"]) for c in found] == [("R01", "b")]
-        assert "had not settled" in found[0]["text"]
+        verdict = judged(tmp_path, making)
+        found = [(c["code"], c["subject"], c["evidence"]["what"]) for c in verdict["checks"]]
+        assert found == [("R01", "a", "cut"), ("R01", "b", "cut"), ("R01", "b", "within")]
+        # Half of the measurement stays, from 15 to 20 s; b rises from 262 to 287 in its halves.
+        assert (
+            "throughput of b still rose by 9.5 % during the measurement (R01)" in curve(verdict)["sentence"]
+        )
 
 
 def test_a_declared_warm_up_is_kept_whatever_the_ticks_say(tmp_path: Path) -> None:
     making = Making(warmup_s=2.0, duration_s=8.0, connections=(10,), speed=TestAutomaticWarmUp.speed(3.0))
-    run = make(tmp_path, making)
-    judge(run)
-    for trial in measured(run.path):
+    for trial in measured(judged(tmp_path, making)["path"]):
         assert trial["window"]["cut_us"] is None
         assert (trial["window"]["start_us"], trial["window"]["end_us"]) == (2 * SECOND, 10 * SECOND)
 
@@ -271,11 +472,11 @@ def test_few_errors_alike_in_both_arms_are_a_note(tmp_path: Path) -> None:
 
 def test_a_retried_deadlock_of_postgresql_is_named_and_no_outage(tmp_path: Path) -> None:
     spoil = with_errors({"40P01": 5, "40001": 3}, {"40P01": "deadlock", "40001": "serialization"})
-    verdict = judge(make(tmp_path, Making(connections=(10,), spoil=spoil)))
-    (check,) = verdict["checks"]
+    verdict = judged(tmp_path, Making(connections=(10,), product="postgresql", spoil=spoil))
+    (check,) = without_unchecked(verdict)
     assert (check["code"], check["evidence"]["classes"]["40P01"]) == ("D03", "deadlock")
     assert "(server error 40001 (serialization), 40P01 (deadlock); retried" in check["text"]
-    assert verdict["comparisons"][0]["curve"]["effect_percent"] is not None
+    assert curve(verdict)["verdict"] == "slower"
 
 
 def test_records_of_older_engines_have_codes_without_classes(tmp_path: Path) -> None:
@@ -350,9 +551,8 @@ def test_an_overloaded_open_loop_is_told(tmp_path: Path) -> None:
 
 
 def test_percentiles_and_means_come_from_the_window(tmp_path: Path) -> None:
-    run = make(tmp_path, Making(connections=(10,)))
-    judge(run)
-    figures = next(t["figures"] for t in measured(run.path) if t["place"]["variant"] == "a")
+    verdict = judged(tmp_path, Making(connections=(10,)))
+    figures = next(t["figures"] for t in measured(verdict["path"]) if t["place"]["variant"] == "a")
     # 10 connections at 1,000 transactions per second: 10 ms each.
     assert figures["throughput"] == 1000.0
     assert figures["latency_mean_us"] == pytest.approx(10_000.0)

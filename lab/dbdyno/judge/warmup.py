@@ -23,6 +23,7 @@ from statistics import fmean, median
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.findings import Finding, finding
 from dbdyno.judge.measured import Measured
+from dbdyno.judge.wording import is_ratio, times
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import hodges_lehmann, percent
@@ -197,15 +198,20 @@ def _edges(trials: Sequence[Measured]) -> tuple[float, float, float, float]:
 def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> Finding:
     size = percent(change.log_ratio)
     interval = [percent(end) for end in change.interval]
-    near, far = sorted(abs(end) for end in interval)
     on = f" on {workload}" if len(experiment.workloads) > 1 else ""
     more = f" more than that of {change.baseline}" if change.baseline else ""
-    moved = f"{'rose' if size > 0.0 else 'fell'} by {abs(size):.1f} %{more}"
+    verb = "rose" if size > 0.0 else "fell"
+    if is_ratio(size):
+        moved = f"{verb} to {times(size)} times"
+        low, high = (times(end) for end in interval)
+    else:
+        moved = f"{verb} by {abs(size):.1f} %{more}"
+        low, high = (f"{end:.1f}" for end in sorted(abs(end) for end in interval))
     return finding(
         "R01",
         "warn",
-        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} (95 % CI {near:.1f} to "
-        f"{far:.1f}): its figures are not those of a warm server. {fix}",
+        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} (95 % CI {low} to "
+        f"{high}): its figures are not those of a warm server. {fix}",
         change.variant,
         variant=change.variant,
         workload=workload,
