@@ -67,7 +67,7 @@ class _Requests:
         print(f"dbdyno: {self._stopping}; once more to leave at once", file=sys.stderr)
 
     def insist(self, _number: int, _frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt again where it was swallowed, by a library that was loading or a destructor."""
+        """Raise KeyboardInterrupt again where a library that was loading, or a destructor, swallowed it."""
         error = sys.exception()
         while error is not None and not isinstance(error, KeyboardInterrupt):
             error = error.__context__
