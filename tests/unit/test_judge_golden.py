@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -22,22 +21,19 @@ def recorded(name: str) -> Recording:
     return read(json.loads(line) for line in (EXAMPLES / f"{name}.jsonl").read_text().splitlines())
 
 
-class Ended:
-    """As much of a stored trial as deciding about completeness needs."""
-
-    def __init__(self, status: str) -> None:
-        self.meta: dict[str, Any] = {"status": status}
-        self.done = status == "done"
-
-
-def told(recording: Recording, status: str) -> str | None:
-    return failure(cast(StoredTrial, Ended(status)), recording)
+def why_not(
+    folder: Path, recording: Recording, status: str, failed_by: str | None = None
+) -> tuple[str, str] | None:
+    """Why a trial with that stream and that end has no numbers, and who made it fail."""
+    meta = {"index": 0, "status": status, "failed_by": failed_by, "reason": "the lab's own words"}
+    (folder / "trial.json").write_text(json.dumps(meta))
+    return failure(StoredTrial(folder), recording)
 
 
 @pytest.mark.parametrize("name", ["closed-loop", "open-loop"])
-def test_a_real_stream_is_complete_and_consistent(name: str) -> None:
+def test_a_real_stream_is_complete_and_consistent(tmp_path: Path, name: str) -> None:
     recording = recorded(name)
-    assert told(recording, "done") is None
+    assert why_not(tmp_path, recording, "done") is None
     assert arithmetic.faults(recording) == []
     (window,) = windows([recording], automatic=False)
     found = figures(recording, window)
@@ -66,7 +62,29 @@ def test_ticks_count_what_intervals_count() -> None:
     assert sum(events for _, events in recording.ticks) == sum(i["events"] for i in recording.intervals)
 
 
-def test_a_stream_without_a_connection_has_no_numbers() -> None:
-    reason = told(recorded("connect-failed"), "failed")
-    assert reason is not None
-    assert reason.startswith("connect-failed: ")
+@pytest.mark.parametrize(
+    ("failed_by", "who"), [("server", "server"), ("harness", "harness"), (None, "server")]
+)
+def test_a_stream_without_a_connection_has_no_numbers(
+    tmp_path: Path, failed_by: str | None, who: str
+) -> None:
+    found = why_not(tmp_path, recorded("connect-failed"), "failed", failed_by)
+    assert found is not None
+    # The engine's words come before the lab's.
+    assert found[0].startswith("connect-failed: ")
+    assert found[1] == who
+
+
+def test_a_stream_that_breaks_off_has_the_labs_words(tmp_path: Path) -> None:
+    recording = recorded("closed-loop")
+    recording.end = None
+    assert why_not(tmp_path, recording, "failed", "harness") == ("the lab's own words", "harness")
+    assert why_not(tmp_path, recording, "failed", "server") == ("the lab's own words", "server")
+
+
+def test_a_complete_stream_of_a_failed_trial_does_not_count(tmp_path: Path) -> None:
+    # A hook that failed after the load, say.
+    assert why_not(tmp_path, recorded("closed-loop"), "failed", "harness") == (
+        "the lab's own words",
+        "harness",
+    )
