@@ -97,8 +97,9 @@ def test_retried_deadlocks_are_judged(results: Path) -> None:
         assert totals["errors"]["40P01"] > 0
         assert totals["error_classes"] == {"40P01": "deadlock"}
     verdict = json.loads((run.path / "verdict.json").read_text())
-    # Two blocks are too few for more than this word.
-    assert verdict["comparisons"][0]["curve"]["verdict"] == "exploratory"
+    curve = verdict["comparisons"][0]["curve"]
+    assert (curve["blocks"], curve["verdict"]) == (2, "too-few-blocks")
+    assert curve["effect_percent"] is not None
     checks = {check["code"]: check for check in verdict["checks"]}
     assert checks["D03"]["evidence"]["classes"] == {"40P01": "deadlock"}
     assert "server error 40P01 (deadlock)" in checks["D03"]["text"]
