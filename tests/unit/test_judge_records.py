@@ -165,7 +165,7 @@ class TestFailuresOfAServer:
     def test_one_load_that_kills_it(self, tmp_path: Path) -> None:
         verdict = judged(tmp_path, Making(speed=FASTER, failed=fails(*range(8), at=40)))
         assert curve(verdict)["verdict"] == "mixed"
-        assert "slower at 40 connections (-100.0 %)" in curve(verdict)["sentence"]
+        assert "slower at 40 connections (-100 %)" in curve(verdict)["sentence"]
 
     def test_a_failure_that_nobody_is_named_for_counts_against_the_server(self, tmp_path: Path) -> None:
         making = Making(connections=(10,), failed=fails(0, 1, 2), failed_by=None)

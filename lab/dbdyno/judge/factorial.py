@@ -34,6 +34,7 @@ from dbdyno.judge.wording import (
     blocks_text,
     change,
     confidence,
+    has_no_estimate,
     interval,
     is_ratio,
     is_unknown,
@@ -252,9 +253,7 @@ def _interaction(contrast: Contrast, found: Effect, verdict: Verdict, standard: 
     (other, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.against
     ratio = f"the {METRICS[standard.metric]} ratio of {level} to {base}"
-    changes = f"{ratio} changes by {_with_interval(found)} from {other_base} to {other_level}"
-    if is_unknown(found):
-        changes = f"{ratio} is unknown with {other_base} or {other_level}"
+    changes = f"{ratio} {_changes(found)} from {other_base} to {other_level}"
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
             return f"The effect of {factor} depends on {other}: {changes}, {where}"
@@ -269,15 +268,17 @@ def _interaction(contrast: Contrast, found: Effect, verdict: Verdict, standard: 
             return f"Undecided whether the effect of {factor} depends on {other}: {changes}, {where}"
 
 
-def _with_interval(found: Effect) -> str:
-    """An effect and its interval: +35.5 % (95 % interval +32.5 to +38.5)."""
+def _changes(found: Effect) -> str:
+    """What an effect does: changes by +35.5 % (95 % interval +32.5 to +38.5)."""
     ends = found.interval_percent
-    if ends is None or found.bound != Bound.EXACT:
-        return change(found)
-    shown = interval(ends)
+    if is_unknown(found):
+        return "changes by an unknown factor"
+    if ends is None or found.bound != Bound.EXACT or has_no_estimate(found):
+        return f"changes by {change(found)}"
+    inside = confidence(found.alpha)
     if is_ratio(found.effect_percent):
-        shown = times_interval(ends)
-    return f"{change(found)} ({confidence(found.alpha)} {shown})"
+        return f"becomes {change(found)} as high ({inside} {times_interval(ends)})"
+    return f"changes by {change(found)} ({inside} {interval(ends)})"
 
 
 def _at_each_level(one: _Asked, partner: str, experiment: Experiment) -> str:

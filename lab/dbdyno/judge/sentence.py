@@ -21,6 +21,7 @@ from dbdyno.judge.wording import (
     blocks_text,
     change,
     decimals_for,
+    has_no_estimate,
     is_ratio,
     is_unknown,
     join_words,
@@ -108,7 +109,7 @@ def _identical(comparison: Comparison, found: Effect) -> str:
     name = METRICS[comparison.scale.metric]
     shown = size(comparison.scale.metric, found, average=_several(comparison))
     differs = f"their {name} differs by {shown.removeprefix(f'{name} ')}"
-    if is_unknown(found) or not shown.startswith(name) or math.isinf(found.effect_percent):
+    if is_unknown(found) or has_no_estimate(found) or not shown.startswith(name):
         differs = shown
     return f"{comparison.baseline} and {comparison.variant} are identical; {differs} here"
 

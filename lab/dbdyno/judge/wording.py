@@ -100,16 +100,13 @@ def size(metric: str, effect: Effect, delta_percent: float | None = None, *, ave
     name = METRICS[metric]
     if effect.bound != Bound.EXACT:
         return f"{_bounded(name, effect)}{mean}"
-    if ends is not None and ends[0] == ends[1] and (math.isinf(ends[0]) or ends[0] == -100.0):
-        # Nearly all trials of a variant failed: no interval around that.
-        ends = None
+    if has_no_estimate(effect):
+        return f"{name} {_between(effect, mean)}"
     if is_ratio(effect.effect_percent):
         inside = f" ({confidence(effect.alpha)} {times_interval(ends)})" if ends else ""
         return f"{times(effect.effect_percent)} times the {name}{mean}{inside}"
     decimals = decimals_for((effect.effect_percent, *(ends or ())), delta_percent)
     inside = f" ({confidence(effect.alpha)} {interval(ends, decimals)})" if ends else ""
-    if math.isinf(effect.effect_percent):
-        return f"{name} {INFINITE}{mean}{inside}"
     return f"{name} {signed(effect.effect_percent, decimals)} %{mean}{inside}"
 
 
@@ -123,6 +120,25 @@ def is_unknown(effect: Effect) -> bool:
     """Whether the bounds leave everything open: neither variant has enough results."""
     known = effect.effect_percent
     return effect.bound != Bound.EXACT and (not math.isfinite(known) or known <= -100.0)
+
+
+def has_no_estimate(effect: Effect) -> bool:
+    """Whether so many trials failed that the median ratio is one of theirs: nothing, or infinitely much."""
+    return effect.bound == Bound.EXACT and (
+        effect.effect_percent <= -100.0 or math.isinf(effect.effect_percent)
+    )
+
+
+def _between(effect: Effect, mean: str = "") -> str:
+    """The interval in place of an estimate: between -100.0 and -9.2 % (95 % interval)."""
+    ends = effect.interval_percent
+    if ends is None:
+        return f"unknown{mean}"
+    if ends[0] == ends[1]:
+        return f"{INFINITE if effect.effect_percent > 0.0 else '-100 %'}{mean}"
+    low, high = (signed(end, decimals_for(ends)) for end in ends)
+    between = f"{low} % or more" if math.isinf(ends[1]) else f"between {low} and {high} %"
+    return f"{between}{mean} ({confidence(effect.alpha)})"
 
 
 def _bounded(name: str, effect: Effect) -> str:
@@ -152,8 +168,8 @@ def change(effect: Effect) -> str:
     if effect.bound != Bound.EXACT:
         end = "more" if effect.bound == Bound.AT_LEAST else "less"
         return f"{times(known)} times or {end}" if is_ratio(known) else f"{signed(known)} % or {end}"
-    if math.isinf(known):
-        return INFINITE
+    if has_no_estimate(effect):
+        return _between(effect)
     return f"{times(known)} times" if is_ratio(known) else f"{signed(known, decimals_for((known,)))} %"
 
 
