@@ -47,7 +47,7 @@ def simulated(
 
 
 def test_by_hand() -> None:
-    """Without noise: a position effect of 5 %, a variant of -10 %, and blocks with their sum or difference."""
+    """Without noise: a position effect of 5 %, a variant of -10 %, blocks with their sum or difference."""
     found = simulated(math.log(1.05), math.log(0.9), lambda: 0.0)
     assert found is not None
     assert found.effect_percent == pytest.approx(5.0)
@@ -132,8 +132,8 @@ def test_the_finding() -> None:
     (found,) = order_findings(SURE, NAMES, "throughput", None)
     assert (found["code"], found["level"], found["subject"]) == ("R10", "warn", "b")
     assert found["text"] == (
-        "the variant that runs later in a block has -5.0 % throughput (-6.0 to -4.0) on oltp_read_write: each "
-        "trial leaves something behind for the next. The order is balanced, so the estimate is not shifted; "
+        "the variant that runs later in a block has -5.0 % throughput (-6.0 to -4.0) on oltp_read_write: "
+        "each trial leaves something behind for the next. The order is balanced, so the estimate is not shifted; "
         "without the order effect b against a is -10.0 % (-10.5 to -9.0). A longer warmup, or state_per = "
         '"trial" under [design], makes it smaller'
     )

@@ -386,7 +386,7 @@ class TestStops:
         found = curve(judged(tmp_path, making))
         assert (found["verdict"], found["blocks"]) == ("not-comparable", 0)
         assert found["sentence"].startswith(
-            "no block holds b and a at every load, so they cannot be compared"
+            "No block holds b and a at every load, so they cannot be compared"
         )
 
 

@@ -246,7 +246,7 @@ def _not_comparable(comparison: Comparison) -> str:
             f"{who} {have} no result {loads(missing)}{together}, so {variant} and {baseline} cannot be "
             "compared over the whole range (R04)"
         )
-    return f"no block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
+    return f"No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
 
 
 def _present(comparison: Comparison, index: int) -> set[str]:
