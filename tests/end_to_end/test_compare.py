@@ -74,7 +74,7 @@ def test_every_trial_keeps_what_was_asked_what_came_and_who_answered(done: tuple
         assert server["process"]["after"]["cpu_user_s"] >= server["process"]["before"]["cpu_user_s"]
 
 
-def test_a_variant_is_one_server_place_and_every_group_a_new_process(done: tuple[Any, Run]) -> None:
+def test_variants_exchange_equal_places_and_every_group_is_a_new_process(done: tuple[Any, Run]) -> None:
     _, run = done
     places: dict[str, set[str]] = {}
     pids: dict[int, set[int]] = {}
@@ -82,7 +82,11 @@ def test_a_variant_is_one_server_place_and_every_group_a_new_process(done: tuple
         identity = trial.server["identity"]
         places.setdefault(trial.meta["variant"], set()).add(f"{identity['datadir']} {identity['port']}")
         pids.setdefault(trial.meta["group"], set()).add(identity["pid"])
-    assert all(len(found) == 1 for found in places.values())
+    # Two blocks: each variant has had both places.
+    first, second = places.values()
+    assert first == second
+    assert len(first) == 2
+    assert len({len(place) for place in first}) == 1
     assert all(len(found) == 1 for found in pids.values())
     assert len(set.union(*pids.values())) == 4
 

@@ -95,7 +95,7 @@ def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
     assert (log["group"], log["unit"], log["per"], log["blocks"]) == ("wait", "us", "transaction", 2)
     assert min(log["baseline"], log["variant"]) > 0
     page = (run.path / "report.html").read_text()
-    assert "How the load's connections were made" in page
+    assert "Connections of the load generator" in page
     assert "caching_sha2_password" in page
 
 
