@@ -34,6 +34,7 @@ from dbdyno.judge.wording import (
     blocks_text,
     change,
     confidence,
+    excluded,
     has_no_estimate,
     interval,
     is_ratio,
@@ -199,6 +200,8 @@ def _sentence(
         text = _interaction(one.contrast, found, verdict, standard, where)
     else:
         text = _main_effect(one, word, verdict, experiment, where)
+    if verdict == Verdict.UNDECIDED:
+        text = "; ".join([text, *excluded(found)])
     unsure = f"; {SIZE_UNSURE}" if verdict in (Verdict.FASTER, Verdict.SLOWER) and not found.is_sure else ""
     return f"{text}; {blocks}{unsure}"
 

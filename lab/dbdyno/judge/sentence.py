@@ -20,14 +20,12 @@ from dbdyno.judge.wording import (
     better,
     blocks_text,
     change,
-    decimals_for,
+    excluded,
     has_no_estimate,
-    is_ratio,
     is_unknown,
     join_words,
     loads,
     size,
-    times,
 )
 from dbdyno.stats.paired import Effect
 from dbdyno.stats.signed_rank import blocks_needed
@@ -176,25 +174,11 @@ def _undecided(comparison: Comparison, found: Effect) -> str:
             relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
             extra.append(f"{_loads_of(comparison, [index])} {relation} ({change(level)})")
     else:
-        extra += _excluded(found)
+        extra += excluded(found)
     floor = comparison.floor_percent
     if floor is not None and found.is_sure and abs(found.effect_percent) <= floor:
         extra.append(f"identical variants differ by up to {floor:.1f} % here")
     return "; ".join([text, *extra, *_outlook(comparison, found)])
-
-
-def _excluded(found: Effect) -> list[str]:
-    """What an interval around zero rules out."""
-    ends = found.interval_percent
-    if ends is None or not all(map(math.isfinite, ends)) or ends[0] <= -100.0:
-        return []
-    if not ends[0] <= 0.0 <= ends[1]:
-        return []
-    low, high = (abs(end) for end in ends)
-    if is_ratio(ends[0]) or is_ratio(ends[1]):
-        return [f"less than {times(ends[0])} times and more than {times(ends[1])} times are excluded"]
-    farthest = max(low, high)
-    return [f"a difference of more than {farthest:.{decimals_for((farthest,))}f} % either way is excluded"]
 
 
 def _outlook(comparison: Comparison, found: Effect) -> list[str]:

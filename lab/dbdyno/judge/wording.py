@@ -189,3 +189,17 @@ def better(metric: str, *, faster: bool) -> str:
     if metric == THROUGHPUT:
         return f"is {'faster' if faster else 'slower'} than"
     return f"has a {'lower' if faster else 'higher'} {METRICS[metric]} than"
+
+
+def excluded(found: Effect) -> list[str]:
+    """What an interval around zero rules out."""
+    ends = found.interval_percent
+    if ends is None or not all(map(math.isfinite, ends)) or ends[0] <= -100.0:
+        return []
+    if not ends[0] <= 0.0 <= ends[1]:
+        return []
+    low, high = (abs(end) for end in ends)
+    if is_ratio(ends[0]) or is_ratio(ends[1]):
+        return [f"less than {times(ends[0])} times and more than {times(ends[1])} times are excluded"]
+    farthest = max(low, high)
+    return [f"a difference of more than {farthest:.{decimals_for((farthest,))}f} % either way is excluded"]
