@@ -133,7 +133,8 @@ def test_the_finding() -> None:
     assert (found["code"], found["level"], found["subject"]) == ("R10", "warn", "b")
     assert found["text"] == (
         "the variant that runs later in a block has -5.0 % throughput (-6.0 to -4.0) on oltp_read_write: "
-        "each trial leaves something behind for the next. The order is balanced, so the estimate is not shifted; "
+        "each trial leaves something behind for the next. The order is balanced, so the estimate is not "
+        "shifted; "
         "without the order effect b against a is -10.0 % (-10.5 to -9.0). A longer warmup, or state_per = "
         '"trial" under [design], makes it smaller'
     )

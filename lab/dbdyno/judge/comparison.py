@@ -89,6 +89,8 @@ class Comparison:
     identical: bool = False
     # Another sentence of the run gives the word: that of a factor.
     wordless: bool = False
+    # Other processes disturbed blocks that count, and nobody overrode it.
+    disturbed: bool = False
     # Stops that were not overridden, as stored findings.
     stops: tuple[Mapping[str, Any], ...] = ()
     # Blocks of this comparison whose trials have all run, and those that were planned.

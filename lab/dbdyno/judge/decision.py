@@ -132,6 +132,7 @@ class _Question:
             judged=judged,
             identical=self.identical,
             wordless=is_factorial(self.experiment) and not self.identical,
+            disturbed=self.disturbed,
             stops=tuple(self.stops),
             blocks=(_finished_blocks(self.trials, self.experiment), self.experiment.design.blocks),
             failures=dict(failures(self.trials)),

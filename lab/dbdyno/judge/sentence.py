@@ -158,7 +158,11 @@ def _equivalent(comparison: Comparison, found: Effect) -> str:
 
 def _undecided(comparison: Comparison, found: Effect) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
-    text = f"Undecided: {variant} against {baseline}, {_size(comparison, found)}, {_where(comparison)}"
+    text = f"{variant} against {baseline}, {_size(comparison, found)}, {_where(comparison)}"
+    if comparison.disturbed and found.is_sure:
+        # More blocks would not help.
+        return f"Undecided because other processes disturbed the trials: {text}; {_blocks(comparison, found)}"
+    text = f"Undecided: {text}"
     if is_unknown(found):
         name = METRICS[comparison.scale.metric]
         text = (
