@@ -37,6 +37,9 @@ SEED = 20_240_607
 # Values that differ by less are the same: the order of a summation changes the last digits.
 ROUNDING = 1e-9
 
+# Of a row's sum of squares; what is left around the mean below that is rounding.
+NO_SPREAD = 1e-12
+
 Array = NDArray[np.float64]
 
 
@@ -87,10 +90,10 @@ def _statistics(row: Array, signs: Array) -> Array:
 
 def _t(means: Array, squares: float, count: int) -> Array:
     # Signs change the mean of a row, and not its sum of squares.
-    variances = np.maximum(squares - count * means**2, 0.0) / (count - 1) / count
-    small = variances <= ROUNDING**2 * squares
+    deviations = np.maximum(squares - count * means**2, 0.0)
+    small = deviations <= NO_SPREAD * squares
     with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = np.abs(means) / np.sqrt(variances)
+        statistics = np.abs(means) / np.sqrt(deviations / (count - 1) / count)
     statistics[small] = np.where(np.abs(means[small]) > 0.0, np.inf, 0.0)
     return np.asarray(statistics)
 
