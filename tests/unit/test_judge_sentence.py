@@ -485,6 +485,7 @@ def test_every_caveat_is_said_once() -> None:
             finding("P15"),
             # Notes are no caveats, and a stop that was not overridden is the sentence itself.
             finding("P02", "note"),
+            {**finding("D06", "note", repeated=[2]), "override": "a cron job"},
             finding("P09", "stop"),
             overridden,
             finding("X1"),

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-import random
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from tests.unit import stored_run
+from tests.unit.simulated_trials import experiment, measured
 from tests.unit.stored_run import Arms, Making, make
 
 from dbdyno.experiment.model import OltpWorkload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
+from dbdyno.judge.decision import compare_all
 from dbdyno.store import Run
 
 VERDICTS = [
@@ -99,6 +103,7 @@ SCHEMA = _object(
 
 # What differs from block to block, in tenths of a percent; balanced around 0.
 STEPS = (-4, -1, 2, 5, -5, -2, 1, 4)
+THREE = (10, 20, 40)
 
 
 def judged(folder: Path, making: Making | None = None) -> dict[str, Any]:
@@ -148,6 +153,12 @@ def at_levels(speeds: dict[int, int]) -> Arms:
     return against_1000(lambda trial: around(speeds[trial.point.connections])(trial))
 
 
+def uneven(noise: np.random.Generator) -> Callable[[Trial], float]:
+    """Throughputs with noise of 1 %, and differences of about as much between variants and loads."""
+    effects = {(connections, name): noise.normal(0.0, 0.01) for connections in THREE for name in "ab"}
+    return lambda t: 1000 * math.exp(effects[t.point.connections, t.variant] + noise.normal(0.0, 0.01))
+
+
 class TestDirection:
     def test_slower(self, tmp_path: Path) -> None:
         verdict = judged(tmp_path, Making(speed=against_1000(lambda t: 900 + 2 * t.block)))
@@ -186,15 +197,23 @@ class TestDirection:
         assert [point["verdict"] for point in points(verdict)] == ["undecided", "undecided", "faster"]
         assert "; at 40 connections b is faster than a (+8.0 %); " in curve(verdict)["sentence"]
 
-    def test_an_interval_holds_zero_exactly_where_there_is_no_word(self, tmp_path: Path) -> None:
-        noise = random.Random(1)
-        factors = {i: noise.gauss(0.0, 15.0) for i in range(100)}
-        making = Making(speed=lambda t, _: round({"a": 1000, "b": 985}[t.variant] + factors[t.index]))
-        verdict = judged(tmp_path, making)
-        words = [(curve(verdict), curve(verdict)["verdict"]), *((p, p["verdict"]) for p in points(verdict))]
-        for effect, word in words:
-            low, high = effect["interval_percent"]
-            assert (low <= 0.0 <= high) == (word == "undecided")
+    def test_an_interval_holds_zero_exactly_where_there_is_no_word(self) -> None:
+        """Between 1/5 and all of its share a load is sure by its own test, and has no word in the family."""
+        of, noise, extended, given = experiment(loads=3), np.random.default_rng(1), 0, 0
+        for _ in range(150):
+            trials = measured(of, uneven(noise))
+            (found,) = compare_all(trials, of, [])
+            judged = found.judged
+            for level, alone, word in zip(
+                judged.levels, judged.assessment.levels, judged.level_verdicts, strict=True
+            ):
+                assert level is not None
+                assert alone is not None
+                assert level.is_sure == (word in ("faster", "slower"))
+                extended += alone.is_sure and not level.is_sure
+                given += level.is_sure
+        assert extended > 0
+        assert given > 0
 
 
 class TestMixed:
@@ -310,6 +329,20 @@ class TestUnfinished:
         assert found["sentence"] == (
             "Not finished (0 of 8 blocks): b against a, oltp_read_write at 10, 20 and 40 connections."
         )
+
+    def test_it_passes_none_of_its_share_to_the_others(self, tmp_path: Path) -> None:
+        """b alone has p = 10/256: too much for half of 5 %. c is surely slower, and is not finished."""
+        blocks = (-12, -30, -9, -25, -14, -20, 3, 4)
+
+        def speed(trial: Trial, _tick: int) -> int:
+            return int({"a": 1000, "b": 1000 + blocks[trial.block], "c": 700 + trial.block}[trial.variant])
+
+        making = Making(names=("a", "b", "c"), connections=(10,), speed=speed)
+        finished = [one["curve"]["verdict"] for one in judged(tmp_path / "1", making)["comparisons"]]
+        assert finished == ["slower", "slower"]
+        making.absent = lambda trial: (trial.variant, trial.block) == ("c", 7)
+        waiting = [one["curve"]["verdict"] for one in judged(tmp_path / "2", making)["comparisons"]]
+        assert waiting == ["undecided", "unfinished"]
 
     def test_another_workload_that_is_finished_has_its_word(self, tmp_path: Path) -> None:
         workloads = (OltpWorkload(name="oltp_read_write"), OltpWorkload(name="oltp_read_only", label="reads"))
@@ -473,10 +506,16 @@ class TestIdentical:
         assert "R05" not in curve(verdict)["sentence"]
 
     def test_they_have_no_part_in_the_family(self, tmp_path: Path) -> None:
-        making = Making(names=("a", "a-again", "b"), identical=("a-again",), speed=self.speed(1001, 1100))
+        speeds = {"a": 1000, "a-again": 1001, "b": 1100, "c": 1200}
+        making = Making(
+            names=("a", "a-again", "b", "c"),
+            identical=("a-again",),
+            speed=lambda trial, _tick: around(speeds[trial.variant])(trial),
+        )
         verdict = judged(tmp_path, making)
-        assert verdict["family"]["sentences"] == 1
-        assert {one["curve"]["confidence"] for one in verdict["comparisons"]} == {0.95}
+        assert verdict["family"]["sentences"] == 2
+        confidences = {one["variant"]: one["curve"]["confidence"] for one in verdict["comparisons"]}
+        assert confidences == {"a-again": 0.95, "b": 0.975, "c": 0.975}
 
     @pytest.mark.parametrize(("b", "word"), [(1100, "faster"), (1030, "undecided")])
     def test_what_they_differ_by_is_the_noise_floor_of_the_others(

@@ -64,6 +64,11 @@ class TestByHand:
         assert kept[0] == Words(overall=True, levels=[True, False])
         assert kept[1] == Words(overall=False, levels=[False, False])
 
+    def test_single_loads_are_tested_at_the_share_alone(self) -> None:
+        # 1/5 of 0.025 is 0.005, also where 0.05 has come to the effect over all loads.
+        undecided = decide([comparison(0.001, 0.001), comparison(0.06, 0.006, 0.0049)])[1]
+        assert undecided == Words(overall=False, levels=[False, True])
+
     def test_a_load_without_a_result_keeps_the_share(self) -> None:
         assert not decide([comparison(0.001, 0.001, None), comparison(0.04, 0.5)])[1].overall
 

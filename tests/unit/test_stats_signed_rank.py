@@ -231,6 +231,15 @@ def test_blocks_that_a_share_of_the_level_needs(sentences: int, blocks: int) -> 
     assert interval([0.1 + 0.01 * block for block in range(blocks - 1)], alpha) is None
 
 
+@pytest.mark.parametrize("n", [6, 7, 8])
+def test_a_level_that_is_reached_exactly_is_reached(n: int) -> None:
+    unanimous = [0.1 + 0.01 * block for block in range(n)]
+    found = interval(unanimous, 2.0 / 2**n)
+    assert p_value(unanimous) == 2.0 / 2**n
+    assert found is not None
+    assert (found.low, found.high) == (unanimous[0], unanimous[-1])
+
+
 def test_blocks_needed_where_the_level_is_reached_exactly() -> None:
     assert [blocks_needed(2.0 / 2**n) for n in range(2, 12)] == list(range(2, 12))
 
