@@ -75,7 +75,10 @@ def test_a_peak_outside_the_sweep_is_not_told_as_a_number(tmp_path: Path) -> Non
 
 def test_few_blocks_have_no_interval_and_few_levels_no_law(tmp_path: Path) -> None:
     exploratory = judged(tmp_path / "few", LAWS, blocks=3)
-    assert {entry["knee_interval"] for entry in exploratory["scaling"]} == {None}
+    for entry in exploratory["scaling"]:
+        assert {entry[key] for key in entry if key.startswith("knee")} == {None}
+    assert not [check for check in exploratory["checks"] if check["code"] == "R07"]
+    assert "not reached at" not in exploratory["page"]
     assert "scaling" not in judge(make(tmp_path / "levels", Making(connections=(10, 20, 40), blocks=2)))
     assert "scaling" not in judge(
         make(tmp_path / "open", Making(connections=(9,), rates=(100, 200, 300, 400), blocks=2))
@@ -170,3 +173,62 @@ def test_few_blocks_have_no_plateau() -> None:
     (entry,) = simulate(plateau_of_8, 0.01, 1, blocks=5)
     assert (entry["model"], entry["plateau"], entry["knee"]) == (None, None, None)
     assert entry["highest"]["throughput"] == pytest.approx(800.0, rel=0.03)
+
+
+@pytest.mark.parametrize(("blocks", "place"), [(2, None), (5, None), (6, "inside")])
+def test_a_knee_needs_the_blocks_that_show_the_rise_and_the_fall(blocks: int, place: str | None) -> None:
+    """From two blocks on there is a law; below six nothing shows that throughput falls behind its knee."""
+    found = simulate(Law(100.0, 0.02, 1e-3).throughput, 0.01, 10, blocks=blocks)
+    assert {entry["model"] for entry in found} == {"usl"}
+    assert {entry["knee"] for entry in found} == {place}
+
+
+@pytest.mark.parametrize(("blocks", "kind"), [(3, "above"), (6, "above"), (3, "below"), (6, "below")])
+def test_few_blocks_have_no_note_about_a_peak_outside_the_loads(blocks: int, kind: str) -> None:
+    law = Law(100.0, 0.03, 0.0) if kind == "above" else Law(100.0, 0.9, 0.5)
+    (entry,) = simulate(law.throughput, 0.005, 1, blocks=blocks)
+    notes = list(knee_findings([entry | {"workload": "w", "variant": "a"}]))
+    assert [note["evidence"]["knee"] for note in notes] == ([kind] if blocks == 6 else [])
+
+
+def failing(blocks_failed: int, connections: int) -> dict[str, Any] | None:
+    """The entry of a variant whose server fails at one load in so many of 8 blocks."""
+    law = Law(100.0, 0.02, 1e-3)
+    plain = simulated_trials.experiment(variants="a", blocks=8)
+    of = plain.model_copy(update={"load": Load(connections=DOUBLING, duration_s=10.0)})
+
+    def throughput(trial: Trial) -> float:
+        failed = trial.block < blocks_failed and trial.point.connections == connections
+        return 0.0 if failed else law.throughput(trial.point.connections)
+
+    (entry,) = scaling(simulated_trials.measured(of, throughput), of)
+    return entry
+
+
+@pytest.mark.parametrize(("blocks_failed", "highest"), [(1, 32.0), (5, 16.0)])
+def test_a_server_that_fails_has_no_law_and_counts_as_zero(blocks_failed: int, highest: float) -> None:
+    """32 connections are the best by far, unless most of their trials failed."""
+    entry = failing(blocks_failed, 32)
+    assert entry is not None
+    assert entry["highest"]["connections"] == highest
+    assert entry["highest"]["throughput"] == pytest.approx(Law(100.0, 0.02, 1e-3).throughput(highest))
+    assert (entry["model"], entry["plateau"], entry["fit_error_percent"]) == (None, None, None)
+    assert {entry[key] for key in entry if key.startswith("knee")} == {None}
+    assert entry["curve"] == []
+    assert failing(0, 32) != entry
+
+
+def test_a_variant_that_fails_everywhere_does_not_scale() -> None:
+    of = simulated_trials.experiment(variants="a", loads=4)
+    assert scaling(simulated_trials.measured(of, lambda _trial: 0.0), of) == []
+
+
+def test_the_report_says_why_a_failing_variant_has_no_law(tmp_path: Path) -> None:
+    def crash(trial: Trial) -> str | None:
+        fails = trial.variant == "b" and trial.point.connections == 128 and trial.block < 2
+        return "server went away" if fails else None
+
+    verdict = judged(tmp_path, LAWS, failed=crash)
+    assert [entry["model"] for entry in verdict["scaling"]] == ["usl", None]
+    assert "The server failed in trials of b, which count as 0: no line and no knee" in verdict["page"]
+    assert "The law does not fit" not in verdict["page"]

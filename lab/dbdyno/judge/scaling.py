@@ -4,10 +4,11 @@ The law is fitted to the medians of the blocks; estimate and interval of its kne
 knees by the signed-rank machinery. Any curve has a nearest law: on a plateau its knee is precise and wrong.
 So the law is used only where it meets every median within 10 %, or within what noise explains. And a knee
 among the loads is given only where throughput is surely lower at both ends of them: no law can see a peak
-that the measurements do not show.
+that the measurements do not show. Fewer than six blocks show neither, so they give no knee.
 
-Two things need no law and are always there: the highest median, and the loads whose throughput could be
-within 2 % of it, by the joint intervals of all loads against the highest.
+Two things need no law: the highest median, and the loads whose throughput could be within 2 % of it, by the
+joint intervals of all loads against the highest. A trial that its server failed has throughput 0. The law
+has no such value, nor have the intervals: a variant with a failure has its highest median alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge.findings import Finding, finding
-from dbdyno.judge.measured import Measured
+from dbdyno.judge.measured import THROUGHPUT, Measured
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
@@ -63,6 +64,11 @@ class _Sweep:
         """The connections with the highest median."""
         return max(self.medians, key=self.medians.__getitem__)
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether any trial has no throughput because its server failed."""
+        return any(throughput == 0.0 for block in self.blocks.values() for throughput in block.values())
+
     def logs(self) -> NDArray[np.float64]:
         """Log throughput of the blocks that lack no load: a row per block, a column per load."""
         complete = [block for block in self.blocks.values() if set(block) == set(self.medians)]
@@ -85,10 +91,33 @@ def scaling(trials: Sequence[Measured], experiment: Experiment) -> list[dict[str
 
 
 def _scaling(trials: Sequence[Measured], levels: Sequence[int]) -> dict[str, Any] | None:
-    """One variant on one workload; None where fewer than 4 levels have results."""
+    """One variant on one workload; None where fewer than 4 levels have results, or none has throughput."""
     sweep = _sweep(trials, levels)
-    if len(sweep.medians) < usl.LEVELS_MIN:
+    if len(sweep.medians) < usl.LEVELS_MIN or not any(sweep.medians.values()):
         return None
+    measured = {
+        "levels": [sweep.low, sweep.high],
+        "highest": {"connections": sweep.highest, "throughput": sweep.medians[sweep.highest]},
+        "blocks": len(sweep.blocks),
+    }
+    return {**measured, **(_NO_LAW if sweep.has_failures else _law(sweep))}
+
+
+_NO_KNEE = {"knee": None, "knee_connections": None, "knee_interval": None, "knee_throughput": None}
+_NO_LAW: dict[str, Any] = {
+    "model": None,
+    "lambda": None,
+    "sigma": None,
+    "kappa": None,
+    "fit_error_percent": None,
+    "plateau": None,
+    **_NO_KNEE,
+    "curve": [],
+}
+
+
+def _law(sweep: _Sweep) -> dict[str, Any]:
+    """The law, its knee, and the plateau of a sweep without failures."""
     law = usl.fit(list(sweep.medians), list(sweep.medians.values()))
     misfit = math.expm1(max(abs(math.log(law.throughput(n) / x)) for n, x in sweep.medians.items()))
     plateau = _plateau(sweep)
@@ -99,24 +128,18 @@ def _scaling(trials: Sequence[Measured], levels: Sequence[int]) -> dict[str, Any
         "sigma": law.sigma if fits else None,
         "kappa": law.kappa if fits else None,
         "fit_error_percent": misfit * 100.0,
-        "levels": [sweep.low, sweep.high],
-        "highest": {"connections": sweep.highest, "throughput": sweep.medians[sweep.highest]},
         "plateau": plateau,
-        "blocks": len(sweep.blocks),
         **(_knee(sweep, law, plateau) if fits else _NO_KNEE),
         "curve": _curve(law, sweep.low, sweep.high) if fits else [],
     }
 
 
-_NO_KNEE = {"knee": None, "knee_connections": None, "knee_interval": None, "knee_throughput": None}
-
-
 def _sweep(trials: Sequence[Measured], levels: Sequence[int]) -> _Sweep:
     blocks: dict[int, dict[float, float]] = {}
     for trial in trials:
-        if trial.figures is not None:
+        if trial.is_result:
             at = float(trial.place.level[1])
-            blocks.setdefault(trial.place.block, {})[at] = trial.figures.throughput
+            blocks.setdefault(trial.place.block, {})[at] = trial.value(THROUGHPUT)
     medians = {
         level: median(block[level] for block in blocks.values() if level in block)
         for level in map(float, levels)
@@ -156,16 +179,18 @@ def _plateau(sweep: _Sweep) -> list[float] | None:
 def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
     """The knee in connections, null where it lies outside the loads, and where it lies.
 
-    All is null where the loads do not surely show the rise or the fall that the law has.
+    All is null where the loads do not surely show the rise or the fall that the law has, as where blocks are
+    too few for a plateau.
     """
+    if plateau is None:
+        return _NO_KNEE
     single = usl.knees(list(sweep.blocks.values()))
     logs = [math.log(max(knee, 1e-9)) for knee in single]
     knee = math.exp(hodges_lehmann(logs)) if logs else law.knee
     place = "below" if knee < sweep.low else "above" if knee > sweep.high else "inside"
-    if plateau is not None:
-        rises, falls = plateau[0] > sweep.low, plateau[1] < sweep.high
-        if (place != "below" and not rises) or (place != "above" and not falls):
-            return _NO_KNEE
+    rises, falls = plateau[0] > sweep.low, plateau[1] < sweep.high
+    if (place != "below" and not rises) or (place != "above" and not falls):
+        return _NO_KNEE
     ends = interval(logs, ALPHA) if logs else None
     # An end beyond the measured levels is open: null.
     bounds = None if ends is None else [_within(math.exp(end), sweep) for end in (ends.low, ends.high)]

@@ -57,14 +57,18 @@ def scaling(
     if knees:
         marks = chart_of(knees).mark_point(filled=True, size=170, shape="diamond", opacity=1)
         layers.append(marks.encode(x=x, y=y, color=color(report)))
-    details = [f"{entry['variant']}: knee {words.knee(entry)}" for entry in fitted]
+    details = [
+        f"{entry['variant']}: knee {words.knee(entry)}" for entry in fitted if entry["knee"] is not None
+    ]
     details += [
-        f"{entry['variant']}: within 2 % of the highest {words.plateau(entry)} connections" for entry in flat
+        f"{entry['variant']}: within 2 % of the highest {words.plateau(entry)} connections"
+        for entry in flat
+        if entry["plateau"]
     ]
     return Figure(
         name=f"scaling-{workload}",
         title=f"How {workload} scales with connections",
-        description=f"Throughput over connections. {'; '.join(details)}.",
+        description=f"{'; '.join(['Throughput over connections', *details])}.",
         caption=_caption(fitted, flat),
         chart=layered(layers, WIDTH - 60, HEIGHT + 40),
     )
@@ -79,13 +83,21 @@ def _caption(fitted: Sequence[Mapping[str, Any]], flat: Sequence[Mapping[str, An
             "diamonds: its knee, where throughput is highest, with a 95 % CI from the blocks as a bar"
         )
     text = f"{'; '.join(parts)}."
-    if flat:
-        names = ", ".join(entry["variant"] for entry in flat)
-        text += f" The law does not fit {names}: no line and no knee"
+    misfits = [entry for entry in flat if entry["fit_error_percent"] is not None]
+    if misfits:
+        text += f" The law does not fit {_names(misfits)}: no line and no knee"
         text += (
-            "; bar: loads within 2 % of the highest throughput." if any(e["plateau"] for e in flat) else "."
+            "; bar: loads within 2 % of the highest throughput."
+            if any(entry["plateau"] for entry in misfits)
+            else "."
         )
+    if failed := [entry for entry in flat if entry["fit_error_percent"] is None]:
+        text += f" The server failed in trials of {_names(failed)}, which count as 0: no line and no knee."
     return text
+
+
+def _names(entries: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(entry["variant"] for entry in entries)
 
 
 def _knee_bar(entry: Mapping[str, Any]) -> dict[str, Any]:
