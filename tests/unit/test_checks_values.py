@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from dbdyno.checks.adjustments import rounding, rule
-from dbdyno.checks.quantities import Setting, number, same, truth, variable_name, with_unit
+from dbdyno.experiment.quantities import Setting, number, same, truth, variable_name, with_unit
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_equivalence_stands_within_the_noise_floor() -> None:
 
 
 STOPPED, UNFINISHED = Circumstances(stopped=True), Circumstances(unfinished=True)
-DISTURBED = Circumstances(no_direction=True)
+DISTURBED = Circumstances(disturbed=True)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,9 @@ DISTURBED = Circumstances(no_direction=True)
         (None, UNFINISHED, Verdict.UNFINISHED),
         (None, DISTURBED, Verdict.TOO_FEW_BLOCKS),
         ((-10.4, -8.1), DISTURBED, Verdict.UNDECIDED),
-        ((-1.0, 1.0), DISTURBED, Verdict.EQUIVALENT),
+        ((-1.0, 1.0), DISTURBED, Verdict.UNDECIDED),
+        ((-10.4, -8.1), Circumstances(identical=True), Verdict.UNDECIDED),
+        ((-1.0, 1.0), Circumstances(identical=True), Verdict.EQUIVALENT),
     ],
 )
 def test_precedence(interval: Interval, around: Circumstances, expected: Verdict) -> None:

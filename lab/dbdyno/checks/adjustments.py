@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from dbdyno.checks.quantities import number
+from dbdyno.experiment.quantities import number
 
 # Sizes the server cuts down to a multiple of these many bytes.
 _BLOCK_BYTES = {

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dbdyno.checks.quantities import number
+from dbdyno.experiment.quantities import number
 
 # A need beyond this share of its limit leaves no room for the server's own and for other people.
 USABLE = Fraction(9, 10)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from dbdyno.checks.quantities import as_text, variable_name
 from dbdyno.experiment.model import Variant
+from dbdyno.experiment.quantities import as_text, variable_name
 from dbdyno.servers.declared import declared
 from dbdyno.servers.server import ServerProblem
 

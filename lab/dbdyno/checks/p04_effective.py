@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.adjustments import rounding, rule
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import Setting, as_text, same, variable_name, with_unit
+from dbdyno.experiment.quantities import Setting, as_text, same, variable_name, with_unit
 
 
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import number
+from dbdyno.experiment.quantities import number
 from dbdyno.servers.server import Description
 
 # Data over cache: between these a small difference in caching is a large one in reads.

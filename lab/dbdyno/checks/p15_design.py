@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import as_text, same, variable_name
-from dbdyno.experiment.family import family_size
-from dbdyno.experiment.model import Experiment, ServerSpec, Variant
+from dbdyno.experiment.family import differing, family_size, is_identical
+from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed
 
@@ -46,7 +45,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     yield from _places(experiment)
     baseline = experiment.variants[0]
     for variant in experiment.variants[1:]:
-        yield from _differences(baseline, variant, factorial=bool(experiment.factors))
+        if is_identical(experiment, variant):
+            yield _identical(baseline, variant)
+        else:
+            yield from _differences(baseline, variant, factorial=bool(experiment.factors))
 
 
 def _blocks(experiment: Experiment) -> Iterator[Finding]:
@@ -99,45 +101,27 @@ def _places(experiment: Experiment) -> Iterator[Finding]:
         )
 
 
+def _identical(baseline: Variant, variant: Variant) -> Finding:
+    return Finding(
+        code="P15",
+        level="note",
+        text=f"{variant.name} and {baseline.name} are identical: an A/A experiment. It measures noise only.",
+        evidence={"baseline": baseline.name, "differing": []},
+        subject=variant.name,
+    )
+
+
 def _differences(baseline: Variant, variant: Variant, *, factorial: bool) -> Iterator[Finding]:
-    differing = list(_differing(baseline.server, variant.server))
-    if not differing:
-        yield Finding(
-            code="P15",
-            level="note",
-            text=f"{variant.name} and {baseline.name} are identical: an A/A experiment. What it finds is "
-            "the noise of this set-up.",
-            evidence={"baseline": baseline.name, "differing": []},
-            subject=variant.name,
-        )
-    elif len(differing) > 1 and not factorial:
+    differences = differing(baseline, variant)
+    if len(differences) > 1 and not factorial:
         yield _warn(
-            f"{variant.name} differs from {baseline.name} in {len(differing)} things "
-            f"({', '.join(differing)}): a difference found belongs to all of them together. Change one at a "
-            "time, or add variants in between.",
+            f"{variant.name} differs from {baseline.name} in {len(differences)} things "
+            f"({', '.join(differences)}): a difference found belongs to all of them together. Change one at "
+            "a time, or add variants in between.",
             subject=variant.name,
             baseline=baseline.name,
-            differing=differing,
+            differing=differences,
         )
-
-
-# What is no part of a set-up: a promise that is checked, and where a secret stands.
-_NO_SET_UP = ("version", "password_env", "password_file")
-
-
-def _differing(one: ServerSpec, other: ServerSpec) -> Iterator[str]:
-    """What differs between two set-ups, by the keys of the experiment file."""
-    for key in type(one).model_fields:
-        if key not in ("variables", *_NO_SET_UP) and getattr(one, key) != getattr(other, key):
-            yield key
-    left, right = _by_name(one), _by_name(other)
-    for name in dict.fromkeys([*left, *right]):
-        if name not in left or name not in right or not same(name, left[name], right[name]):
-            yield f"variables.{name}"
-
-
-def _by_name(server: ServerSpec) -> Mapping[str, str]:
-    return {variable_name(option): as_text(value) for option, value in server.variables.items()}
 
 
 def _warn(text: str, subject: str = "", **evidence: object) -> Finding:

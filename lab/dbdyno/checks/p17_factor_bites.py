@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import as_text, same, variable_name
+from dbdyno.experiment.family import differing_variables
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.servers.server import Description
 
@@ -37,7 +37,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     mine = context.description
     if context.variant is None or mine is None or peer is None or context.variant.name == baseline.name:
         return
-    declared = sorted(_declared(baseline, context.variant))
+    declared = sorted(differing_variables(baseline, context.variant))
     idle = {name: why for name in declared if (why := _why_idle(name, peer, mine))}
     if not idle:
         return
@@ -52,16 +52,6 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
         evidence={"idle": idle, "declared": declared},
         subject=context.variant.name,
     )
-
-
-def _declared(one: Variant, other: Variant) -> Iterator[str]:
-    """The variables in which two set-ups are declared to differ."""
-    left, right = (
-        {variable_name(k): as_text(v) for k, v in v.server.variables.items()} for v in (one, other)
-    )
-    for name in left.keys() | right.keys():
-        if name not in left or name not in right or not same(name, left[name], right[name]):
-            yield name
 
 
 def _why_idle(name: str, baseline: Description, variant: Description) -> str | None:

@@ -10,9 +10,9 @@ import psutil
 
 from dbdyno.checks.declarations import settings
 from dbdyno.checks.finding import Check, Context, Finding, Moment
-from dbdyno.checks.quantities import number
 from dbdyno.checks.topology import here
 from dbdyno.experiment.model import Variant
+from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 
 # Beside its cache a server needs room for connections, logs and the system's own cache.

@@ -56,10 +56,10 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any]) -> None:
         console = Console(highlight=False, width=WIDTH)
     for workload in experiment.workloads:
         console.print(_table(run, experiment, verdict, workload.title))
-    for finding in verdict["checks"]:
-        if finding["level"] != "note":
-            _finding(console, finding)
-    notes = sum(finding["level"] == "note" for finding in verdict["checks"])
+    shown = [finding for finding in verdict["checks"] if _is_shown(finding)]
+    for finding in shown:
+        _finding(console, finding)
+    notes = len(verdict["checks"]) - len(shown)
     if notes:
         console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
     _why(console, run)
@@ -69,6 +69,12 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any]) -> None:
         print(sentence)
     # Whatever follows, the verdict is out.
     sys.stdout.flush()
+
+
+def _is_shown(finding: dict[str, Any]) -> bool:
+    """Whether a finding is printed with the result: all but notes, and that nobody checked the warm state."""
+    unchecked = finding["code"] == "R01" and finding["evidence"].get("what") == "unchecked"
+    return bool(finding["level"] != "note" or unchecked)
 
 
 def write_report(run: Run) -> None:

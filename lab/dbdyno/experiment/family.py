@@ -11,6 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.experiment.model import Experiment, Factor, Variant
+from dbdyno.experiment.quantities import as_text, same, variable_name
+
+# Keys of a server that make no difference by themselves: its variables are compared one by one, the version
+# is a promise that a check holds, and the others say where a secret is.
+_NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,27 @@ def is_factorial(experiment: Experiment) -> bool:
 
 def is_identical(experiment: Experiment, variant: Variant) -> bool:
     """Whether a variant is the baseline once more, under another name (an A/A comparison)."""
-    return variant.server == experiment.variants[0].server
+    return not differing(experiment.variants[0], variant)
+
+
+def differing(one: Variant, other: Variant) -> list[str]:
+    """What differs between the servers of two variants, by the keys of the experiment file."""
+    keys = [key for key in type(one.server).model_fields if key not in _NO_DIFFERENCE]
+    differ = [key for key in keys if getattr(one.server, key) != getattr(other.server, key)]
+    return differ + [f"variables.{name}" for name in differing_variables(one, other)]
+
+
+def differing_variables(one: Variant, other: Variant) -> list[str]:
+    """The variables in which two variants are declared to differ; two spellings of one value do not."""
+    left, right = (
+        {variable_name(option): as_text(value) for option, value in variant.server.variables.items()}
+        for variant in (one, other)
+    )
+    return [
+        name
+        for name in dict.fromkeys([*left, *right])
+        if name not in left or name not in right or not same(name, left[name], right[name])
+    ]
 
 
 def family_size(experiment: Experiment) -> int:

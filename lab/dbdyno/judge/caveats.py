@@ -81,6 +81,9 @@ def _missing(finding: Finding) -> str:
     evidence = finding["evidence"]
     if "left_out" in evidence:
         return f"{count(evidence['left_out'], 'trial')} left out"
+    if "in_repeated" in evidence:
+        number = count(evidence["in_repeated"], "trial")
+        return f"{number} of {finding['subject']} failed in a block that was repeated"
     # Failures of servers and trials that have not run are part of the sentence; counters are not its subject.
     return ""
 

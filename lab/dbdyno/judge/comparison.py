@@ -12,6 +12,7 @@ import numpy as np
 from dbdyno.judge.effects import Judged
 from dbdyno.judge.measured import THROUGHPUT, Measured
 from dbdyno.judge.order import Order
+from dbdyno.judge.wording import finite
 from dbdyno.stats.paired import Bound, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.words import Verdict
@@ -127,7 +128,7 @@ def comparison_json(comparison: Comparison, sentence: str) -> dict[str, Any]:
             "metric": comparison.scale.metric,
             **effect_json(overall),
             "confidence": 1.0 - comparison.judged.assessment.alpha,
-            "noise_floor_percent": comparison.floor_percent,
+            "noise_floor_percent": finite(comparison.floor_percent),
             "delta_percent": comparison.scale.delta_percent,
             "blocks": overall.blocks if overall else 0,
             "p_value": p_value_json(comparison.judged),
@@ -157,7 +158,7 @@ def _point_json(comparison: Comparison, index: int) -> dict[str, Any]:
         **{name: _median(arm, scale.metric) for name, arm in arms.items()},
         **effect_json(found),
         "confidence": 1.0 - comparison.judged.assessment.alpha,
-        "noise_floor_percent": floors[index] if floors else None,
+        "noise_floor_percent": finite(floors[index]) if floors else None,
         "delta_percent": scale.delta_percent,
         "blocks": found.blocks if found else 0,
         "trials": {name: [trial.place.index for trial in arm.values()] for name, arm in arms.items()},
@@ -178,8 +179,8 @@ def effect_json(found: Effect | None) -> dict[str, Any]:
     if found is None:
         return {"effect_percent": None, "interval_percent": None}
     return {
-        "effect_percent": _finite(found.effect_percent),
-        "interval_percent": found.interval_percent and [_finite(end) for end in found.interval_percent],
+        "effect_percent": finite(found.effect_percent),
+        "interval_percent": found.interval_percent and [finite(end) for end in found.interval_percent],
         **({"bound": str(found.bound)} if found.bound != Bound.EXACT else {}),
     }
 
@@ -188,11 +189,6 @@ def p_value_json(judged: Judged) -> float | None:
     """The p-value over all loads. An unfinished run has none, as it has no interval: see `Judged`."""
     unfinished = judged.verdict == Verdict.UNFINISHED
     return judged.overall.p_value if judged.overall and not unfinished else None
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity: null is an end that nothing is known of."""
-    return value if math.isfinite(value) else None
 
 
 def _blocks_percent(ratios: Ratios) -> dict[str, float | None]:

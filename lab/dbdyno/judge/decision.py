@@ -113,7 +113,7 @@ class _Question:
         """What decides about the words besides the numbers."""
         return Conditions(
             circumstances=Circumstances(
-                stopped=bool(self.stops), unfinished=is_unfinished(self.trials), no_direction=self.disturbed
+                stopped=bool(self.stops), unfinished=is_unfinished(self.trials), disturbed=self.disturbed
             ),
             delta_percent=self.scale.delta_percent,
             level_floors=floors.levels(self.workload.title) if floors else (),
@@ -138,7 +138,10 @@ class _Question:
             failures=dict(failures(self.trials)),
             floor_percent=None if self.identical else floors.overall(workload),
             level_floors=() if self.identical else floors.levels(workload),
-            order=order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
+            # Nobody is to look at intervals of a run that goes on.
+            order=None
+            if is_unfinished(self.trials)
+            else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
             present={name: self._loads_of(name) for name in (baseline, variant)},
         )
 

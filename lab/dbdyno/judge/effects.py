@@ -100,8 +100,8 @@ def _tests(assessment: Assessment, conditions: Conditions) -> Tests:
 
 def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:
     """The words of a comparison of identical variants: never a direction, whatever the numbers are."""
-    no_direction = replace(conditions.circumstances, no_direction=True)
-    conditions = replace(conditions, circumstances=no_direction)
+    identical = replace(conditions.circumstances, identical=True)
+    conditions = replace(conditions, circumstances=identical)
     sure = [level is not None and level.is_sure for level in assessment.levels]
     overall = assessment.overall is not None and assessment.overall.is_sure
     levels = sure if len(sure) > 1 else []
@@ -125,7 +125,9 @@ def _give(
         level is not None and level.is_sure and (floor is None or abs(level.effect_percent) > floor)
         for level, floor in zip(assessment.levels, floors, strict=True)
     ]
-    mixed = not around.no_direction and is_mixed(list(itertools.compress(assessment.levels, beyond)))
+    mixed = not (around.disturbed or around.identical) and is_mixed(
+        list(itertools.compress(assessment.levels, beyond))
+    )
     if mixed:
         # Both signs at once is a stronger finding than one: every load that is sure may say so.
         levels_differ = beyond
@@ -170,4 +172,4 @@ def _agreeing(found: Effect | None, around: Circumstances, *, differs: bool) -> 
         return None
     if around.unfinished:
         return replace(found, interval_percent=None)
-    return found if differs or around.no_direction else found.with_zero()
+    return found if differs or around.disturbed or around.identical else found.with_zero()

@@ -28,6 +28,8 @@ class Evidence:
     trials: list[Measured] = field(default_factory=list)
     # Trials of blocks that a repeat has replaced; they count for nothing.
     replaced: list[Measured] = field(default_factory=list)
+    # Variant and reason of those among them that their server failed.
+    replaced_failures: list[tuple[str, str]] = field(default_factory=list)
     # What of a trial's numbers contradicts the rest.
     contradictions: dict[int, list[str]] = field(default_factory=dict)
     # What one transaction cost the server.
@@ -52,6 +54,10 @@ def gather(run: Run, experiment: Experiment) -> Evidence:
         place = Place(entry["index"], entry["block"], entry["variant"], entry["workload"], entry["at"])
         if place.block in evidence.foreign.replaced:
             other = evidence.foreign.replaced[place.block] + 1
+            trial = stored.get(place.index)
+            if trial is not None and trial.failed_by == "server":
+                reason = str(trial.meta.get("reason") or "failed")
+                evidence.replaced_failures.append((place.variant, reason))
             evidence.replaced.append(
                 Measured(place, f"replaced by block {other} because of foreign load", "harness")
             )

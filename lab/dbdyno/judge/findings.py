@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.judge.measured import Figures, Measured, merge_classes
-from dbdyno.judge.wording import change, count, interval
+from dbdyno.judge.wording import change, count, finite, interval
 from dbdyno.stats.paired import Effect
 
 # D01: share of a CPU each thread of the generator used.
@@ -148,9 +148,25 @@ def twins(found: Effect | None, names: tuple[str, str, str]) -> Iterator[Finding
         "processes), or this is one of the 5 % of experiments in which chance does it. Repeat the experiment",
         variant,
         workload=workload,
-        effect_percent=found.effect_percent,
-        interval_percent=[low, high],
+        effect_percent=finite(found.effect_percent),
+        interval_percent=[finite(low), finite(high)],
     )
+
+
+def failures_in_repeated_blocks(failures: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """R04: trials that their server failed in blocks that were repeated; `failures`: variant and reason."""
+    for variant in dict.fromkeys(variant for variant, _ in failures):
+        reasons = Counter(reason for name, reason in failures if name == variant)
+        number = sum(reasons.values())
+        yield finding(
+            "R04",
+            "warn",
+            f"{count(number, 'trial')} of {variant} failed in a block that was repeated because of foreign "
+            f"load ({_most_common(reasons)}). The repeat counts",
+            variant,
+            in_repeated=number,
+            reasons=dict(reasons),
+        )
 
 
 def counters(unread: Mapping[int, str], trials: Sequence[Measured]) -> Iterator[Finding]:
@@ -194,7 +210,9 @@ def arithmetic(contradictions: Mapping[int, Sequence[str]], trials: Sequence[Mea
             "stop" if many else "warn",
             f"the numbers of {count(len(indices), 'trial')} of {variant} contradict each other; in trial "
             f"{first}: {'; '.join(contradictions[first])}. {consequence}",
-            variant,
+            # A stop is about the whole run.
+            "" if many else variant,
+            variant=variant,
             trials={str(index): list(contradictions[index]) for index in indices},
         )
 

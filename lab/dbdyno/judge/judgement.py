@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dbdyno.experiment.family import family_size, is_factorial
+from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment
 from dbdyno.judge import factorial, findings, scaling, sessions, statements, why
 from dbdyno.judge.comparison import Comparison, blocks_json, comparison_json
@@ -89,6 +89,7 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
     }
     yield from findings.completeness(trials, experiment.design.blocks, evidence.contradictions)
     yield from findings.repeated_attempts(evidence.attempts, trials)
+    yield from findings.failures_in_repeated_blocks(evidence.replaced_failures)
     yield from findings.counters(evidence.unread, trials)
     yield from findings.arithmetic(evidence.contradictions, trials)
     yield from warm_state(trials, experiment, rehearsed=is_warm_state_checked(run))
@@ -135,7 +136,9 @@ def _with_overrides(
 def _family(experiment: Experiment) -> dict[str, Any]:
     """How many sentences share the chance of a false word."""
     sentences = family_size(experiment)
-    if sentences == 1:
+    if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
+        text = "Identical variants never get a direction."
+    elif sentences == 1:
         text = f"The chance of a false word in this sentence is at most {ALPHA * 100:g} %."
     else:
         text = (

@@ -141,7 +141,8 @@ def _equivalent(comparison: Comparison, found: Effect) -> str:
     variant, baseline, delta = comparison.variant, comparison.baseline, comparison.scale.delta_percent
     metric = METRICS[comparison.scale.metric]
     end = f"{_blocks(comparison, found)}"
-    if found.is_sure:
+    floor = comparison.floor_percent
+    if found.is_sure and (floor is None or abs(found.effect_percent) > floor):
         faster = (found.effect_percent > 0) == comparison.scale.higher_is_faster
         relation = better(comparison.scale.metric, faster=faster)
         return (
@@ -181,7 +182,8 @@ def _undecided(comparison: Comparison, found: Effect) -> str:
         extra += excluded(found)
     floor = comparison.floor_percent
     if floor is not None and found.is_sure and abs(found.effect_percent) <= floor:
-        extra.append(f"identical variants differ by up to {floor:.1f} % here")
+        amount = f"up to {floor:.1f} %" if math.isfinite(floor) else "an unknown amount"
+        extra.append(f"identical variants differ by {amount} here")
     return "; ".join([text, *extra, *_outlook(comparison, found)])
 
 

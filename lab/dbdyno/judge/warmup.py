@@ -3,8 +3,9 @@
 Every trial gives three log ratios of throughput (`judge/window.py`): the second half of the window over its
 first half, the window over the second half of the warm-up, and the window over the first half of it. For a
 comparison each is looked at for both variants and for their difference, averaged over the points, one value
-per block: nine rows, tested together by the joint sign-flip test, so that the chance of even one false
-finding is 5 %. A significant change is a finding where it matters:
+per block: nine rows, tested together by the joint sign-flip test. The comparisons of a run share 5 % evenly, so
+that this is the chance of even one false finding among all of them. A significant change is a finding where it
+matters:
 
 - within the window: above 1 % (or half of the declared delta);
 - from the warm-up to the window: where in addition more than that is still missing in the window, judged by
@@ -26,13 +27,11 @@ from dbdyno.judge.measured import Measured
 from dbdyno.judge.wording import is_ratio, times
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.paired import ALPHA
-from dbdyno.stats.signed_rank import hodges_lehmann, percent
+from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent
 from dbdyno.stats.steady import remaining
 
 # Changes of less do no harm where no delta is declared.
 CHANGE_MIN_PERCENT = 1.0
-# Blocks that the sign-flip test needs for a p-value below 5 %: 1 / 2^5.
-BLOCKS_MIN = 6
 # Warm-up and measurement together: shorter trials cannot show a warm-up of some tens of seconds.
 RECORDED_MIN_S = 30.0
 # Share of the planned window that must be left, and share of a variant's trials in which less is a finding:
@@ -58,7 +57,9 @@ class Change:
     variant: str
     part: str
     log_ratio: float
+    # At 1 - alpha; an end that the blocks do not show is infinite.
     interval: tuple[float, float]
+    alpha: float
     # Where only the difference is significant: the baseline, which changed by less.
     baseline: str = ""
 
@@ -122,7 +123,8 @@ def drift_changes(
     # No variant has an empty name.
     difference = ""
     blocks = sorted({trial.place.block for trial in trials})
-    if len(blocks) < BLOCKS_MIN:
+    alpha = ALPHA / _comparisons(experiment)
+    if len(blocks) < blocks_needed(alpha):
         return []
     rows: dict[tuple[str, str], Row] = {}
     for part in PARTS:
@@ -134,10 +136,10 @@ def drift_changes(
         }
     least = math.log1p((experiment.design.delta_percent or 2.0 * CHANGE_MIN_PERCENT) / 200.0)
     edges = _edges(trials)
-    intervals = dict(zip(rows, joint_intervals(list(rows.values()), ALPHA), strict=True))
+    intervals = dict(zip(rows, joint_intervals(list(rows.values()), alpha), strict=True))
     changes: dict[str, Change] = {}
     for (name, part), row in rows.items():
-        change = _change(name, part, row, intervals[name, part])
+        change = _change(name, part, row, intervals[name, part], alpha)
         if change is None or abs(change.log_ratio) <= least:
             continue
         if part == WITHIN or _missing(rows, name, part, edges) > least:
@@ -147,12 +149,17 @@ def drift_changes(
     return list(changes.values())
 
 
-def _change(name: str, part: str, row: Row, interval: JointInterval | None) -> Change | None:
+def _comparisons(experiment: Experiment) -> int:
+    """Comparisons of a run, which share the chance of a false finding."""
+    return max(1, len(experiment.variants) - 1) * len(experiment.workloads)
+
+
+def _change(name: str, part: str, row: Row, interval: JointInterval | None, alpha: float) -> Change | None:
     """The change of a row; None where it is not significant."""
-    if interval is None or interval.p_value > ALPHA:
+    if interval is None or interval.p_value > alpha:
         return None
-    centre = hodges_lehmann(_known(row))
-    return Change(name, part, min(max(centre, interval.low), interval.high), (interval.low, interval.high))
+    centre = min(max(hodges_lehmann(_known(row)), interval.low), interval.high)
+    return Change(name, part, centre, (interval.low, interval.high), alpha)
 
 
 def _missing(
@@ -197,30 +204,37 @@ def _edges(trials: Sequence[Measured]) -> tuple[float, float, float, float]:
 
 def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> Finding:
     size = percent(change.log_ratio)
-    interval = [percent(end) for end in change.interval]
+    # JSON has no infinite numbers.
+    interval = [percent(end) if math.isfinite(end) else None for end in change.interval]
     on = f" on {workload}" if len(experiment.workloads) > 1 else ""
     more = f" more than that of {change.baseline}" if change.baseline else ""
     verb = "rose" if size > 0.0 else "fell"
     if is_ratio(size):
         moved = f"{verb} to {times(size)} times"
-        low, high = (times(end) for end in interval)
+        low, high = ("unknown" if end is None else times(end) for end in interval)
     else:
         moved = f"{verb} by {abs(size):.1f} %{more}"
-        low, high = (f"{end:.1f}" for end in sorted(abs(end) for end in interval))
+        nearest_first = interval if size > 0.0 else reversed(interval)
+        low, high = ("unknown" if end is None else f"{abs(end):.1f}" for end in nearest_first)
     return finding(
         "R01",
         "warn",
-        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} (95 % CI {low} to "
+        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} ({_confidence(change.alpha)} {low} to "
         f"{high}): its figures are not those of a warm server. {fix}",
         change.variant,
         variant=change.variant,
         workload=workload,
         change_percent=size,
         interval_percent=interval,
+        confidence=1.0 - change.alpha,
         what="within" if change.part == WITHIN else "before",
         part=change.part,
         **({"baseline": change.baseline} if change.baseline else {}),
     )
+
+
+def _confidence(alpha: float) -> str:
+    return f"{round(100.0 * (1.0 - alpha), 1):g} % CI"
 
 
 def _longer_warmup(trials: Sequence[Measured], experiment: Experiment) -> str:
@@ -236,6 +250,8 @@ def _unchecked(trials: Sequence[Measured], experiment: Experiment) -> Iterator[F
     warmup_s = load.warmup_allowance_s()
     recorded_s = warmup_s + load.duration_s
     blocks = _blocks_tested(trials, experiment)
+    comparisons = _comparisons(experiment)
+    needed = blocks_needed(ALPHA / comparisons)
     if load.rate:
         why = "at a fixed rate throughput does not show whether a server is warm"
     elif load.warmup_s is not None and recorded_s < RECORDED_MIN_S:
@@ -243,18 +259,20 @@ def _unchecked(trials: Sequence[Measured], experiment: Experiment) -> Iterator[F
             f"a warm-up of {warmup_s:g} s and a measurement of {load.duration_s:g} s cannot show that a "
             "server needs much longer to become warm"
         )
-    elif blocks < BLOCKS_MIN:
-        why = f"the test for drift needs {BLOCKS_MIN} blocks and has {blocks}"
+    elif blocks < needed:
+        several = f" for {comparisons} comparisons" if comparisons > 1 else ""
+        why = f"the test for drift needs {needed} blocks{several} and has {blocks}"
     else:
         return
     yield finding(
         "R01",
         "note",
-        f"warm state not checked: {why}. {_fix(experiment)}",
+        f"warm state not checked: {why}. {_fix(experiment, needed)}",
         what="unchecked",
         warmup_s=warmup_s,
         duration_s=load.duration_s,
         blocks=blocks,
+        blocks_needed=needed,
     )
 
 
@@ -270,8 +288,8 @@ def _blocks_tested(trials: Sequence[Measured], experiment: Experiment) -> int:
     return min(counts)
 
 
-def _fix(experiment: Experiment) -> str:
+def _fix(experiment: Experiment, blocks: int) -> str:
     """How to have the warm state checked."""
     if experiment.load.warmup_s is not None and experiment.design.renews_data:
         return 'Set warmup = "auto" in [load]: one long trial per variant then finds the warm-up'
-    return f"Use {BLOCKS_MIN} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"
+    return f"Use {blocks} blocks or more, and trials of {RECORDED_MIN_S:g} s or more"

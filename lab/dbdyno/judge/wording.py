@@ -26,6 +26,11 @@ DECIMALS_MAX = 2
 SMALL_RATIO = 0.1
 
 
+def finite(value: float | None) -> float | None:
+    """JSON has no infinity: null is an end that nothing is known of."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def join_words(items: Sequence[str]) -> str:
     """Items in a row: a, b and c."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

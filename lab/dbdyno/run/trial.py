@@ -139,10 +139,11 @@ def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -
     # What the engine said first is nearer to the cause than a server that no longer answers.
     if result is not None and (failure := _failure(result, server)):
         return failure
-    by_server = not isinstance(problem, _HookProblem) and (
-        isinstance(problem, ServerProblem) or bool(death(server))
-    )
-    return {"reason": problem.text, "failed_by": "server" if by_server else "harness"}
+    if isinstance(problem, _HookProblem) or not death(server):
+        # Counters that could not be read after a complete run take nothing from it.
+        complete = result is not None and isinstance(problem, ServerProblem)
+        return {} if complete else {"reason": problem.text, "failed_by": "harness"}
+    return {"reason": problem.text, "failed_by": "server"}
 
 
 def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:

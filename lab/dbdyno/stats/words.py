@@ -38,8 +38,10 @@ class Circumstances:
     stopped: bool = False
     # Trials are planned that have not run.
     unfinished: bool = False
-    # The variants are identical, or other processes disturbed the trials: no direction may be named.
-    no_direction: bool = False
+    # Other processes disturbed the trials: they show neither a direction nor an equivalence.
+    disturbed: bool = False
+    # The variants are identical: no direction may be named.
+    identical: bool = False
 
 
 def choose(
@@ -69,10 +71,10 @@ def choose(
         return Verdict.TOO_FEW_BLOCKS
     if equivalent is None:
         equivalent = delta_percent is not None and effect.lies_within(delta_percent)
-    if equivalent:
+    if equivalent and not around.disturbed:
         return Verdict.EQUIVALENT
     too_small = floor_percent is not None and abs(effect.effect_percent) <= floor_percent
-    if around.no_direction or too_small or not differs:
+    if around.disturbed or around.identical or too_small or not differs:
         return Verdict.UNDECIDED
     return direction(effect, higher_is_faster=higher_is_faster)
 
