@@ -2,136 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from statistics import fmean
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from scipy.signal import lfilter
+from benchmarks.truth.warmup import (
+    AUTO_3,
+    AUTO_5,
+    AUTO_10,
+    AUTO_30,
+    DECLARED_3,
+    DECLARED_5,
+    NAMES,
+    TICKS_PER_S,
+    TITLE,
+    Plan,
+    experiment,
+    recording,
+    simulate,
+)
 
-from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Ramp, Variant
+from dbdyno.experiment.model import Design, Ramp
+from dbdyno.judge import warmup
 from dbdyno.judge.measured import Measured, Place
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.window import Drift, Window, drift, windows
-
-TICK_US, TICKS_PER_S = 100_000, 10
-TITLE: Final = "oltp_read_write"
-# Of the simulated noise: ticks are an AR(1) series, and trials differ.
-TICK_SD, TICK_CORRELATION, TRIAL_SD = 0.08, 0.5, 0.03
-# How cold b begins.
-DEPTH = 0.3
-SETTLING = 50
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How long the trials of a simulated experiment are."""
-
-    warmup_s: float
-    duration_s: float
-    automatic: bool = False
-    levels: int = 1
-    blocks: int = 8
-
-    @property
-    def recorded_s(self) -> float:
-        """Warm-up and measurement."""
-        return self.warmup_s + self.duration_s
-
-
-AUTO_3, AUTO_5 = Plan(5, 3, automatic=True), Plan(5, 5, automatic=True)
-AUTO_10, AUTO_30 = Plan(10, 10, automatic=True), Plan(30, 30, automatic=True)
-DECLARED_3, DECLARED_5 = Plan(1, 3), Plan(2, 5)
-
-
-def experiment(plan: Plan, **load: Any) -> Experiment:
-    """The experiment of a plan."""
-    warmup_s = None if plan.automatic else plan.warmup_s
-    connections = tuple(10 * level for level in range(1, plan.levels + 1))
-    return Experiment(
-        name="simulated",
-        workloads=(OltpWorkload(name=TITLE),),
-        load=Load(
-            **{"connections": connections, "duration_s": plan.duration_s, "warmup_s": warmup_s, **load}
-        ),
-        design=Design(blocks=plan.blocks),
-        variants=(Variant(name="a"), Variant(name="b")),
-    )
-
-
-def ticks(plan: Plan, generator: np.random.Generator, tau_s: float, shocks: str) -> NDArray[np.float64]:
-    """Transactions of each tick of one trial; `tau_s` 0: warm from the first one on."""
-    count = round(plan.recorded_s * TICKS_PER_S)
-    shocked = generator.standard_normal(count + SETTLING)
-    if shocks == "heavy":
-        shocked = generator.standard_t(3, count + SETTLING) / math.sqrt(3.0)
-    scale = TICK_SD * math.sqrt(1.0 - TICK_CORRELATION**2)
-    speed = 1.0 + scale * lfilter([1.0], [1.0, -TICK_CORRELATION], shocked)[SETTLING:]
-    if shocks == "stalls":
-        begin = int(generator.integers(0, count))
-        speed[begin : begin + 10] *= 0.2 if generator.random() < 0.3 else 1.0
-    if shocks == "walk":
-        speed *= np.exp(np.cumsum(generator.normal(0.0, 0.005, count)))
-    at_s = (np.arange(count) + 0.5) / TICKS_PER_S
-    cold = 1.0 - DEPTH * np.exp(-at_s / tau_s) if tau_s else 1.0
-    level = 1e4 * math.exp(generator.normal(0.0, TRIAL_SD))
-    return np.asarray(np.round(np.maximum(speed, 0.01) * cold * level))
-
-
-def recording(plan: Plan, events: NDArray[np.float64]) -> Recording:
-    """The records of a trial, as far as window and drift read them."""
-    measure_us, end_us = round(plan.warmup_s * 1e6), round(plan.recorded_s * 1e6)
-    return Recording(
-        ticks=[(TICK_US * (index + 1), int(count)) for index, count in enumerate(events)],
-        intervals=[
-            {"phase": "measure", "start_us": at_us} for at_us in range(measure_us, end_us, 10 * TICK_US)
-        ],
-        end={"phases": {"measure": {"start_us": measure_us, "end_us": end_us}}},
-    )
-
-
-def trials(
-    plan: Plan, generator: np.random.Generator, tau_s: float, shocks: str = "normal"
-) -> Iterator[tuple[Measured, float]]:
-    """The trials of one experiment, each with the mean of its window; b alone warms up."""
-    places = product(range(plan.blocks), range(1, plan.levels + 1))
-    for number, (block, level) in enumerate(places):
-        series = [ticks(plan, generator, tau, shocks) for tau in (0.0, tau_s)]
-        recordings = [recording(plan, one) for one in series]
-        spans = windows(recordings, automatic=plan.automatic)
-        for arm, name in enumerate(("a", "b")):
-            span = spans[arm]
-            measured = Measured(
-                Place(2 * number + arm, block, name, TITLE, {"connections": 10 * level}),
-                failure=None,
-                window=span,
-                warmup_end_us=round(plan.warmup_s * 1e6),
-                drift=drift(recordings[arm], span),
-            )
-            yield measured, float(series[arm][span.start_us // TICK_US :].mean())
-
-
-def simulate(
-    plan: Plan, tau_s: float, experiments: int, shocks: str = "normal", seed: int = 1
-) -> tuple[float, float]:
-    """The share of experiments in which R01 warns, and the mean bias of b's throughput."""
-    generator = np.random.default_rng([seed, round(10 * tau_s), plan.levels, plan.blocks])
-    of = experiment(plan)
-    warned, biases = 0, []
-    for _ in range(experiments):
-        measured, levels = zip(*trials(plan, generator, tau_s, shocks), strict=True)
-        found = warm_state(measured, of, rehearsed=True)
-        warned += any(one["level"] == "warn" for one in found)
-        of_b = [x for trial, x in zip(measured, levels, strict=True) if trial.place.variant == "b"]
-        biases.append(fmean(of_b) / 1e4 - 1.0)
-    return warned / experiments, fmean(biases)
-
 
 FALSE_MAX, TRUE_MIN = 0.05, 0.80
 
@@ -149,6 +49,7 @@ def monte_carlo(share: float, experiments: int) -> float:
         pytest.param(AUTO_5, "heavy", id="auto 5 s, heavy tails"),
         pytest.param(replace(DECLARED_5, blocks=12), "walk", id="2 s and 5 s, random walk, 12 blocks"),
         pytest.param(replace(DECLARED_3, blocks=6), "normal", id="1 s and 3 s, 6 blocks"),
+        pytest.param(replace(AUTO_5, variants=6), "normal", id="auto 5 s, 6 variants"),
     ],
 )
 def test_warm_servers_are_seldom_called_cold(plan: Plan, shocks: str) -> None:
@@ -200,15 +101,17 @@ def made(
     jitter: float = 0.0,
     plan: Plan = DECLARED_5,
 ) -> list[Measured]:
-    """Trials whose drift is given, with differences between blocks that cancel."""
+    """Trials whose drift is given, with differences between blocks that cancel; only a and b drift."""
     warmup_us, end_us = round(plan.warmup_s * 1e6), round(plan.recorded_s * 1e6)
     found = []
-    for block, (arm, of) in product(range(blocks), enumerate((of_a or Drift(0.0, 0.0, 0.0), of_b))):
+    still = Drift(0.0, 0.0, 0.0)
+    drifts = (of_a or still, of_b, *[still] * (plan.variants - 2))
+    for block, (arm, of) in product(range(blocks), enumerate(drifts)):
         shift = jitter * (-1) ** block
         moved = None if of is None else Drift(*(None if one is None else one + shift for one in of))
         found.append(
             Measured(
-                Place(2 * block + arm, block, "ab"[arm], TITLE, {"connections": 10}),
+                Place(len(drifts) * block + arm, block, NAMES[arm], TITLE, {"connections": 10}),
                 failure=None,
                 window=Window(warmup_us, end_us, None),
                 warmup_end_us=warmup_us,
@@ -281,6 +184,14 @@ def test_half_of_the_declared_delta_is_the_limit() -> None:
         (AUTO_5, {}, 8, False, None),
         (AUTO_5, {}, 3, False, "the test for drift needs 6 blocks and has 3"),
         (Plan(20, 20), {"connections": (8,), "rate": (100.0,)}, 8, False, "at a fixed rate"),
+        (Plan(20, 20, variants=4), {}, 7, False, None),
+        (
+            Plan(20, 20, variants=4),
+            {},
+            6,
+            False,
+            "the test for drift needs 7 blocks for 3 comparisons and has 6",
+        ),
         (DECLARED_5, {"ramp": Ramp(from_percent=10, duration_s=3)}, 3, False, None),
     ],
 )
@@ -288,11 +199,55 @@ def test_what_was_not_checked_is_said(
     plan: Plan, load: dict[str, Any], blocks: int, rehearsed: bool, why: str | None
 ) -> None:
     # Too few blocks have no warning, whatever they show.
-    drifted = Drift(0.1 if blocks < 6 else 0.0, 0.0, 0.0)
+    drifted = Drift(0.1 if why and "the test for drift" in why else 0.0, 0.0, 0.0)
     found = warm_state(made(drifted, blocks=blocks, plan=plan), experiment(plan, **load), rehearsed=rehearsed)
     assert [one["level"] for one in found] == (["note"] if why else [])
     for one in found:
         assert one["text"].startswith(f"warm state not checked: {why}")
+
+
+def test_comparisons_share_the_chance_of_a_false_finding() -> None:
+    """One block of seven falls a little: a p-value of 2/64 is below 5 %, and above a third of it."""
+    for variants, warned in ((2, ["b"]), (4, [])):
+        plan = Plan(20, 20, variants=variants)
+        drifted = [
+            replace(trial, drift=Drift(-0.02, 0.0, 0.0))
+            if (trial.place.variant, trial.place.block) == ("b", 0)
+            else trial
+            for trial in made(Drift(0.05, 0.0, 0.0), blocks=7, plan=plan)
+        ]
+        found = warm_state(drifted, experiment(plan), rehearsed=True)
+        assert [one["subject"] for one in found] == warned
+
+
+def test_the_interval_of_several_comparisons_says_its_confidence() -> None:
+    plan = Plan(20, 20, variants=4)
+    (found,) = warm_state(
+        made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001, plan=plan), experiment(plan), rehearsed=True
+    )
+    assert "by 7.1 % from the first to the second half of the measurement (98.3 % CI " in found["text"]
+    assert found["evidence"]["confidence"] == pytest.approx(1.0 - 0.05 / 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "interval", "words", "ends"),
+    [
+        (0.05, (0.01, math.inf), "rose by 5.1 % from", [pytest.approx(1.00502), None]),
+        (-0.05, (-math.inf, -0.01), "fell by 4.9 % from", [None, pytest.approx(-0.99502)]),
+        (1.0, (-math.inf, math.inf), "rose to 2.7 times from", [None, None]),
+    ],
+)
+def test_an_end_that_is_not_known_is_none(
+    change: float, interval: tuple[float, float], words: str, ends: list[Any]
+) -> None:
+    found = warmup._drift(
+        warmup.Change("b", warmup.WITHIN, change, interval, 0.05), TITLE, experiment(DECLARED_5), "Fix it"
+    )
+    assert found["evidence"]["interval_percent"] == ends
+    assert words in found["text"]
+    known = "unknown" if ends == [None, None] else "1.0"
+    assert f"(95 % CI {known} to unknown)" in found["text"]
+    json.dumps(found, allow_nan=False)
 
 
 def creeping(cold_s: float, plan: Plan) -> Recording:

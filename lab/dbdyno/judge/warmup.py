@@ -3,8 +3,8 @@
 Every trial gives three log ratios of throughput (`judge/window.py`): the second half of the window over its
 first half, the window over the second half of the warm-up, and the window over the first half of it. For a
 comparison each is looked at for both variants and for their difference, averaged over the points, one value
-per block: nine rows, tested together by the joint sign-flip test. The comparisons of a run share 5 % evenly, so
-that this is the chance of even one false finding among all of them. A significant change is a finding where it
+per block: nine rows, tested together by the joint sign-flip test. The comparisons of a run share 5 % evenly:
+that is the chance of even one false finding among all of them. A significant change is a finding where it
 matters:
 
 - within the window: above 1 % (or half of the declared delta);
@@ -214,13 +214,13 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
         low, high = ("unknown" if end is None else times(end) for end in interval)
     else:
         moved = f"{verb} by {abs(size):.1f} %{more}"
-        nearest_first = interval if size > 0.0 else reversed(interval)
+        nearest_first = interval if size > 0.0 else interval[::-1]
         low, high = ("unknown" if end is None else f"{abs(end):.1f}" for end in nearest_first)
     return finding(
         "R01",
         "warn",
-        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} ({_confidence(change.alpha)} {low} to "
-        f"{high}): its figures are not those of a warm server. {fix}",
+        f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} "
+        f"({_confidence(change.alpha)} {low} to {high}): its figures are not those of a warm server. {fix}",
         change.variant,
         variant=change.variant,
         workload=workload,
