@@ -11,6 +11,7 @@ import pytest
 from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
 from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.family import is_identical
 from dbdyno.experiment.model import (
     Client,
     Design,
@@ -158,6 +159,8 @@ def test_spellings_of_one_value_are_no_difference() -> None:
     (finding,) = found("P15", given)
     assert (finding.level, finding.subject) == ("note", "B")
     assert "A/A" in finding.text
+    # The judge has the same view of it: no verdict word is due.
+    assert is_identical(given, given.variants[1])
 
 
 def test_one_variant_is_no_comparison() -> None:

@@ -317,6 +317,10 @@ class TestUnfinished:
         assert {entry["p_value"] for entry in (stored["curve"], *stored["points"])} == {None}
         (check,) = verdict["checks"]
         assert (check["code"], check["level"], check["evidence"]) == ("R04", "warn", {"not_run": 12})
+        # The cross-over interval is one too.
+        finished = judged(tmp_path / "finished")
+        assert "order" in finished["comparisons"][0]
+        assert "order" not in verdict["comparisons"][0]
 
     def test_one_trial_that_has_not_run_is_enough(self, tmp_path: Path) -> None:
         verdict = judged(tmp_path, Making(absent=lambda t: t.index == 47))
@@ -517,6 +521,22 @@ class TestIdentical:
         confidences = {one["variant"]: one["curve"]["confidence"] for one in verdict["comparisons"]}
         assert confidences == {"a-again": 0.95, "b": 0.975, "c": 0.975}
 
+    def test_alone_they_have_no_family(self, tmp_path: Path) -> None:
+        making = Making(names=("a", "a-again"), identical=("a-again",), speed=self.speed(1001, 0))
+        assert judged(tmp_path, making)["family"]["text"] == "Identical variants never get a direction."
+
+    def test_an_equivalence_within_the_floor_has_no_direction(self, tmp_path: Path) -> None:
+        making = Making(
+            names=("a", "a-again", "b"),
+            identical=("a-again",),
+            speed=self.speed(1015, 1010),
+            delta_percent=3.0,
+        )
+        sentence = judged(tmp_path, making)["comparisons"][1]["curve"]["sentence"]
+        assert sentence.startswith(
+            "a and b are equivalent: at each of 10, 20 and 40 connections any difference"
+        )
+
     @pytest.mark.parametrize(("b", "word"), [(1100, "faster"), (1030, "undecided")])
     def test_what_they_differ_by_is_the_noise_floor_of_the_others(
         self, tmp_path: Path, b: int, word: str
@@ -602,35 +622,67 @@ class TestOpenLoop:
         assert found["p_value"] == 1.0
 
 
-def test_foreign_load_that_remains_takes_the_direction_away(tmp_path: Path) -> None:
-    def edges(trial: Trial) -> dict[str, Any]:
-        share = 0.31 if (trial.block, trial.variant) == (2, "b") else 0.01
-        reading = {"unix_us": 0, "status": {}, "process": {}, "host": {}, "waits": {}}
-        foreign = {"share": share, "steal": 0.0, "processes": [{"name": "cc1plus", "share": share}]}
-        return {"begin": reading, "end": reading, "own": {}, "foreign": foreign}
+class TestForeignLoad:
+    """Other processes used 31 % of the CPUs of server and client in one trial of block 2."""
 
-    making = Making(edges=edges)
-    verdict = judged(tmp_path / "1", making)
-    assert curve(verdict)["verdict"] == "undecided"
-    assert {point["verdict"] for point in points(verdict)} == {"undecided"}
-    (check,) = [check for check in verdict["checks"] if check["code"] == "D06"]
-    assert (check["level"], check["evidence"]["blocks"]) == ("warn", [2])
-    assert curve(verdict)["sentence"].endswith(
-        "; other processes (cc1plus) used the CPUs of server and client in 1 block (D06)."
-    )
-    overridden = judged(
-        tmp_path / "2", Making(edges=edges, override={"D06": "a cron job, the same for both"})
-    )
-    assert curve(overridden)["verdict"] == "slower"
-    assert curve(overridden)["sentence"].endswith("; D06 overridden: “a cron job, the same for both”.")
-    # Repeated without it, the block is replaced and the word stands.
-    repeated = judged(tmp_path / "3", Making(edges=edges, repeated=(2,)))
-    assert (curve(repeated)["verdict"], curve(repeated)["blocks"]) == ("slower", 8)
-    (check,) = [check for check in repeated["checks"] if check["code"] == "D06"]
-    assert (check["level"], check["evidence"]["repeated"]) == ("note", [2])
-    stored = json.loads((repeated["path"] / "measured.json").read_text())
-    assert "2" not in stored["comparisons"][0]["curve"]["percent"]
-    assert "8" in stored["comparisons"][0]["curve"]["percent"]
+    @staticmethod
+    def judged(folder: Path, **making: Any) -> dict[str, Any]:
+        def edges(trial: Trial) -> dict[str, Any]:
+            share = 0.31 if (trial.block, trial.variant) == (2, "b") else 0.01
+            reading = {"unix_us": 0, "status": {}, "process": {}, "host": {}, "waits": {}}
+            foreign = {"share": share, "steal": 0.0, "processes": [{"name": "cc1plus", "share": share}]}
+            return {"begin": reading, "end": reading, "own": {}, "foreign": foreign}
+
+        return judged(folder, Making(edges=edges, **making))
+
+    @staticmethod
+    def check(verdict: dict[str, Any]) -> dict[str, Any]:
+        (found,) = [check for check in verdict["checks"] if check["code"] == "D06"]
+        assert isinstance(found, dict)
+        return found
+
+    def test_what_remains_takes_the_direction_away(self, tmp_path: Path) -> None:
+        verdict = self.judged(tmp_path)
+        assert curve(verdict)["verdict"] == "undecided"
+        assert {point["verdict"] for point in points(verdict)} == {"undecided"}
+        # The numbers are what they are.
+        assert curve(verdict)["interval_percent"][1] < 0.0
+        assert (self.check(verdict)["level"], self.check(verdict)["evidence"]["blocks"]) == ("warn", [2])
+        assert curve(verdict)["sentence"] == (
+            "Undecided because other processes disturbed the trials: b against a, throughput -10.0 % on "
+            "average (95 % interval -10.0 to -10.0), oltp_read_write at 10, 20 and 40 connections; 8 blocks; "
+            "other processes (cc1plus) used the CPUs of server and client in 1 block (D06)."
+        )
+
+    def test_and_both_signs_and_an_equivalence(self, tmp_path: Path) -> None:
+        mixed = self.judged(tmp_path / "1", speed=at_levels({10: 1250, 20: 1000, 40: 810}))
+        same = self.judged(tmp_path / "2", speed=against_1000(around(1000)), delta_percent=2.0)
+        for verdict in (mixed, same):
+            words = {curve(verdict)["verdict"], *(point["verdict"] for point in points(verdict))}
+            assert words == {"undecided"}
+
+    def test_an_override_lets_the_word_stand(self, tmp_path: Path) -> None:
+        verdict = self.judged(tmp_path, override={"D06": "a cron job, the same for both"})
+        assert curve(verdict)["verdict"] == "slower"
+        assert curve(verdict)["sentence"].endswith("; D06 overridden: “a cron job, the same for both”.")
+
+    def test_a_block_that_was_repeated_is_replaced(self, tmp_path: Path) -> None:
+        verdict = self.judged(tmp_path, repeated=(2,))
+        assert (curve(verdict)["verdict"], curve(verdict)["blocks"]) == ("slower", 8)
+        assert (self.check(verdict)["level"], self.check(verdict)["evidence"]["repeated"]) == ("note", [2])
+        stored = json.loads((verdict["path"] / "measured.json").read_text())
+        assert set(stored["comparisons"][0]["curve"]["percent"]) == {"0", "1", "3", "4", "5", "6", "7", "8"}
+        replaced = [t for t in stored["trials"] if t["place"]["block"] == 2]
+        assert {t["failure"] for t in replaced} == {"replaced by block 9 because of foreign load"}
+
+    def test_a_failure_in_it_is_not_forgotten(self, tmp_path: Path) -> None:
+        verdict = self.judged(
+            tmp_path,
+            repeated=(2,),
+            failed=lambda t: "server went away" if (t.block, t.variant) == (2, "b") else None,
+        )
+        assert curve(verdict)["verdict"] == "slower"
+        assert "; 3 trials of b failed in a block that was repeated (R04)" in curve(verdict)["sentence"]
 
 
 def test_a_run_on_postgresql(tmp_path: Path) -> None:
