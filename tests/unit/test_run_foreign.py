@@ -212,6 +212,19 @@ def test_a_kernel_that_does_not_count_is_not_read(proc: Proc) -> None:
     assert meter.between(None, begin) is None
 
 
+def test_the_load_beside_a_server_that_ended_is_not_known(proc: Proc) -> None:
+    """Its 5 s are in no file of /proc any more, and look like those of others."""
+    proc.cpus({"idle": 0.0})
+    proc.process(10, "mariadbd", 1.0)
+    meter = ForeignMeter(frozenset({0}), {10, 99})
+    begin = meter.read()
+    proc.at_s += 10.0
+    proc.cpus({"user": 5.0, "idle": 5.0})
+    assert meter.between(begin, meter.read()) is not None
+    proc.end(10)
+    assert meter.between(begin, meter.read()) is None
+
+
 DESCRIPTION = Description("mariadb", "11", {"pid": 4242}, {}, {}, {})
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, cast
 
+import pytest
+
+from dbdyno.explain.costs import costs
+from dbdyno.run.foreign import ForeignMeter
 from dbdyno.run.sampling import Counters, Edges
 from dbdyno.servers.server import Description, Server, ServerProblem
 
@@ -33,9 +38,9 @@ class Asked:
         return
 
 
-def edges(seen: int, measure_us: int) -> Edges:
+def edges(seen: int, measure_us: int, meter: ForeignMeter | None = None) -> Edges:
     """Edges that have heard the measurement begin."""
-    found = Edges(cast(Server, Asked(seen)), DESCRIPTION, measure_us)
+    found = Edges(cast(Server, Asked(seen)), DESCRIPTION, measure_us, meter)
     found.ready(Counters())
     data = {"name": "measure", "at_unix_us": time.time_ns() // 1000}
     found.heard(cast(Any, {"type": "phase", "data": data}))
@@ -71,3 +76,24 @@ def test_a_measurement_that_is_over_too_soon_is_told() -> None:
     found.close()
     assert found.as_json() is None
     assert found.unread == "the measurement was over before they were read"
+
+
+@pytest.mark.parametrize(
+    ("seen", "measure_us"),
+    [(1, 300_000), (2, 300_000), (3, 60_000_000)],
+    ids=["begin unread", "end unread", "over too soon"],
+)
+def test_the_foreign_load_is_kept_where_an_edge_is_not(seen: int, measure_us: int) -> None:
+    """An overloaded machine misses edges, and is where the foreign load matters."""
+    meter = ForeignMeter(frozenset(os.sched_getaffinity(0)), {os.getpid()})
+    found = edges(seen, measure_us, meter)
+    if seen == 3:
+        time.sleep(0.3)
+        found.close()
+    until_read(found)
+    kept = found.as_json()
+    assert found.unread
+    assert kept is not None
+    assert kept.keys() == {"foreign"}
+    assert 0.0 <= kept["foreign"]["share"] <= 1.0
+    assert costs({"edges": kept}, [(100, 5)], 0) == {}

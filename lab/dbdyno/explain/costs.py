@@ -70,7 +70,8 @@ def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_uni
     transactions that ended in the tick), and the run started at `start_unix_us`.
     """
     edges = server.get("edges")
-    if not edges:
+    # Where an edge was not read only the foreign load is there.
+    if not edges or "begin" not in edges:
         return {}
     begin, end = edges["begin"], edges["end"]
     count = between(ticks, begin["unix_us"] - start_unix_us, end["unix_us"] - start_unix_us)

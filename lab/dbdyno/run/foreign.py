@@ -139,6 +139,9 @@ class ForeignMeter:
         """
         if begin is None or end is None or end.at_s <= begin.at_s:
             return None
+        # What a server used that has ended in between would look like the load of others.
+        if any(pid in begin.processes and pid not in end.processes for pid in self._roots):
+            return None
         elapsed_s = end.at_s - begin.at_s
         capacity_s = elapsed_s * len(self.cpus)
         busy_s, steal_s = capacity_s, 0.0

@@ -143,29 +143,35 @@ class Edges:
             self._thread.join(CLOSE_S)
 
     def as_json(self) -> dict[str, Any] | None:
-        """{"begin", "end", "own", "foreign"}; None where the measurement ended before both were read."""
+        """{"begin", "end", "own", "foreign"}; where an edge was not read, {"foreign"}, or None without it."""
         if self.unread:
-            return None
+            return {"foreign": self._foreign} if self._foreign else None
         begin, end = self._begin.as_json(), self._end.as_json()
         return {"begin": begin, "end": end, "own": self._own, "foreign": self._foreign}
 
     def _read(self, ends_at: float) -> None:
         began = time.monotonic()
+        first = self._meter.read() if self._meter else None
+        is_begin_read = self._read_edge(self._begin)
+        took_s = time.monotonic() - began
+        # On a machine so slow that reading takes a good part of the trial, the middle of it is left.
+        self._watch_until(ends_at - max(LEAD_S, min(took_s, self._measure_s / 4)))
+        is_over = self._over.is_set()
+        # An overloaded machine is where an edge is missed and where other processes matter most.
+        if self._meter:
+            self._foreign = self._meter.between(first, self._meter.read())
+        if is_begin_read and not is_over and self._read_edge(self._end):
+            self.unread = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
+
+    def _read_edge(self, edge: Counters) -> bool:
+        """Read the counters of one edge; False, with the reason in `unread`, where they cannot be read."""
         try:
-            first = self._meter.read() if self._meter else None
-            self._begin.read(self._server, waits=self._waits)
-            took_s = time.monotonic() - began
-            # On a machine so slow that reading takes a good part of the trial, the middle of it is left.
-            last = ends_at - max(LEAD_S, min(took_s, self._measure_s / 4))
-            self._watch_until(last)
-            if not self._over.is_set():
-                if self._meter:
-                    self._foreign = self._meter.between(first, self._meter.read())
-                self._end.read(self._server, waits=self._waits)
-                self.unread = "" if self._end.unix_us > self._begin.unix_us else "the clock was set back"
+            edge.read(self._server, waits=self._waits)
         except ServerProblem as problem:
             # Where the server no longer answers the trial fails too; a command of the user's fails alone.
             self.unread = problem.text
+            return False
+        return True
 
     def _watch_until(self, unix_s: float) -> None:
         pause_s = WATCH_S
