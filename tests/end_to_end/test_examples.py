@@ -24,7 +24,7 @@ LOCAL = {
     "mariadb-thread-pool": "pool-of-threads against one-thread-per-connection",
     "mysql-thread-pool": "thread-pool against one-thread-per-connection",
     "shop": "postgresql against mariadb",
-    "postgres-settings": "buffers large against small",
+    "postgres-settings": "whether the effect of buffers depends on commit",
 }
 # Example -> what its report says beside: here, which account was used, and why it is right.
 REPORTED = {"mysql-thread-pool": "which lacks TP_CONNECTION_ADMIN: its connections go through MySQL"}
