@@ -216,3 +216,38 @@ def test_trials_without_a_share_disturb_nothing(tmp_path: Path) -> None:
     assert plan_repeats(given, run) is None
     found = judged(run, 2)
     assert (dict(found.shares), found.findings) == ({}, [])
+
+
+@pytest.mark.parametrize("unread", [1, 3, 7])
+def test_trials_without_a_share_beside_others_are_named(tmp_path: Path, unread: int) -> None:
+    given = experiment()
+    run = Run.create(tmp_path, given, b"")
+    for trial in schedule(given):
+        store(run, trial, None if trial.index < unread else load(0.01))
+    (finding,) = judged(run, 8).findings
+    assert (finding["code"], finding["level"]) == ("D06", "note")
+    names = {1: "0000", 3: "0000, 0001, 0002", 7: "0000, 0001, 0002, 0003, 0004 and 2 more"}[unread]
+    assert finding["text"].startswith(
+        f"the foreign load of {unread} of 32 trials is not known (trial {names}): whether other"
+    )
+    assert finding["evidence"] == {"trials": list(range(unread)), "of": 32}
+
+
+def test_a_trial_without_a_share_counts_only_where_its_block_does(tmp_path: Path) -> None:
+    """What a repeat replaces, what is still to be repeated, and what the harness failed says nothing."""
+    given = experiment()
+    run = Run.create(tmp_path, given, b"")
+    for trial in schedule(given):
+        first = trial.block == 2 and trial.index % 4 == 0
+        met = load(0.4, rustc=0.4) if trial.block == 2 else load(0.01)
+        interrupted = trial.index == 31
+        store(run, trial, None if first or interrupted else met, "harness" if interrupted else None)
+    assert [one["evidence"].get("trials") for one in judged(run, 8).findings] == [None, [8]]
+    for trial in planned(given, run).trials:
+        store(run, trial, None if trial.variant == "b" else load(0.0))
+    blocks, unknown = judged(run, 8).findings
+    assert blocks["evidence"]["repeated"] == [2]
+    assert unknown["evidence"] == {
+        "trials": [t.index for t in repeats.planned(given, run.schedule())[32:] if t.variant == "b"],
+        "of": 31,
+    }

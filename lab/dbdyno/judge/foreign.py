@@ -7,7 +7,7 @@ the foreign share of the repeat would let chance choose the better-looking one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from dbdyno.judge.findings import Finding, finding
 from dbdyno.store import StoredTrial
 
 CODE = "D06"
+# Trials named in a message.
+NAMED_MAX = 5
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class ForeignLoad:
     remaining: tuple[int, ...]
     # Trial index -> foreign share, where it is known.
     shares: Mapping[int, float]
-    # At most one.
+    # At most one about blocks, and one about trials whose share is not known.
     findings: list[Finding]
 
 
@@ -57,8 +59,37 @@ def foreign_load(
     named = {replaced.get(block, block) for block in remaining} or replaced.keys()
     processes = largest_processes(load for index, load in loads.items() if block_of[index] in named)
     share = max((by_block.get(block, 0.0) for block in named), default=0.0)
-    found = _finding(sorted(replaced), remaining, blocks, share, processes)
-    return ForeignLoad(replaced, remaining, shares, [found] if found else [])
+    counted = {
+        trial.index
+        for trial in stored
+        if trial.is_result and _counts(block_of.get(trial.index), replaced, blocks)
+    }
+    found = (_finding(sorted(replaced), remaining, blocks, share, processes), _unknown(counted, shares))
+    return ForeignLoad(replaced, remaining, shares, [one for one in found if one is not None])
+
+
+def _counts(block: int | None, replaced: Mapping[int, int], blocks: int) -> bool:
+    """Whether a block takes part in the verdict; None is a trial that the schedule does not have."""
+    return block is not None and block not in replaced and (block < blocks or block in replaced.values())
+
+
+def _unknown(counted: Collection[int], shares: Mapping[int, float]) -> Finding | None:
+    """Trials without a foreign share where others have one; `counted` has the indices of those that count."""
+    missing = sorted(index for index in counted if index not in shares)
+    if not missing or len(missing) == len(counted):
+        return None
+    # As their folders are named.
+    named = ", ".join(f"{index:04d}" for index in missing[:NAMED_MAX])
+    more = f" and {len(missing) - NAMED_MAX} more" if len(missing) > NAMED_MAX else ""
+    return finding(
+        CODE,
+        "note",
+        f"the foreign load of {len(missing)} of {len(counted)} trials is not known (trial {named}{more}): "
+        "whether other processes disturbed them is open. Where the machine was overloaded, stop other "
+        "processes or lower the load",
+        trials=missing,
+        of=len(counted),
+    )
 
 
 def replacements(schedule: Sequence[Mapping[str, Any]], results: set[int]) -> dict[int, int]:
