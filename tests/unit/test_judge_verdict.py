@@ -317,10 +317,14 @@ class TestUnfinished:
         assert {entry["p_value"] for entry in (stored["curve"], *stored["points"])} == {None}
         (check,) = verdict["checks"]
         assert (check["code"], check["level"], check["evidence"]) == ("R04", "warn", {"not_run": 12})
-        # The cross-over interval is one too.
-        finished = judged(tmp_path / "finished")
+
+    def test_nor_a_cross_over_interval(self, tmp_path: Path) -> None:
+        finished = judged(tmp_path / "1")
         assert "order" in finished["comparisons"][0]
-        assert "order" not in verdict["comparisons"][0]
+        # As many blocks, of ten.
+        waiting = judged(tmp_path / "2", Making(blocks=10, absent=lambda t: t.block >= 8))
+        assert curve(waiting)["blocks"] == 8
+        assert "order" not in waiting["comparisons"][0]
 
     def test_one_trial_that_has_not_run_is_enough(self, tmp_path: Path) -> None:
         verdict = judged(tmp_path, Making(absent=lambda t: t.index == 47))
