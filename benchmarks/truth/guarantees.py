@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,9 @@ from scipy import stats
 
 from dbdyno.experiment.model import Factor
 
+from . import warmup
 from .simulation import Result, World, experiment, repeat, simulate
+from .warmup import AUTO_3, AUTO_5, AUTO_30, DECLARED_3, DECLARED_5
 
 NOISES = ("normal", "heavy", "drifting", "autocorrelated", "stalls", "bimodal", "growing")
 ALL = "heavy+drifting+stalls+bimodal+growing"
@@ -56,6 +58,9 @@ def promises() -> list[Promise]:
         partial(
             _false_words, "2 equal variants, 2 workloads, 3 loads", World(), loads=3, workloads=2, cost=2
         ),
+        partial(
+            _false_words, "a, a-again (identical) and b, all equal, 3 loads", World(), variants=3, twin=True
+        ),
         _factors,
         partial(_false_words, "2 equal variants, position effect of 5 %", World(position=math.log(1.05))),
         _crossover,
@@ -78,6 +83,11 @@ def promises() -> list[Promise]:
         *(partial(_covers, noise) for noise in ("normal", "heavy", ALL)),
         _everything,
         _power,
+        *(partial(_warm, plan) for plan in (AUTO_3, replace(AUTO_5, variants=4), DECLARED_5)),
+        # From a time constant with a bias of 2 % to twice what is recorded.
+        *(partial(_cold, AUTO_3, tau_s) for tau_s in (2.5, 16.0)),
+        *(partial(_cold, DECLARED_3, tau_s) for tau_s in (0.8, 8.0)),
+        *(partial(_cold, AUTO_30, tau_s, cost=4) for tau_s in (17.0, 120.0)),
     ]
 
 
@@ -105,10 +115,11 @@ def _false_words(
     loads: int = 3,
     variants: int = 2,
     workloads: int = 1,
+    twin: bool = False,
     cost: int = 1,
 ) -> Row:
     """The share of experiments with any false word; `cost` is how much longer one of them takes."""
-    of = experiment(variants=variants, loads=loads, workloads=workloads)
+    of = experiment(variants=variants, loads=loads, workloads=workloads, twin=twin)
     results = repeat(of, world, count // cost, seed=1)
     return Row(f"{promise}: any false word", count // cost, _rate(results, Result.is_false), 0.05)
 
@@ -241,6 +252,28 @@ def _power(count: int) -> Row:
         "20 % slower, 5 % noise of every kind, 8 blocks: slower is found",
         count,
         _rate(results, lambda result: result.word == "slower"),
+        0.80,
+        at_most=False,
+    )
+
+
+def _described(plan: warmup.Plan) -> str:
+    chosen = "chosen" if plan.automatic else "declared"
+    return f"warm-up of {plan.warmup_s:g} s ({chosen}), measurement of {plan.duration_s:g} s"
+
+
+def _warm(plan: warmup.Plan, count: int) -> Row:
+    warned, _ = warmup.simulate(plan, 0.0, count, seed=12)
+    return Row(f"{plan.variants} warm variants, {_described(plan)}: R01 warns", count, warned, 0.05)
+
+
+def _cold(plan: warmup.Plan, tau_s: float, count: int, *, cost: int = 1) -> Row:
+    warned, bias = warmup.simulate(plan, tau_s, count // cost, seed=13)
+    return Row(
+        f"one variant begins 30 % slow with a time constant of {tau_s:g} s (bias {bias * 100.0:.0f} %), "
+        f"{_described(plan)}: R01 warns",
+        count // cost,
+        warned,
         0.80,
         at_most=False,
     )

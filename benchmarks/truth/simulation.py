@@ -53,12 +53,16 @@ def experiment(
     workloads: int = 1,
     delta_percent: float | None = None,
     factors: Sequence[Factor] = (),
+    twin: bool = False,
 ) -> Experiment:
-    """An experiment of that size; its variants a, b, c … differ in a setting."""
-    names = "abcdefgh"[:variants]
+    """An experiment of that size; its variants a, b, c … differ in a setting.
+
+    With `twin` the second one is the baseline again, under the name a-again.
+    """
+    names = ["a", "a-again", *"bcdefg"] if twin else [*"abcdefgh"]
     made = [
-        Variant(name=name, server=ServerSpec(variables={"max_error_count": 64 + index}))
-        for index, name in enumerate(names)
+        Variant(name=name, server=ServerSpec(variables={"max_error_count": 64 + ord(name[0]) - ord("a")}))
+        for name in names[:variants]
     ]
     if factors:
         first, second = factors

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.truth.guarantees import customs, measure, promises
+from benchmarks.truth.simulation import experiment
+
+from dbdyno.experiment.family import is_identical
 
 EXPERIMENTS = 120
 
@@ -12,6 +15,15 @@ EXPERIMENTS = 120
 def test_a_promise_is_kept(index: int) -> None:
     row = measure(index, EXPERIMENTS)
     assert row.holds, f"{row.promise}: {row.measured:.1%} of {row.experiments}, limit {row.limit:.1%}"
+
+
+def test_a_twin_is_the_baseline_again() -> None:
+    of = experiment(variants=3, twin=True)
+    assert {variant.name: is_identical(of, variant) for variant in of.variants} == {
+        "a": True,
+        "a-again": True,
+        "b": False,
+    }
 
 
 def test_what_people_do_today_finds_differences_between_equal_servers() -> None:
