@@ -63,6 +63,11 @@ class Arms:
         return self.a(trial) if trial.variant == "a" else self.b(trial)
 
 
+def unspoiled(_trial: Trial, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The stream as it is."""
+    return records
+
+
 @dataclass
 class Making:
     """How a run folder is made; see `make`."""
@@ -84,7 +89,7 @@ class Making:
     override: dict[str, str] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
     speed: Speed = field(default_factory=Arms)
-    spoil: Spoil = lambda _trial, records: records
+    spoil: Spoil = unspoiled
     # Trials that never ran, and trials the lab gave up, with the reason.
     absent: Callable[[Trial], bool] = lambda _trial: False
     failed: Callable[[Trial], str | None] = lambda _trial: None
@@ -184,7 +189,9 @@ def _store(run: Run, trial: Trial, plan: Experiment, making: Making) -> None:
     records = list(stream(trial, plan, making.speed))
     asked = records[0]["data"]["plan"]
     with run.begin(trial, asked) as writer:
-        for record in making.spoil(trial, copy.deepcopy(records)):
+        # The records share lists, which a change of one must not spread. Copying takes a third of the time.
+        own = records if making.spoil is unspoiled else copy.deepcopy(records)
+        for record in making.spoil(trial, own):
             writer.event(json.dumps(record).encode() + b"\n")
         writer.server(_server(trial, plan, making))
         reason = making.failed(trial)
