@@ -91,6 +91,12 @@ def promises() -> list[Promise]:
     ]
 
 
+def limits(count: int) -> list[Row]:
+    """What is not promised, with what it costs."""
+    promise = "2 equal variants, 3 loads, every trial correlated 0.7 with the one before"
+    return [_false_words(promise, World(noise="persistent"), count)]
+
+
 def measure(index: int, count: int) -> Row:
     """Measure one promise; a function of numbers alone, so that processes can share the work."""
     return promises()[index](count)

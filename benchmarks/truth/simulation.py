@@ -24,6 +24,8 @@ WORKLOADS = ("oltp_read_write", "oltp_read_only")
 DIRECTIONS = ("faster", "slower")
 # The true effect of a variant whose server fails now and then, in log units.
 FAILING = -10.0
+# Length of a simulated trial.
+SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,13 @@ def _noise(of: Experiment, planned: Sequence[Trial], world: World, random: Rando
         blocks = np.cumsum(random.normal(0.0, sd / 2.0, of.design.blocks))
         noise += np.linspace(0.0, -0.2, count) + blocks[[trial.block for trial in planned]]
     if "autocorrelated" in kinds:
+        # Seconds that hang together within a trial; the mean of them is the trial's noise.
+        seconds = random.normal(0.0, 1.0, (count, SECONDS))
+        for second in range(1, SECONDS):
+            seconds[:, second] = 0.7 * seconds[:, second - 1] + seconds[:, second] * math.sqrt(1 - 0.49)
+        noise = seconds.mean(axis=1) * sd / 0.66
+    if "persistent" in kinds:
+        # Each trial hangs on the one before.
         walk = random.normal(0.0, sd, count)
         for index in range(1, count):
             walk[index] = 0.7 * walk[index - 1] + walk[index] * math.sqrt(1 - 0.49)
