@@ -60,7 +60,7 @@ variables = {{ innodb_buffer_pool_size = "64M", max_error_count = {loops} }}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one experiment of a series said."""
+    """The verdict of one experiment of a series."""
 
     run: Path
     verdict: str
@@ -123,7 +123,7 @@ def finished(folder: Path) -> Outcome | None:
 
 
 def outcome(path: Path) -> Outcome | None:
-    """What a judged run said; None where it is unfinished."""
+    """The verdict of a judged run; None where it is unfinished."""
     verdict: dict[str, Any] = json.loads((path / "verdict.json").read_text())
     (comparison,) = verdict["comparisons"]
     curve = comparison["curve"]
@@ -166,7 +166,7 @@ def series(kind: str, count: int, results: Path) -> Iterator[Outcome]:
 
 
 def main() -> int:
-    """Run a series and print what each experiment said."""
+    """Run a series and print the verdict of each experiment."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth.series", description=__doc__)
     parser.add_argument("kind", choices=("aa", "planted"))
     parser.add_argument("--count", type=int, help="experiments; 20 of aa and 10 of planted otherwise")

@@ -101,7 +101,7 @@ def simulate(of: Experiment, world: World, random: Random) -> list[Measured]:
             continue
         effect = true_effect(of, world, trial)
         throughput = 1000.0 * math.exp(effect + disturbance + error)
-        measured.append(Measured(place, None, figures=_figures(throughput)))
+        measured.append(Measured(place, None, figures=figures_of(throughput)))
     return measured
 
 
@@ -177,7 +177,7 @@ def _noise(of: Experiment, planned: Sequence[Trial], world: World, random: Rando
     return [float(value) for value in noise]
 
 
-def _figures(throughput: float) -> Figures:
+def figures_of(throughput: float) -> Figures:
     """Figures of which only the throughput is looked at."""
     names = [name for name in Figures.__dataclass_fields__ if name.startswith(("latency", "generator"))]
     latencies: dict[str, Any] = dict.fromkeys(names, 1000.0)

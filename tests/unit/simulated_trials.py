@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from benchmarks.truth.simulation import figures_of
+
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.judge.measured import Figures, Measured, Place
+from dbdyno.judge.measured import Measured, Place
 
 
 def experiment(
@@ -32,35 +34,7 @@ def measured(of: Experiment, throughput: Callable[[Trial], float]) -> list[Measu
         place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.at())
         rate = throughput(trial)
         if rate:
-            trials.append(Measured(place, None, figures=_figures(rate)))
+            trials.append(Measured(place, None, figures=figures_of(rate)))
         else:
             trials.append(Measured(place, "server went away", "server"))
     return trials
-
-
-def _figures(throughput: float) -> Figures:
-    """Figures of ten seconds at that throughput."""
-    latency_us = 1e7 / throughput
-    return Figures(
-        events=round(10 * throughput),
-        throughput=throughput,
-        latency_mean_us=latency_us,
-        latency_min_us=latency_us,
-        latency_p50_us=latency_us,
-        latency_p90_us=latency_us,
-        latency_p95_us=latency_us,
-        latency_p99_us=latency_us,
-        latency_p999_us=latency_us,
-        latency_max_us=latency_us,
-        censored=(),
-        errors={},
-        error_classes={},
-        errors_per_1000=0.0,
-        dropped=0,
-        backlog=0,
-        off_contract=0,
-        statements=round(200 * throughput),
-        generator_cpu=0.3,
-        generator_lag_us=80.0,
-        generator_steal=0.0,
-    )

@@ -166,7 +166,7 @@ def _give(
 def _agreeing(found: Effect | None, around: Circumstances, *, differs: bool) -> Effect | None:
     """The effect as it is printed: without leave to differ from zero its interval holds zero.
 
-    An unfinished run has no interval: whoever looks at it after each block would stop at a lucky one.
+    An unfinished run has no interval: looking after each block would stop a run at a lucky one.
     """
     if found is None:
         return None
