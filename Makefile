@@ -15,6 +15,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PYTHON ?= python3
 BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
+COMPAT := $(BIN)/dbdyno-compat
 FUZZ_SECONDS ?= 600
 # Tests of what is said and sent, not of how fast: they may share the cores. All others measure, and have them alone.
 SAYING := $(wildcard tests/end_to_end/test_sysbench_*.py tests/end_to_end/test_slap.py tests/end_to_end/test_hostile_*.py \
@@ -26,7 +27,7 @@ FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-build: $(ENGINE) .stamps/lab ## put dbdyno and dbdyno-engine into .venv/bin
+build: $(ENGINE) .stamps/lab ## put dbdyno, dbdyno-engine and dbdyno-compat into .venv/bin
 
 demo: build packages-servers ## build, then compare MariaDB's thread pool with one thread per connection
 	@$(BIN)/dbdyno compare examples/mariadb-thread-pool.toml --profile quick
@@ -78,10 +79,13 @@ lock: ## choose new versions of the Python packages
 clean: ## remove what was built, keep the results
 	rm -rf .venv .stamps .servers target
 
-# Cargo's fingerprints decide what is compiled; the binary is replaced only when it differs.
+# Cargo's fingerprints decide what is compiled; a binary is replaced only when it differs.
 $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
-	@cargo build --quiet --release --locked --package dbdyno-cli
-	cmp --silent target/release/dbdyno-engine $@ || install target/release/dbdyno-engine $@
+	@cargo build --quiet --release --locked --package dbdyno-cli --package dbdyno-compat
+	for program in $(ENGINE) $(COMPAT); do
+	  built=target/release/$$(basename $$program)
+	  cmp --silent $$built $$program || install $$built $$program
+	done
 
 # The lab is installed in place: its files are used as they are.
 .stamps/lab: .stamps/venv pyproject.toml setup.py

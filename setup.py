@@ -1,7 +1,7 @@
-"""The engine as part of the wheel, beside what pyproject.toml says.
+"""The two programs in Rust as part of the wheel, beside what pyproject.toml says.
 
 It is here and not there because an installation in place (`make build`) must be able to leave it out: there
-the engine's binary comes from `make`, whose `target/` is kept between builds.
+the binaries come from `make`, whose `target/` is kept between builds.
 """
 
 import os
@@ -9,6 +9,9 @@ import os
 from setuptools import setup
 from setuptools_rust import RustBin
 
-ENGINE = RustBin("dbdyno-engine", path="engine/cli/Cargo.toml", args=["--locked"], debug=False)
+PROGRAMS = [
+    RustBin(name, path=f"{folder}/cli/Cargo.toml", args=["--locked"], debug=False)
+    for name, folder in (("dbdyno-engine", "engine"), ("dbdyno-compat", "compat"))
+]
 
-setup(rust_extensions=[] if os.environ.get("DBDYNO_LAB_ONLY") else [ENGINE])
+setup(rust_extensions=[] if os.environ.get("DBDYNO_LAB_ONLY") else PROGRAMS)

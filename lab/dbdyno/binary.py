@@ -1,4 +1,4 @@
-"""Where the load engine lies. The drop-ins import it before anything else, so it needs next to nothing."""
+"""Where the two programs in Rust are. The drop-ins import it first, so it imports next to nothing."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ import sys
 
 from dbdyno.problem import Problem
 
-BINARY = "dbdyno-engine"
+# Measures one run.
+ENGINE = "dbdyno-engine"
+# Other tools' programs on that engine: sysbench, mysqlslap, mariadb-slap; and workloads that are Lua scripts.
+COMPAT = "dbdyno-compat"
 
 
 class EngineProblem(Problem):
     """The engine is missing, broke its contract, or did not end."""
 
 
-def engine_path() -> str:
-    """The engine's binary: beside the Python that runs, then on PATH. Raises EngineProblem listing both."""
+def find_program(name: str) -> str:
+    """The path of ENGINE or COMPAT: beside the Python that runs, then on PATH.
+
+    Raises EngineProblem that lists both places.
+    """
     search = os.environ.get("PATH", os.defpath)
     # os.path and not pathlib or shutil, which cost more than all the rest of a drop-in's start.
-    beside = os.path.join(os.path.dirname(sys.executable), BINARY)  # noqa: PTH118, PTH120
-    for path in (beside, *(f"{folder or '.'}/{BINARY}" for folder in search.split(os.pathsep))):
+    beside = os.path.join(os.path.dirname(sys.executable), name)  # noqa: PTH118, PTH120
+    for path in (beside, *(f"{folder or '.'}/{name}" for folder in search.split(os.pathsep))):
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
             return path
     raise EngineProblem(
-        f"the load engine {BINARY} was not found: not at {beside} and not in PATH, which is {search}",
+        f"{name} was not found: not at {beside} and not in PATH, which is {search}",
         "Run make build in the clone, or pip install dbdyno, which brings it",
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from dbdyno.binary import COMPAT, ENGINE
 from dbdyno.store import Run
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +140,7 @@ def left_running(results: Path) -> list[str]:
             continue
         words = process.info["cmdline"] or []
         ours = process.info["environ"] or {}
-        engine = bool(words) and words[0].endswith("dbdyno-engine") and ours.get(MARK) == str(os.getpid())
+        engine = bool(words) and words[0].endswith((ENGINE, COMPAT)) and ours.get(MARK) == str(os.getpid())
         named = any(name in word for name in SERVERS for word in words[:4])
         server = named and any(str(results) in word for word in words)
         if process.info["status"] != psutil.STATUS_ZOMBIE and (engine or server):

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from tests.unprinting import unprinted
 
-from dbdyno.run.engine import find_engine
+from dbdyno.binary import COMPAT, find_program
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Address
 
@@ -176,7 +176,7 @@ def drop_in(folder: Path, *options: str) -> Side:
     """dbdyno, or the original once more where the harness itself is on trial."""
     if os.environ.get(BOTH_SIDES_VARIABLE) == "original":
         return original(folder)
-    return Side("dbdyno", _link(folder / "drop-in", find_engine().resolve()), options)
+    return Side("dbdyno", _link(folder / "drop-in", Path(find_program(COMPAT)).resolve()), options)
 
 
 def _link(folder: Path, program: Path) -> Path:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from benchmarks.peer import sysbench
 
-from dbdyno.run.engine import Engine, EngineResult, find_engine
+from dbdyno.binary import COMPAT, find_program
+from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.servers.local import LocalServer
 
 EVENTS = 25
@@ -34,9 +35,9 @@ def logging(mariadb: LocalServer) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def drop_in(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The engine under sysbench's name."""
+    """dbdyno-compat under sysbench's name."""
     link = tmp_path_factory.mktemp("drop-in") / "sysbench"
-    link.symlink_to(find_engine())
+    link.symlink_to(find_program(COMPAT))
     return str(link)
 
 

@@ -23,7 +23,7 @@ from tests.end_to_end.slap_clients import (
     unpacked_mysqlslap,
 )
 
-from dbdyno.run.engine import find_engine
+from dbdyno.binary import COMPAT, find_program
 from dbdyno.servers.local import LocalServer
 
 LOGGING = ("SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = 1")
@@ -34,7 +34,7 @@ def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The engine under the clients' names."""
     folder = tmp_path_factory.mktemp("links")
     for name in ("mysqlslap", "mariadb-slap"):
-        (folder / name).symlink_to(find_engine().resolve())
+        (folder / name).symlink_to(Path(find_program(COMPAT)).resolve())
     return folder
 
 

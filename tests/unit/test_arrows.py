@@ -1,6 +1,6 @@
-"""Holds the arrows between the engine's crates (ARCHITECTURE.md, rule 1), read from their Cargo.toml.
+"""Holds the arrows between the crates (ARCHITECTURE.md, rule 1), read from their Cargo.toml.
 
-The arrows of the lab's rooms are contracts in pyproject.toml, held by import-linter.
+The arrows between the lab's packages are contracts in pyproject.toml, held by import-linter.
 """
 
 from __future__ import annotations
@@ -12,63 +12,84 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CRATES = sorted(path.parent.name for path in ROOT.glob("engine/*/Cargo.toml"))
 
-# door <- draw <- pace <- gauge and draw <- wire <- workload <- script; all of them <- drive <- cli;
-# host stands beside wire on gauge; frontends knows door alone.
-ALLOWED = {
+# What each crate may import.
+ENGINE = {
     "door": set(),
     "draw": {"door"},
     "pace": {"door", "draw"},
     "wire": {"door", "draw"},
     "gauge": {"door", "draw", "pace"},
     "workload": {"door", "draw", "pace", "gauge", "wire"},
-    "script": {"door", "draw", "wire", "workload"},
-    "drive": {"door", "draw", "pace", "gauge", "wire", "workload", "script"},
-    "host": {"door", "draw", "pace", "gauge"},
-    "frontends": {"door"},
-    "cli": {"door", "draw", "pace", "gauge", "wire", "workload", "script", "drive", "host", "frontends"},
+    "drive": {"door", "draw", "pace", "gauge", "wire", "workload"},
+    "cli": {"door", "draw", "pace", "gauge", "wire", "workload", "drive"},
 }
+COMPAT = {
+    "sysbench": {"door"},
+    "slap": {"door"},
+    "builtin": {"door", "draw", "pace", "gauge"},
+    "lua": set(ENGINE) - {"workload", "cli"},
+    "compat": {*ENGINE, "sysbench", "slap", "builtin", "lua"},
+}
+ALLOWED = {**ENGINE, **COMPAT}
 
-# Crates that know the clock, sockets or the kernel's ways; the others are arithmetic.
+# Crates that use the clock, sockets or the kernel; the others are arithmetic.
 MAY_DEPEND_ON = {
-    "tokio": {"wire", "drive"},
-    "libc": {"drive", "cli", "wire", "host"},
+    "tokio": {"wire", "drive", "lua"},
+    "libc": {"drive", "wire", "builtin"},
     "clap": {"cli"},
-    "mlua": {"script", "drive"},
-    "signal-hook": {"cli"},
+    "mlua": {"lua"},
+    "signal-hook": {"cli", "compat"},
 }
 
 
-def manifest(crate: str) -> dict[str, Any]:
-    return tomllib.loads((ROOT / "engine" / crate / "Cargo.toml").read_text())
-
-
-def dependencies(crate: str) -> set[str]:
-    """Names of everything the crate links; what only its tests use does not count."""
-    read = manifest(crate)
-    targets = read.get("target", {}).values()
-    return {
-        name
-        for part in (read, *targets)
-        for name in (*part.get("dependencies", {}), *part.get("build-dependencies", {}))
+def manifests() -> dict[str, tuple[Path, dict[str, Any]]]:
+    """By the name of the package without `dbdyno-`: its folder and its Cargo.toml."""
+    read = {
+        path.parent: tomllib.loads(path.read_text())
+        for part in ("engine", "compat")
+        for path in ROOT.glob(f"{part}/*/Cargo.toml")
     }
+    return {
+        manifest["package"]["name"].removeprefix("dbdyno-"): (folder, manifest)
+        for folder, manifest in read.items()
+    }
+
+
+CRATES = manifests()
+
+
+def dependencies(crate: str, *, tests: bool = False) -> set[str]:
+    """Names of everything the crate links; what only its tests use counts with `tests`."""
+    _, read = CRATES[crate]
+    kinds = ["dependencies", "build-dependencies", *(["dev-dependencies"] if tests else [])]
+    targets = read.get("target", {}).values()
+    return {name for part in (read, *targets) for kind in kinds for name in part.get(kind, {})}
+
+
+def ours(names: set[str]) -> set[str]:
+    """The crates of this repository among them."""
+    return {name.removeprefix("dbdyno-") for name in names if name.startswith("dbdyno-")}
 
 
 def test_every_crate_has_its_arrows() -> None:
     assert set(CRATES) == set(ALLOWED)
 
 
-@pytest.mark.parametrize("crate", CRATES)
-def test_a_crate_imports_only_what_stands_below_it(crate: str) -> None:
-    ours = {name.removeprefix("dbdyno-") for name in dependencies(crate) if name.startswith("dbdyno-")}
-    assert ours <= ALLOWED[crate]
+@pytest.mark.parametrize("crate", ALLOWED)
+def test_a_crate_imports_only_what_is_below_it(crate: str) -> None:
+    assert ours(dependencies(crate)) <= ALLOWED[crate]
 
 
-@pytest.mark.parametrize("crate", CRATES)
+@pytest.mark.parametrize("crate", ENGINE)
+def test_the_engine_needs_nothing_of_compat(crate: str) -> None:
+    assert not ours(dependencies(crate, tests=True)) & set(COMPAT)
+
+
+@pytest.mark.parametrize("crate", ALLOWED)
 def test_a_crate_is_named_after_its_folder_and_under_the_workspaces_lints(crate: str) -> None:
-    read = manifest(crate)
-    assert read["package"]["name"] == f"dbdyno-{crate}"
+    folder, read = CRATES[crate]
+    assert folder.relative_to(ROOT).as_posix() in {f"engine/{crate}", f"compat/{crate}", f"{crate}/cli"}
     assert read["lints"] == {"workspace": True}
 
 

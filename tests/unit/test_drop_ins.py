@@ -51,7 +51,7 @@ def no_engine_beside(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("command", DROP_INS)
 def test_nothing_heavy_is_imported_before_the_engine_takes_over(command: str, tmp_path: Path) -> None:
-    engine = tmp_path / "dbdyno-engine"
+    engine = tmp_path / "dbdyno-compat"
     engine.write_text("")
     engine.chmod(0o755)
     done = subprocess.run(
@@ -78,7 +78,7 @@ def test_the_list_would_see_the_command_line() -> None:
 def test_the_engine_has_the_process_its_input_and_its_exit_code(
     tmp_path: Path, no_engine_beside: str
 ) -> None:
-    engine = tmp_path / "dbdyno-engine"
+    engine = tmp_path / "dbdyno-compat"
     # Python would ignore SIGPIPE by itself: a shell tells what it was started with.
     engine.write_text('#!/bin/sh\necho "$$" "$*"\ngrep SigIgn /proc/self/status\ncat\nexit 42\n')
     engine.chmod(0o755)
@@ -106,13 +106,13 @@ def test_a_missing_engine_is_told(no_engine_beside: str) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("dbdyno: the load engine dbdyno-engine was not found")
+    assert done.stderr.startswith("dbdyno: dbdyno-compat was not found")
     assert "Traceback" not in done.stderr
 
 
 def engine_in(folder: Path) -> Path:
     """An engine to lead links to."""
-    path = folder / "dbdyno-engine"
+    path = folder / "dbdyno-compat"
     path.write_text("#!/bin/sh\necho I am $(basename $0), asked for $*\n")
     path.chmod(0o755)
     return path

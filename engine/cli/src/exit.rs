@@ -3,13 +3,14 @@
 use dbdyno_door::record::EndReason;
 
 /// The plan cannot be used.
-pub(crate) const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 const ABORTED: u8 = 4;
 /// A signal ended it.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
-pub(crate) fn code(reason: EndReason) -> u8 {
+/// The exit code of a command that ended for `reason`.
+pub fn code(reason: EndReason) -> u8 {
     match reason {
         EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => 0,
         EndReason::ConnectFailed => UNREACHABLE,

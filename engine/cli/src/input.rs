@@ -14,7 +14,7 @@ use dbdyno_workload::replay;
 use dbdyno_workload::sql::{Columns, columns};
 
 /// Reads the plan from the first line of standard input; all its faults come in one message.
-pub(crate) fn read_plan() -> Result<Plan, String> {
+pub fn read_plan() -> Result<Plan, String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
     if line.trim().is_empty() {
@@ -32,7 +32,7 @@ pub(crate) fn read_plan() -> Result<Plan, String> {
 }
 
 /// Everything the run needs that the plan only names; all that is wrong with it comes in one message.
-pub(crate) fn secrets(plan: &Plan) -> Result<Secrets, String> {
+pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
     let mut faults = Vec::new();
     let mut secrets = Secrets { contents: read_files(plan, &mut faults), ..Secrets::default() };
     let target = match &plan.target {
@@ -130,7 +130,7 @@ fn contents(key: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> 
 }
 
 /// Follows the commands after the plan on a thread of its own. The end of standard input stops the run.
-pub(crate) fn follow_commands(control: Control) {
+pub fn follow_commands(control: Control) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {

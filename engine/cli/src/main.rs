@@ -4,28 +4,17 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
-mod exit;
-mod input;
-mod output;
-mod signals;
-mod slap;
-mod sysbench;
 
 use std::process::ExitCode;
 
 use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
+use dbdyno_cli::{exit, input, output, signals};
 use dbdyno_door::Plan;
 use dbdyno_door::plan::Start;
 use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
 
 fn main() -> ExitCode {
-    if let Some(given) = sysbench::called(&std::env::args_os().collect::<Vec<_>>()) {
-        return sysbench::main(&given);
-    }
-    if let Some((program, given)) = slap::called(&std::env::args_os().collect::<Vec<_>>()) {
-        return slap::main(&program, &given);
-    }
     match Arguments::parse().command {
         Command::Prepare => with_plan(dbdyno_drive::prepare),
         Command::Prewarm => with_plan(dbdyno_drive::prewarm),
@@ -54,7 +43,7 @@ fn with_plan(work: fn(&Plan, &Secrets, Inbox, &mut dyn Sink) -> Ended) -> ExitCo
     if let Start::OnCommand { .. } = plan.start {
         input::follow_commands(control);
     }
-    let ended = work(&plan, &secrets, inbox, &mut output::JsonLines::new());
+    let ended = work(&plan, &secrets, inbox, &mut output::JsonLines::default());
     if let Some(failure) = &ended.failure {
         eprintln!("dbdyno-engine: {}", failure.text);
         if let Some(hint) = &failure.hint {

@@ -6,13 +6,14 @@ use dbdyno_door::Record;
 use dbdyno_drive::Sink;
 
 /// Writes a line per record and flushes it, so that a reader sees it at once and a crash loses nothing.
-pub(crate) struct JsonLines {
+pub struct JsonLines {
     out: StdoutLock<'static>,
     line: Vec<u8>,
 }
 
-impl JsonLines {
-    pub(crate) fn new() -> Self {
+impl Default for JsonLines {
+    /// Locks standard output, for good.
+    fn default() -> Self {
         Self { out: io::stdout().lock(), line: Vec::new() }
     }
 }

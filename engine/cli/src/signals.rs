@@ -28,7 +28,7 @@ static INTERRUPTED_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default)
 static BURST_IS_OVER: Mutex<bool> = Mutex::new(false);
 
 /// Ends the process by the signal that ended the run, where there was one.
-pub(crate) fn die_of_signal() {
+pub fn die_of_signal() {
     let signal = FIRST.load(Ordering::Relaxed);
     if signal != 0 {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -37,7 +37,7 @@ pub(crate) fn die_of_signal() {
 
 /// From now on Ctrl-C ends the process at once. Where Ctrl-C has just ended the run, only from the end of its burst on:
 /// the rest of the burst must not end the process before its report.
-pub(crate) fn nothing_to_stop() {
+pub fn nothing_to_stop() {
     let is_over = BURST_IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
     if *is_over || !INTERRUPTED_ONCE.load(Ordering::SeqCst) {
         AT_ONCE.store(true, Ordering::SeqCst);
@@ -49,14 +49,14 @@ pub(crate) fn nothing_to_stop() {
 }
 
 /// Turns the first signal into an order to stop; one after its burst ends the process at once.
-pub(crate) fn stop_on_signal(control: Control) -> io::Result<()> {
+pub fn stop_on_signal(control: Control) -> io::Result<()> {
     follow(Signals::new([SIGINT, SIGTERM, SIGHUP])?, move |reason| control.stop(reason));
     Ok(())
 }
 
 /// The same for Ctrl-C alone, of which the process dies at the one after the burst. Not where whoever started the process had it
 /// ignored, as shells do for what runs in the background. Where the system refuses it says so, and goes on.
-pub(crate) fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) {
+pub fn stop_on_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) {
     if let Err(error) = handle_interrupt(stop) {
         eprintln!("signals cannot be handled: {error}");
     }

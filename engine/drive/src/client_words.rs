@@ -20,7 +20,7 @@ fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
 }
 
 /// Connection `number` of a run could not be opened.
-pub(crate) fn connecting(error: &WireError, target: &Target, number: u64) -> ServerFailure {
+pub fn connecting(error: &WireError, target: &Target, number: u64) -> ServerFailure {
     let endpoint = endpoint(target, number);
     let (code, message) = match error {
         error if target.is_postgresql() => (0, libpq::connecting(error, endpoint)),
@@ -49,7 +49,7 @@ pub(crate) fn working(action: FailedAction, error: &WireError, statement: &str) 
 }
 
 /// Number, state and words of an error of a statement.
-pub(crate) fn told(error: &WireError, target: &Target) -> (u16, String, String) {
+pub fn told(error: &WireError, target: &Target) -> (u16, String, String) {
     if target.is_postgresql() {
         return (0, libpq::state(error), libpq::working(error));
     }

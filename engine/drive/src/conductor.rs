@@ -26,7 +26,7 @@ use crate::merge::{Complete, Merge};
 use crate::post::{Links, Post, Signal, share};
 use crate::prewarm::prewarm;
 use crate::refusal::Held;
-use crate::secrets::{Secrets, Way, connector};
+use crate::secrets::{AnyConnector, Secrets, connector};
 use crate::worker::Worker;
 use crate::{Ended, Sink};
 
@@ -46,13 +46,13 @@ pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) ->
     let workers = u64::from(plan.segment.count) * u64::from(plan.client.workers);
     let (sampled, contents) = (SAMPLED_PER_WORKER * workers, &secrets.contents);
     match connector(plan, secrets) {
-        Way::Mysql(connector) => {
+        AnyConnector::Mysql(connector) => {
             conduct(plan, contents, MysqlConnector { sampled, ..connector }, inbox, sink)
         }
-        Way::Postgres(connector) => {
+        AnyConnector::Postgres(connector) => {
             conduct(plan, contents, PostgresConnector { sampled, ..connector }, inbox, sink)
         }
-        Way::Nobody(connector) => conduct(plan, contents, connector, inbox, sink),
+        AnyConnector::Null(connector) => conduct(plan, contents, connector, inbox, sink),
     }
 }
 
@@ -90,7 +90,7 @@ fn conduct<C: ScriptedConnector>(
         contents.recorded.iter().for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
         prewarm(plan, &connector, &inbox, write)
     };
-    play_with(plan, program.describe(), before, spawn, &inbox, sink)
+    play(plan, program.describe(), before, spawn, &inbox, sink)
 }
 
 /// What of a recording is not replayed.
@@ -110,7 +110,7 @@ fn left_out(recorded: &Recorded) -> Option<Record> {
 
 /// Plays a run whose workers `spawn` starts, each by its number within this engine: the records, the signals and the
 /// sums are the same whatever the workers do. `before` is done between the first record and the first worker.
-pub(crate) fn play_with(
+pub fn play(
     plan: &Plan,
     statements: Vec<StatementKind>,
     before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), Ended>,

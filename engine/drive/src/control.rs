@@ -35,11 +35,13 @@ pub(crate) enum Message {
 }
 
 /// What a worker found when it connected.
-pub(crate) struct WorkerReady {
-    pub(crate) connections: u32,
+pub struct WorkerReady {
+    /// Connections, or users that open their own.
+    pub connections: u32,
     /// What this engine's first connection settled; from the worker that has it.
-    pub(crate) session: Option<Session>,
-    pub(crate) prepared_statements: u64,
+    pub session: Option<Session>,
+    /// On all of them.
+    pub prepared_statements: u64,
 }
 
 /// Gives orders to a run, from any thread.

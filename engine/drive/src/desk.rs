@@ -37,14 +37,15 @@ pub(crate) enum Schedule {
 
 /// A user's place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat {
+pub struct Seat {
     /// On this worker, from 0.
-    pub(crate) here: usize,
+    pub here: usize,
     /// Over the whole fleet.
-    pub(crate) overall: u64,
+    pub overall: u64,
 }
 
-pub(crate) struct Desk {
+/// What the users of one worker share: the schedule, the counters and the clock.
+pub struct Desk {
     clock: Clock,
     state: RefCell<State>,
     /// An arrival is waiting, or the run is over.
@@ -100,14 +101,15 @@ impl Desk {
         Self { clock, state: RefCell::new(state), news, over, sooner, finish, measured_from, messages }
     }
 
+    /// The time since the start of the run.
     #[inline]
-    pub(crate) fn now(&self) -> Nanos {
+    pub fn now(&self) -> Nanos {
         self.clock.now()
     }
 
     /// When the next event of a user is due that is free since `now`, or has not begun at all; `None` when no event
     /// begins any more: the user is to leave then.
-    pub(crate) async fn next_due(&self, seat: Seat, free_since: Option<Nanos>) -> Option<Nanos> {
+    pub async fn next_due(&self, seat: Seat, free_since: Option<Nanos>) -> Option<Nanos> {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_ends = {
             let mut state = self.settled(now);
@@ -183,7 +185,7 @@ impl Desk {
     }
 
     /// An event begins at once on `seat`, whatever the limits and the rate.
-    pub(crate) fn begin_unasked(&self, seat: Seat, now: Nanos) {
+    pub fn begin_unasked(&self, seat: Seat, now: Nanos) {
         self.settled(now).gauge.begin(seat.here, now);
     }
 
@@ -222,7 +224,7 @@ impl Desk {
     }
 
     /// The user that `next_due` gave nothing has no more to do, since `at`.
-    pub(crate) fn leave(&self, at: Nanos) {
+    pub fn leave(&self, at: Nanos) {
         self.settled(at).gauge.leave(at);
         if self.finish.leave(at) {
             self.look();
@@ -236,12 +238,14 @@ impl Desk {
         self.sooner.notify_one();
     }
 
-    pub(crate) fn event(&self, seat: Seat, event: Event) {
+    /// An event has ended.
+    pub fn event(&self, seat: Seat, event: Event) {
         self.settled(event.end).gauge.event(seat.here, event);
     }
 
+    /// A statement has succeeded.
     #[inline]
-    pub(crate) fn statement(&self, statement: Statement) {
+    pub fn statement(&self, statement: Statement) {
         self.settled(statement.end).gauge.statement(statement);
     }
 
@@ -249,36 +253,40 @@ impl Desk {
         self.settled(now).gauge.other_statement(now);
     }
 
-    pub(crate) fn error(&self, now: Nanos, code: &str, class: ErrorClass) {
+    /// An attempt has failed with an error of that code.
+    pub fn error(&self, now: Nanos, code: &str, class: ErrorClass) {
         self.settled(now).gauge.error(now, code, class);
     }
 
-    pub(crate) fn retry(&self, now: Nanos) {
+    /// An event begins anew after an error.
+    pub fn retry(&self, now: Nanos) {
         self.settled(now).gauge.retry(now);
     }
 
-    pub(crate) fn reconnect(&self, now: Nanos) {
+    /// A lost connection is open again.
+    pub fn reconnect(&self, now: Nanos) {
         self.settled(now).gauge.reconnect(now);
     }
 
-    pub(crate) fn failed(&self, seat: Seat, now: Nanos) {
+    /// An event was given up.
+    pub fn failed(&self, seat: Seat, now: Nanos) {
         self.settled(now).gauge.failed(seat.here, now);
     }
 
     /// Whether the run is over.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.settled(self.now()).gauge.is_over()
     }
 
     /// Tells the conductor that this run cannot go on.
-    pub(crate) fn fail(&self, (reason, failure): (EndReason, Failure)) {
+    pub fn fail(&self, (reason, failure): (EndReason, Failure)) {
         // Without a conductor the run is over anyway.
         let _ = self.messages.send(Message::Failed(reason, failure));
     }
 
     /// Settles everything up to now and returns the next instant at which there is something to settle; `None`
     /// when the run is over. `planned` is the instant for which the caller set its timer, where it was not disturbed.
-    pub(crate) fn keep_time(&self, planned: Option<Nanos>) -> Option<Nanos> {
+    pub fn keep_time(&self, planned: Option<Nanos>) -> Option<Nanos> {
         let now = self.now();
         if let Some(planned) = planned {
             let mut state = self.state.borrow_mut();
@@ -304,7 +312,7 @@ impl Desk {
     }
 
     /// What `work` returns; `None` when the run is over before it is done.
-    pub(crate) async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let over = self.over.notified();
         if self.settled(self.now()).gauge.is_over() {
             return None;

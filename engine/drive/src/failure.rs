@@ -21,7 +21,7 @@ pub(crate) fn preparing(error: &WireError, statement: &str) -> (EndReason, Failu
 }
 
 /// Whether the connection is gone with this error.
-pub(crate) fn is_lost(error: &WireError) -> bool {
+pub fn is_lost(error: &WireError) -> bool {
     error.class() == ErrorClass::Lost
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn loading(error: &WireError, statement: &str) -> (EndReason, Failure
 }
 
 /// Under what an error is counted: the server's number or SQLSTATE, or what the database's own clients give it.
-pub(crate) fn code(error: &WireError, target: &Target) -> ErrorCode {
+pub fn code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
         WireError::Server { code: 0, state, .. } => ErrorCode::State(state.clone()),
         WireError::Server { code, .. } => ErrorCode::Number(*code),
@@ -140,7 +140,7 @@ fn unnamed(what: Unnamed, target: &Target) -> ErrorCode {
 }
 
 /// Whether the plan starts the event anew after this error.
-pub(crate) fn is_retried(error: &WireError, plan: &Plan) -> bool {
+pub fn is_retried(error: &WireError, plan: &Plan) -> bool {
     let state = error.state().unwrap_or_default();
     match code(error, &plan.target) {
         ErrorCode::Number(number) => plan.retry.covers(Some(number), state),

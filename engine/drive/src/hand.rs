@@ -8,7 +8,7 @@ use dbdyno_wire::{Connection, Connector};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
 use crate::failure;
-use crate::secrets::{Secrets, Way, connector};
+use crate::secrets::{AnyConnector, Secrets, connector};
 
 /// A connection to a MySQL or MariaDB server. Not for measuring.
 pub struct Hand {
@@ -25,7 +25,7 @@ impl Hand {
         let said = |text: String| Failure { text, ..Failure::default() };
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.map_err(|error| said(error.to_string()))?;
-        let Way::Mysql(connector) = connector(plan, secrets) else {
+        let AnyConnector::Mysql(connector) = connector(plan, secrets) else {
             return Err(said("only MySQL and MariaDB are spoken to by hand".into()));
         };
         let opened = runtime.block_on(connector.connect(0));

@@ -13,6 +13,7 @@
 //!
 //! # Layout
 //! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
+//! - [`external`]: for programs whose users play something else than the plan's workload.
 //! - `finish`: how all workers come to the same end.
 //! - `worker`, `desk`, `sleepers`, `user`, `session`, `backoff`, `watch`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
@@ -26,17 +27,17 @@
 
 mod absent;
 mod backoff;
-mod client_words;
+pub mod client_words;
 mod clock;
 mod conductor;
 mod control;
 mod desk;
+pub mod external;
 mod failure;
 mod finish;
 mod hand;
 mod health;
 mod loader;
-pub mod lua;
 mod machine;
 mod merge;
 mod post;

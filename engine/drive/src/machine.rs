@@ -21,7 +21,7 @@ pub(crate) fn schedule_batch() -> std::io::Result<()> {
 }
 
 /// Raises the number of files this process may open to the most that the system allows, and returns it.
-pub(crate) fn raise_open_files() -> u64 {
+pub fn raise_open_files() -> u64 {
     let limits = getrlimit(Resource::Nofile);
     // Refused only where the limit is that high already.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
@@ -31,7 +31,7 @@ pub(crate) fn raise_open_files() -> u64 {
 /// Gives memory that is free back to the system, where the C library can: thousands of states are made with far more
 /// than they keep.
 #[allow(unsafe_code)] // A function of the C library.
-pub(crate) fn give_back_memory() {
+pub fn give_back_memory() {
     // SAFETY: it takes no pointer and touches only what is free.
     #[cfg(target_env = "gnu")]
     unsafe {
@@ -56,7 +56,7 @@ pub(crate) fn stolen() -> Option<(u64, u64)> {
 }
 
 /// CPU time of the calling thread.
-pub(crate) fn thread_cpu() -> Duration {
+pub fn thread_cpu() -> Duration {
     cpu(ClockId::ThreadCPUTime)
 }
 
@@ -71,7 +71,7 @@ fn cpu(clock: ClockId) -> Duration {
 }
 
 /// Time the calling thread was runnable and waited for a CPU; zero where the kernel keeps no account.
-pub(crate) fn thread_run_queue_wait() -> Duration {
+pub fn thread_run_queue_wait() -> Duration {
     // Fields: time on CPU, time waiting, slices (kernel documentation, scheduler/sched-stats).
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let wait_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0);

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
-use crate::control::Message;
+use crate::control::{Message, WorkerReady};
 use crate::desk::{Desk, Schedule};
 use crate::failure;
 use crate::finish::Finish;
@@ -32,21 +32,44 @@ const POLLS_BETWEEN_WAITS: u32 = 256;
 
 /// What the conductor tells the workers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// Connect and wait.
     Wait,
     /// The clock starts at that instant; there is something to look at whenever `looks` changes.
-    Go { start: Instant, looks: u32 },
+    Go {
+        /// First instant of the warm-up.
+        start: Instant,
+        /// Counts the calls to look.
+        looks: u32,
+    },
     /// Give up before the start.
     Quit,
 }
 
 /// How a worker hears from the others and is heard.
 #[derive(Clone)]
-pub(crate) struct Links {
-    pub(crate) signal: watch::Receiver<Signal>,
+pub struct Links {
+    /// What the conductor says.
+    pub signal: watch::Receiver<Signal>,
     pub(crate) finish: Arc<Finish>,
     pub(crate) messages: Sender<Message>,
+}
+
+impl Links {
+    /// Reports that all users of this worker are ready. Without a conductor nobody waits for it, here and below.
+    pub fn ready(&self, ready: WorkerReady) {
+        let _ = self.messages.send(Message::Ready(ready));
+    }
+
+    /// Writes a warning.
+    pub fn warn(&self, warning: Warning) {
+        let _ = self.messages.send(Message::Warning(warning));
+    }
+
+    /// Ends the run.
+    pub fn fail(&self, reason: EndReason, failure: Failure) {
+        let _ = self.messages.send(Message::Failed(reason, failure));
+    }
 }
 
 /// Tells the conductor that a worker has ended, and whether by a panic: nobody is to wait for it.
@@ -74,7 +97,7 @@ impl Drop for Alarm {
 }
 
 /// Starts a user of this worker.
-pub(crate) fn spawn_user(users: &mut JoinSet<()>, desk: &Rc<Desk>, play: impl Future<Output = ()> + 'static) {
+pub fn spawn_user(users: &mut JoinSet<()>, desk: &Rc<Desk>, play: impl Future<Output = ()> + 'static) {
     let alarm = Alarm(Rc::clone(desk));
     users.spawn_local(async move {
         let _alarm = alarm;
@@ -83,16 +106,18 @@ pub(crate) fn spawn_user(users: &mut JoinSet<()>, desk: &Rc<Desk>, play: impl Fu
 }
 
 /// A worker's place in the run.
-pub(crate) struct Post {
-    pub(crate) plan: Arc<Plan>,
+pub struct Post {
+    /// The plan of the run.
+    pub plan: Arc<Plan>,
     /// Number of this worker and how many there are, over the whole fleet.
     index: u32,
     count: u32,
-    pub(crate) links: Links,
+    /// To and from the conductor.
+    pub links: Links,
 }
 
 /// Runs a worker on the calling thread, to its end.
-pub(crate) fn run_on_this_thread(links: Links, work: impl Future<Output = io::Result<()>>) {
+pub fn work_on_this_thread(links: Links, work: impl Future<Output = io::Result<()>>) {
     let _last = LastWord(links.messages.clone());
     // A LocalSet inside a runtime wakes its own thread through the kernel after every 61 tasks.
     let runtime = Builder::new_current_thread()
@@ -104,32 +129,31 @@ pub(crate) fn run_on_this_thread(links: Links, work: impl Future<Output = io::Re
         let text = format!("a worker could not start: {error}");
         let hint = "raise the limit on open files (ulimit -n)".to_owned();
         let failure = Failure { text, hint: Some(hint), ..Failure::default() };
-        // Without a conductor nobody waits for it.
-        let _ = links.messages.send(Message::Failed(EndReason::ConnectFailed, failure));
+        links.fail(EndReason::ConnectFailed, failure);
     }
 }
 
 impl Post {
     /// That of worker `number` of this engine.
-    pub(crate) fn new(plan: &Arc<Plan>, number: u32, links: Links) -> Self {
+    pub fn new(plan: &Arc<Plan>, number: u32, links: Links) -> Self {
         let (segment, workers) = (plan.segment, plan.client.workers);
         let (index, count) = (segment.index * workers + number, segment.count * workers);
         Self { plan: Arc::clone(plan), index, count, links }
     }
 
     /// Whether it is the first of this engine.
-    pub(crate) fn is_first(&self) -> bool {
+    pub fn is_first(&self) -> bool {
         self.index == self.plan.segment.index * self.plan.client.workers
     }
 
     /// Sets the thread up, before anything is opened. Returns whether there is room for all connections; where there is
     /// not, the conductor has been told.
-    pub(crate) fn prepare(&self) -> bool {
+    pub fn prepare(&self) -> bool {
         machine::exact_timers();
         self.set_scheduling();
         let room = self.make_room();
         if let Err(failure) = room {
-            let _ = self.links.messages.send(Message::Failed(EndReason::ConnectFailed, failure));
+            self.links.fail(EndReason::ConnectFailed, failure);
             return false;
         }
         true
@@ -140,11 +164,11 @@ impl Post {
             return;
         }
         if let Err(error) = machine::schedule_batch() {
-            let _ = self.links.messages.send(Message::Warning(Warning {
+            self.links.warn(Warning {
                 code: "batch-refused".into(),
                 text: format!("the system refuses SCHED_BATCH: {error}"),
                 hint: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
-            }));
+            });
         }
     }
 
@@ -173,13 +197,13 @@ impl Post {
     }
 
     /// Number within the run of this worker's connection `position`, and of the user that has it.
-    pub(crate) fn number(&self, position: u64) -> u64 {
+    pub fn number(&self, position: u64) -> u64 {
         position * u64::from(self.count) + u64::from(self.index)
     }
 
     /// Starts the clock at `start`, has `spawn` start the users, which have these `numbers`, and follows the run to its
     /// end; `over` is called when it has come, with the number of users that have not ended.
-    pub(crate) async fn play(
+    pub async fn play(
         self,
         start: Instant,
         kinds: usize,
@@ -240,7 +264,7 @@ impl Post {
     }
 
     /// This worker's part of something that the whole fleet shares.
-    pub(crate) fn share(&self, total: u32) -> u32 {
+    pub fn share(&self, total: u32) -> u32 {
         let (segment, workers) = (self.plan.segment, self.plan.client.workers);
         let mine = share(total, segment.index, segment.count);
         share(mine, self.index - segment.index * workers, workers)

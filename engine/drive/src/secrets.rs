@@ -31,15 +31,18 @@ fn address(endpoint: &Endpoint) -> Address {
     }
 }
 
-/// A way to a target's server; none to nobody's.
-pub(crate) enum Way {
+/// A connector of one of the protocols.
+pub enum AnyConnector {
+    /// MySQL and MariaDB.
     Mysql(MysqlConnector),
+    /// PostgreSQL.
     Postgres(PostgresConnector),
-    Nobody(NullConnector),
+    /// Answers from memory.
+    Null(NullConnector),
 }
 
 /// The connector of a plan's target.
-pub(crate) fn connector(plan: &Plan, secrets: &Secrets) -> Way {
+pub fn connector(plan: &Plan, secrets: &Secrets) -> AnyConnector {
     match &plan.target {
         Target::Mysql {
             endpoints,
@@ -50,7 +53,7 @@ pub(crate) fn connector(plan: &Plan, secrets: &Secrets) -> Way {
             allow_public_key_retrieval,
             multi_statements,
             ..
-        } => Way::Mysql(MysqlConnector {
+        } => AnyConnector::Mysql(MysqlConnector {
             addresses: endpoints.iter().map(address).collect(),
             user: user.clone(),
             password: secrets.password.clone(),
@@ -65,7 +68,7 @@ pub(crate) fn connector(plan: &Plan, secrets: &Secrets) -> Way {
             allow_public_key_retrieval: *allow_public_key_retrieval,
         }),
         Target::Postgresql { endpoints, user, database, connect_timeout_us, .. } => {
-            Way::Postgres(PostgresConnector {
+            AnyConnector::Postgres(PostgresConnector {
                 addresses: endpoints.iter().map(address).collect(),
                 user: user.clone(),
                 password: secrets.password.clone(),
@@ -75,7 +78,7 @@ pub(crate) fn connector(plan: &Plan, secrets: &Secrets) -> Way {
                 tls: secrets.tls.clone(),
             })
         }
-        Target::Null { answer_us, silent } => Way::Nobody(NullConnector {
+        Target::Null { answer_us, silent } => AnyConnector::Null(NullConnector {
             answer: Duration::from_micros(*answer_us),
             rows: plan.workload.options.table_size,
             silent: *silent,

@@ -16,7 +16,7 @@ use crate::failure;
 use crate::refusal::Held;
 
 /// Connections a worker opens at the same time. More would overrun the server's listen queue.
-pub(crate) const OPENING_MAX: usize = 64;
+pub const OPENING_MAX: usize = 64;
 
 /// Error "this command is not supported in the prepared statement protocol yet".
 const ER_UNSUPPORTED_PS: u16 = 1295;

@@ -37,7 +37,7 @@ impl<C: ScriptedConnector> Worker<C> {
     /// Runs the worker on the calling thread, to its end.
     pub(crate) fn run(self) {
         let links = self.post.links.clone();
-        post::run_on_this_thread(links, self.work());
+        post::work_on_this_thread(links, self.work());
     }
 
     async fn work(self) -> io::Result<()> {
@@ -70,12 +70,12 @@ impl<C: ScriptedConnector> Worker<C> {
         };
         let first = sessions.first();
         let is_first = self.post.is_first();
-        let _ = self.post.links.messages.send(Message::Ready(WorkerReady {
+        self.post.links.ready(WorkerReady {
             connections: sessions.len() as u32,
             // The conductor wants that of the engine's first connection, which the first worker has.
             session: first.filter(|_| is_first).map(|first| first.connection.session().clone()),
             prepared_statements: sessions.iter().map(prepared).sum(),
-        }));
+        });
     }
 
     /// Opens this worker's connections and prepares every statement on each.

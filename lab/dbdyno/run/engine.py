@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dbdyno.binary import BINARY, EngineProblem, engine_path
+from dbdyno.binary import ENGINE, EngineProblem, find_program
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
 
@@ -78,8 +78,8 @@ class EngineResult:
 
 
 def find_engine() -> Path:
-    """The engine's binary: see `engine_path`."""
-    return Path(engine_path())
+    """The engine's binary: see `find_program`."""
+    return Path(find_program(ENGINE))
 
 
 class Engine:
@@ -102,7 +102,7 @@ class Engine:
             raise EngineProblem(
                 f"the load engine {self.binary} does not start: {error}", "Run make build again"
             ) from error
-        return answer.stdout.strip().removeprefix(BINARY).strip()
+        return answer.stdout.strip().removeprefix(ENGINE).strip()
 
     def run(
         self,

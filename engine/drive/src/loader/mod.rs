@@ -49,7 +49,7 @@ use crate::conductor::hello;
 use crate::control::{Inbox, Message};
 use crate::failure;
 use crate::machine;
-use crate::secrets::{Secrets, Way, connector};
+use crate::secrets::{AnyConnector, Secrets, connector};
 use crate::{Ended, Sink};
 
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
@@ -130,9 +130,9 @@ fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, comm
     sink.record(&hello(plan, Program::of(plan, &secrets.contents).describe()));
     let cpu_before = machine::process_cpu();
     let outcome = match connector(plan, secrets) {
-        Way::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),
-        Way::Postgres(connector) => on_runtime(plan, connector, inbox, sink, command),
-        Way::Nobody(_) => {
+        AnyConnector::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),
+        AnyConnector::Postgres(connector) => on_runtime(plan, connector, inbox, sink, command),
+        AnyConnector::Null(_) => {
             // Nobody's tables are always ready; sysbench's users are told what they would have got.
             if plan.loading.form == LoadingForm::Sysbench {
                 rehearse::rehearse(plan, command, sink);

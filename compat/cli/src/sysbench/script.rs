@@ -1,0 +1,334 @@
+//! Scripts in Lua: the life of a command, and what a script finds of the command line.
+
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dbdyno_door::Plan;
+use dbdyno_door::option::{Declared, Value};
+use dbdyno_door::record::Warning;
+use dbdyno_drive::Secrets;
+use dbdyno_lua::api::modules::{Environment, SHARE};
+use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
+use dbdyno_lua::{
+    Compat as ScriptCompat, Database, Front, Jit, Level as ScriptLevel, Program, RandomSettings, Source,
+};
+use dbdyno_sysbench::commandline::CommandLine;
+use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::plan::Driver;
+use dbdyno_sysbench::registry::Registry;
+use dbdyno_sysbench::report::Nothing;
+use dbdyno_sysbench::settings::Settings;
+use dbdyno_sysbench::{Compat, help};
+
+use super::console::Console;
+use super::reporting::{Reporting, code, failed};
+use super::{FAILED, NAME, database};
+
+/// Name of what standard input says.
+const STDIN: &str = "stdin";
+
+/// What scripts find of the command line and of the log. Shared by all threads.
+struct Desk {
+    line: Mutex<CommandLine>,
+    console: Console,
+    /// What the script declares.
+    declared: Mutex<Option<Vec<Declared>>>,
+    argv: Vec<String>,
+    command: Option<String>,
+    path: Option<String>,
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    fn fatal(&self, text: &str) -> ExitCode {
+        self.log(ScriptLevel::Fatal, text);
+        FAILED.into()
+    }
+}
+
+impl Front for Desk {
+    fn print(&self, text: &str) {
+        self.console.print(text);
+    }
+
+    fn log(&self, level: ScriptLevel, text: &str) {
+        let level = match level {
+            ScriptLevel::Fatal => Level::Fatal,
+            ScriptLevel::Alert => Level::Alert,
+            ScriptLevel::Warning => Level::Warning,
+            ScriptLevel::Notice => Level::Notice,
+            ScriptLevel::Info => Level::Info,
+            ScriptLevel::Debug => Level::Debug,
+        };
+        self.console.log(level, text);
+    }
+
+    fn warn(&self, warning: &Warning) {
+        self.console.warn(warning);
+    }
+
+    fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
+        let mut line = lock(&self.line);
+        if declared.is_none() && line.compat == Compat::V10 {
+            line.adopt();
+        }
+        line.declare(declared.unwrap_or_default()).map_err(|usage| usage.0)?;
+        *lock(&self.declared) = declared.map(<[_]>::to_vec);
+        line.registry.values().map_err(|usage| usage.0)
+    }
+
+    fn options(&self) -> Vec<(String, Value)> {
+        lock(&self.line).registry.values().unwrap_or_default()
+    }
+
+    fn print_options(&self, declared: &[Declared]) {
+        // Until they are registered there are none, as a chunk finds that runs for no command.
+        if lock(&self.declared).is_some() {
+            self.console.print(&format!("{}\n", help::listed(declared)));
+        }
+    }
+
+    fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
+    fn command(&self) -> Option<&str> {
+        self.command.as_deref()
+    }
+
+    fn script_path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+}
+
+/// Runs a command of the script that the first word names.
+pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv: Vec<String>) -> ExitCode {
+    let Found { source, name, path } = match find(line.test.as_deref(), &console) {
+        Ok(found) => found,
+        Err(fault) => {
+            eprintln!("{fault}");
+            return FAILED.into();
+        }
+    };
+    let from_stdin = path.is_none();
+    let asked = line.test.clone().unwrap_or_default();
+    let (plan, secrets, fault) = match planned(&line, &settings) {
+        Ok(made) => made,
+        Err(said) => {
+            eprintln!("{said}");
+            return FAILED.into();
+        }
+    };
+    let own_threads = settings.own_threads;
+    let mut program = program(&line.registry, &settings, source, &name);
+    program.database.fault = fault;
+    let desk = Arc::new(Desk {
+        command: line.command.clone(),
+        console,
+        declared: Mutex::default(),
+        argv,
+        path,
+        line: Mutex::new(line),
+    });
+    let setting = Setting { plan, secrets, program, front: desk.clone(), own_threads };
+    let script = match Main::load(setting) {
+        Ok(script) => script,
+        Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{asked}' not found")) => {
+            let text = format!("Cannot find benchmark '{asked}': no such built-in test, file or module");
+            return desk.fatal(&text);
+        }
+        Err(failure) => return desk.fatal(&failure.to_string()),
+    };
+    match desk.command.clone() {
+        Some(command) if !from_stdin => Command { desk, script, settings, name }.run(&command),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The plan of a script's run, its secrets, and why there is no database: scripts need none, and those that want one are told
+/// when they ask for its driver.
+fn planned(line: &CommandLine, settings: &Settings) -> Result<(Plan, Secrets, Option<String>), String> {
+    let (made, fault) = match database::plan(None, line, settings) {
+        Err(database::Unusable::Driver(said)) => {
+            let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
+            (database::plan(None, &without_driver(line), &settings), Some(said))
+        }
+        made => (made, None),
+    };
+    match made {
+        Ok((plan, secrets)) => Ok((plan, secrets, fault)),
+        Err(
+            database::Unusable::Driver(said)
+            | database::Unusable::Other(said)
+            | database::Unusable::Plan(said),
+        ) => Err(said),
+    }
+}
+
+/// The same command line with a database that answers from memory.
+fn without_driver(line: &CommandLine) -> CommandLine {
+    let mut line = line.clone();
+    for (name, value) in [
+        ("db-driver", "mysql"),
+        ("db-ps-mode", "auto"),
+        ("mysql-dry-run", "on"),
+        ("mysql-ignore-errors", ""),
+        ("db-ignore-errors", ""),
+    ] {
+        let _known = line.registry.set(name, Some(value));
+    }
+    line
+}
+
+/// A script with its name in messages, and its path where it has one.
+struct Found {
+    source: Source,
+    name: String,
+    path: Option<String>,
+}
+
+/// A file of that name, or a module; without a name, or for a hyphen, what standard input says.
+fn find(test: Option<&str>, console: &Console) -> Result<Found, String> {
+    let Some(test) = test.filter(|test| *test != "-") else {
+        let mut stdin = std::io::stdin();
+        if stdin.is_terminal() {
+            console.log(Level::Notice, "Reading the script from the standard input:\n");
+        }
+        let mut text = Vec::new();
+        stdin.read_to_end(&mut text).map_err(|error| error.to_string())?;
+        let source = Source::Text { text, chunk: format!("={STDIN}") };
+        return Ok(Found { source, name: STDIN.into(), path: None });
+    };
+    let name = Path::new(test).file_name().map_or(test.into(), |name| name.to_string_lossy().into_owned());
+    let source = match std::fs::metadata(test) {
+        Ok(there) if !there.is_dir() => Source::File(test.into()),
+        _ => Source::Module(test.into()),
+    };
+    Ok(Found { source, name, path: Some(test.into()) })
+}
+
+/// What `--luajit-cmd` says of it, which is what follows `luajit -j`.
+fn jit(command: &str) -> Option<bool> {
+    match command {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// Where `require` looks for Lua.
+pub(super) fn package_path() -> String {
+    with_environment(|environment| environment.package_path(SHARE))
+}
+
+fn with_environment<T>(make: impl FnOnce(&Environment<'_>) -> T) -> T {
+    let [home, path, cpath] = ["HOME", "LUA_PATH", "LUA_CPATH"].map(|name| std::env::var(name).ok());
+    make(&Environment { home: home.as_deref(), path: path.as_deref(), cpath: cpath.as_deref() })
+}
+
+fn program(registry: &Registry, settings: &Settings, source: Source, name: &str) -> Program {
+    let whole = |name: &str, usual: u32| registry.int(name).map_or(usual, |value| value.max(0) as u32);
+    let (compat, special) = match settings.compat {
+        Compat::V10 => (
+            ScriptCompat::V10,
+            [whole("rand-spec-iter", 12), whole("rand-spec-pct", 1), whole("rand-spec-res", 75)],
+        ),
+        Compat::V11 => (ScriptCompat::V11, [12, 1, 75]),
+    };
+    Program {
+        source,
+        name: name.into(),
+        path: package_path(),
+        cpath: with_environment(|environment| environment.package_cpath()),
+        version: settings.compat.version().into(),
+        version_string: format!("{NAME} {}", settings.compat.version()),
+        compat,
+        random: RandomSettings {
+            seed: database::seed(settings),
+            distribution: settings.keys.clone(),
+            pareto_h: registry.double("rand-pareto-h"),
+            zipfian_exponent: registry.double("rand-zipfian-exp"),
+            iterations: special[0],
+            special_percent: special[1],
+            special_hot_percent: special[2],
+        },
+        percentile: settings.percentiles.first().copied().unwrap_or_default(),
+        threads: settings.threads,
+        jit: match registry.string("luajit-cmd").and_then(jit).or(settings.jit) {
+            None => Jit::Auto,
+            Some(true) => Jit::On,
+            Some(false) => Jit::Off,
+        },
+        database: Database {
+            driver: registry.string("db-driver").unwrap_or("mysql").into(),
+            prepared: registry.string("db-ps-mode") != Some("disable"),
+            dry_run: settings.driver == Driver::Mysql && registry.bool("mysql-dry-run"),
+            fault: None,
+            places: settings.places.iter().map(|(_, words)| words.clone()).collect(),
+        },
+    }
+}
+
+/// A script whose chunk has run, and what is asked of it.
+struct Command {
+    desk: Arc<Desk>,
+    script: Main,
+    settings: Settings,
+    name: String,
+}
+
+impl Command {
+    fn run(self, command: &str) -> ExitCode {
+        if let Err(failure) = self.script.read_options() {
+            return failed(&self.desk.console, &failure);
+        }
+        if let Some(kind) = self.script.command(command) {
+            if kind == CommandKind::Parallel && self.settings.threads > 1 {
+                self.desk.log(ScriptLevel::Notice, "Initializing worker threads...\n");
+            }
+            return self.done(self.script.run_command(command));
+        }
+        match command {
+            "run" => self.measure(),
+            "help" | "prepare" | "cleanup" if self.script.has_function(command) => {
+                self.done(self.script.call(command))
+            }
+            "help" if lock(&self.desk.declared).is_some() => {
+                let declared = lock(&self.desk.declared).clone().unwrap_or_default();
+                self.desk.console.print(&help::of_test(&self.name, &declared));
+                ExitCode::SUCCESS
+            }
+            "help" | "prepare" | "cleanup" => {
+                eprintln!("'{}' test does not implement the '{command}' command.", self.name);
+                FAILED.into()
+            }
+            _ => {
+                eprintln!("Unknown command: {command}");
+                FAILED.into()
+            }
+        }
+    }
+
+    fn done(&self, result: Result<(), LuaFailure>) -> ExitCode {
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failed(&self.desk.console, &failure),
+        }
+    }
+
+    fn measure(&self) -> ExitCode {
+        let (control, inbox) = dbdyno_drive::channel();
+        let reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);
+        let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
+        reporting.hooks = Some(self.script.hooks());
+        let ended = self.script.run(inbox, &mut reporting);
+        // The script's states end before the process does, with what they have to say then.
+        drop(reporting);
+        code(ended.reason)
+    }
+}

@@ -1,0 +1,176 @@
+//! Runs scripts against a server in memory, and keeps what was printed, logged and recorded.
+
+use std::sync::{Arc, Mutex};
+
+use dbdyno_door::Record;
+use dbdyno_door::option::{Declared, Value};
+use dbdyno_door::plan::{Distribution, Plan};
+use dbdyno_door::record::{Counts, End, PhaseName, Warning};
+use dbdyno_drive::{Ended, Secrets, Sink};
+use dbdyno_lua::play::{LuaFailure, Main, Setting};
+use dbdyno_lua::{Compat, Database, Front, Jit, Level, Program, RandomSettings, Source};
+
+/// A front that keeps what it hears.
+#[derive(Default)]
+pub struct Heard {
+    pub printed: Mutex<String>,
+    pub logged: Mutex<Vec<String>>,
+    threads: u32,
+}
+
+impl Front for Heard {
+    fn print(&self, text: &str) {
+        self.printed.lock().unwrap().push_str(text);
+    }
+    fn log(&self, level: Level, text: &str) {
+        self.logged.lock().unwrap().push(format!("{level:?}: {text}"));
+    }
+    fn warn(&self, warning: &Warning) {
+        self.log(Level::Warning, &warning.code);
+    }
+    fn read_options(&self, _declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
+        Ok(self.options())
+    }
+    fn options(&self) -> Vec<(String, Value)> {
+        vec![("threads".into(), Value::Int(self.threads as i32))]
+    }
+    fn print_options(&self, _declared: &[Declared]) {}
+    fn argv(&self) -> &[String] {
+        &[]
+    }
+    fn command(&self) -> Option<&str> {
+        Some("run")
+    }
+    fn script_path(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// Keeps every record.
+#[derive(Default)]
+pub struct Records(pub Vec<Record>);
+
+impl Sink for Records {
+    fn record(&mut self, record: &Record) -> bool {
+        self.0.push(record.clone());
+        true
+    }
+}
+
+impl Records {
+    pub fn end(&self) -> &End {
+        match self.0.last() {
+            Some(Record::End(end)) => end,
+            other => panic!("the last record is {other:?}"),
+        }
+    }
+    pub fn counts(&self) -> &Counts {
+        &self.end().phases[&PhaseName::Measure].counts
+    }
+    pub fn warnings(&self) -> Vec<&str> {
+        let code = |record: &'_ Record| matches!(record, Record::Warning(_));
+        let warnings = self.0.iter().filter(|record| code(record));
+        warnings
+            .map(|record| if let Record::Warning(warning) = record { warning.code.as_str() } else { "" })
+            .collect()
+    }
+}
+
+/// How a script is run.
+pub struct Run {
+    pub threads: u32,
+    pub workers: u32,
+    pub events: Option<u64>,
+    pub time_ms: u64,
+    pub own_threads: Option<bool>,
+    /// Length of intervals; 0 for none.
+    pub interval_ms: u64,
+    pub marks_ms: Vec<u64>,
+}
+
+impl Default for Run {
+    /// Two users on one thread, ten events.
+    fn default() -> Self {
+        Self {
+            threads: 2,
+            workers: 1,
+            events: Some(10),
+            time_ms: 0,
+            own_threads: None,
+            interval_ms: 0,
+            marks_ms: Vec::new(),
+        }
+    }
+}
+
+/// What a run left behind.
+pub struct Ran {
+    pub ended: Ended,
+    pub heard: Arc<Heard>,
+    pub records: Records,
+}
+
+impl Ran {
+    pub fn printed(&self) -> String {
+        self.heard.printed.lock().unwrap().clone()
+    }
+    pub fn logged(&self) -> Vec<String> {
+        self.heard.logged.lock().unwrap().clone()
+    }
+}
+
+impl Run {
+    fn plan(&self) -> Plan {
+        let plan = serde_json::json!({
+            "schema": 1, "seed": 1, "target": {"protocol": "null", "answer_us": 0},
+            "workload": {"name": "oltp_point_select"}, "load": {"connections": self.threads, "shape": "closed"},
+            "phases": {"warmup_us": 0, "measure_us": self.time_ms * 1000, "events": self.events,
+                       "drain_us": 60_000_000, "last_events": "counted"},
+            "report": {"interval_us": self.interval_ms * 1000,
+                       "marks_us": self.marks_ms.iter().map(|mark| mark * 1000).collect::<Vec<_>>()},
+            "client": {"workers": self.workers},
+        });
+        serde_json::from_value(plan).expect("a plan")
+    }
+
+    /// Loads `text` and reads its options.
+    pub fn load(&self, text: &str) -> Result<(Main, Arc<Heard>), LuaFailure> {
+        let heard = Arc::new(Heard { threads: self.threads, ..Heard::default() });
+        let program = Program {
+            source: Source::Text { text: text.into(), chunk: "@test.lua".into() },
+            name: "test.lua".into(),
+            path: String::new(),
+            cpath: String::new(),
+            version: "1.0.20".into(),
+            version_string: "sysbench 1.0.20".into(),
+            compat: Compat::V10,
+            random: RandomSettings {
+                seed: 1,
+                distribution: Distribution::Uniform,
+                pareto_h: 0.2,
+                zipfian_exponent: 0.8,
+                iterations: 12,
+                special_percent: 1,
+                special_hot_percent: 75,
+            },
+            percentile: 95.0,
+            threads: self.threads,
+            jit: Jit::Auto,
+            database: Database::default(),
+        };
+        let front: Arc<dyn Front> = heard.clone();
+        let (plan, secrets) = (self.plan(), Secrets::default());
+        let main = Main::load(Setting { plan, secrets, program, front, own_threads: self.own_threads })?;
+        main.read_options()?;
+        Ok((main, heard))
+    }
+
+    /// Runs `text`.
+    pub fn run(&self, text: &str) -> Ran {
+        let (main, heard) = self.load(text).expect("it loads");
+        let (_control, inbox) = dbdyno_drive::channel();
+        let mut records = Records::default();
+        let ended = main.run(inbox, &mut records);
+        Ran { ended, heard, records }
+    }
+}

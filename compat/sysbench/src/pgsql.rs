@@ -1,0 +1,161 @@
+//! What the options of the pgsql driver mean: where the server is, how to get in, and which errors start an event anew.
+//!
+//! The driver hands its options to libpq, so their meaning is libpq's. Variables and files of libpq's own are read by whoever
+//! runs the plan.
+
+use dbdyno_door::option::{Declared, Kind};
+use dbdyno_door::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
+
+use super::registry::Registry;
+use super::settings::Refused;
+
+/// Where PostgreSQL's clients look for a server on this machine when they are told none.
+const FOLDER: &str = "/var/run/postgresql";
+/// Errors that the driver ignores: deadlock, unique violation, serialization failure.
+const IGNORED: [&str; 3] = ["40P01", "23505", "40001"];
+
+/// Options, and the variables that libpq reads where they say nothing.
+const VARIABLES: [(&str, &str); 5] = [
+    ("pgsql-host", "PGHOST"),
+    ("pgsql-port", "PGPORT"),
+    ("pgsql-user", "PGUSER"),
+    ("pgsql-db", "PGDATABASE"),
+    ("pgsql-sslmode", "PGSSLMODE"),
+];
+
+/// Gives options without a value that of libpq's variable, where `variable` finds one.
+pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option<String>) {
+    for (option, name) in VARIABLES {
+        let Some(value) = variable(name).filter(|_| registry.string(option).is_none()) else { continue };
+        // 1.0 has no --pgsql-sslmode.
+        registry.declare(Declared::new(option, Kind::String, Some(&value), ""));
+    }
+}
+
+/// The server that the options name.
+pub(super) fn target(registry: &Registry) -> Result<Target, Refused> {
+    let word = |name: &str| registry.string(name).unwrap_or_default().to_owned();
+    let user = word("pgsql-user");
+    let database = Some(word("pgsql-db")).filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
+    Ok(Target::Postgresql {
+        endpoints: vec![endpoint(registry)?],
+        user,
+        password: None,
+        database,
+        connect_timeout_us: super::plan::connect_timeout_us(registry)?,
+        tls: Tls { mode: mode(registry)?, ..Tls::default() },
+    })
+}
+
+fn refused(text: &str) -> Refused {
+    Refused::Fatal(format!("Connection to database failed: {text}\n"))
+}
+
+fn endpoint(registry: &Registry) -> Result<Endpoint, Refused> {
+    let given = registry.int("pgsql-port").map_err(|usage| Refused::Usage(usage.0))?;
+    let port = match given {
+        // No value: libpq's own.
+        0 if registry.string("pgsql-port").is_none() => 5432,
+        1..=65_535 => given as u16,
+        _ => return Err(refused(&format!("invalid port number: \"{given}\""))),
+    };
+    Ok(match registry.string("pgsql-host").unwrap_or(FOLDER) {
+        folder if folder.starts_with('/') => Endpoint::Unix { path: format!("{folder}/.s.PGSQL.{port}") },
+        host => Endpoint::Tcp { host: host.to_owned(), port },
+    })
+}
+
+/// `prefer` is libpq's own; 1.0 has no option for it.
+fn mode(registry: &Registry) -> Result<TlsMode, Refused> {
+    let given = registry.string("pgsql-sslmode").unwrap_or("prefer");
+    Ok(match given {
+        // `allow` begins without.
+        "disable" | "allow" => TlsMode::Disabled,
+        "prefer" => TlsMode::Preferred,
+        "require" => TlsMode::Required,
+        "verify-ca" => TlsMode::VerifyCa,
+        "verify-full" => TlsMode::VerifyIdentity,
+        _ => return Err(refused(&format!("invalid sslmode value: \"{given}\""))),
+    })
+}
+
+/// Errors that start the event anew, after the driver's own ROLLBACK, which it does not count.
+pub(super) fn retry(registry: &Registry) -> Result<Retry, Refused> {
+    let given = registry.list("db-ignore-errors");
+    let all = given.iter().any(|code| code == "all");
+    let state = |text: &String| {
+        let is_state =
+            text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+        is_state.then(|| ErrorCode::State(text.clone())).ok_or_else(|| {
+            Refused::Fatal(format!(
+                "Invalid value for --db-ignore-errors: '{text}'; PostgreSQL's errors are SQLSTATEs such as 40P01"
+            ))
+        })
+    };
+    let codes = if given.is_empty() {
+        IGNORED.map(|code| ErrorCode::State(code.into())).into()
+    } else {
+        given.iter().filter(|code| *code != "all").map(state).collect::<Result<_, _>>()?
+    };
+    Ok(Retry { codes, all, rollback: true, uncounted_rollback: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Compat;
+
+    fn registry(options: &[(&str, &str)]) -> Registry {
+        let mut registry = Registry::new(Compat::V11);
+        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
+        registry
+    }
+
+    #[test]
+    fn hosts_and_folders() {
+        let place = |options: &[(&str, &str)]| endpoint(&registry(options)).unwrap();
+        assert_eq!(place(&[]), Endpoint::Tcp { host: "localhost".into(), port: 5432 });
+        let unix = |path: &str| Endpoint::Unix { path: path.into() };
+        assert_eq!(place(&[("pgsql-host", "/tmp"), ("pgsql-port", "7")]), unix("/tmp/.s.PGSQL.7"));
+        assert_eq!(place(&[("pgsql-host", "")]), unix("/var/run/postgresql/.s.PGSQL.5432"));
+        assert!(endpoint(&registry(&[("pgsql-port", "70000")])).is_err());
+    }
+
+    #[test]
+    fn modes_are_libpqs() {
+        let given = |given: &str| mode(&registry(&[("pgsql-sslmode", given)]));
+        assert_eq!(given("verify-full"), Ok(TlsMode::VerifyIdentity));
+        assert_eq!(given(""), Ok(TlsMode::Preferred));
+        assert_eq!(mode(&Registry::new(Compat::V10)), Ok(TlsMode::Preferred));
+        assert!(given("on").is_err());
+    }
+
+    #[test]
+    fn variables_stand_where_nothing_is_given() {
+        let variable = |name: &str| match name {
+            "PGHOST" => Some("/tmp".to_owned()),
+            "PGUSER" => Some("them".to_owned()),
+            "PGSSLMODE" => Some("require".to_owned()),
+            _ => None,
+        };
+        let mut given = Registry::new(Compat::V10);
+        given.set("pgsql-host", Some("")).unwrap();
+        take_variables(&mut given, variable);
+        assert_eq!(endpoint(&given).unwrap(), Endpoint::Unix { path: "/tmp/.s.PGSQL.5432".into() });
+        assert_eq!(given.string("pgsql-user"), Some("sbtest"), "a default is given too");
+        assert_eq!(mode(&given), Ok(TlsMode::Required));
+        let mut newer = registry(&[("pgsql-user", "")]);
+        take_variables(&mut newer, variable);
+        assert_eq!((newer.string("pgsql-user"), mode(&newer)), (Some("them"), Ok(TlsMode::Preferred)));
+    }
+
+    #[test]
+    fn errors_to_ignore() {
+        let codes = |given: &str| {
+            retry(&registry(&[("db-ignore-errors", given)])).map(|retry| (retry.codes, retry.all))
+        };
+        assert_eq!(codes("").unwrap().0.len(), 3);
+        assert_eq!(codes("40001,all").unwrap(), (vec![ErrorCode::State("40001".into())], true));
+        assert!(codes("1213").is_err());
+    }
+}

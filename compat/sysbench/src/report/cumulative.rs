@@ -1,0 +1,283 @@
+//! The full report: at a checkpoint, and at the end.
+
+use std::fmt::Write;
+
+use dbdyno_door::log_buckets::LogScale;
+use dbdyno_door::record::UserTotals;
+
+use super::super::Compat;
+use super::super::settings::Settings;
+use super::reader::Stretch;
+use super::tally::Tally;
+
+/// What a full report tells beside the figures.
+#[derive(Clone, Debug)]
+pub struct Frame<'a> {
+    /// What was asked for.
+    pub settings: &'a Settings,
+    /// Whether a database was used.
+    pub database: bool,
+    /// What it is about.
+    pub stretch: &'a Stretch,
+    /// Events that a forced shutdown left, and how long they had been due, all together, in microseconds.
+    pub unfinished: (u64, u64),
+    /// What a built-in test tells of itself.
+    pub own: Vec<String>,
+    /// Whether that stands in place of the general part and of the threads' fairness.
+    pub stands_for_general: bool,
+}
+
+/// The report, to its closing blank line.
+pub fn report(frame: &Frame<'_>, tally: &Tally) -> String {
+    let mut text = String::new();
+    if frame.database {
+        text += &statistics(tally);
+    }
+    if frame.unfinished.0 > 0 {
+        let count = frame.unfinished.0;
+        let _ = writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {count}");
+    }
+    if frame.settings.report_errors {
+        let _ = writeln!(text, "\nErrors by number:");
+        for (code, count) in &tally.errors_by_code {
+            let _ = writeln!(
+                text,
+                "    {:<37}{count:<6} ({:.2} per sec.)",
+                format!("{code}:"),
+                tally.rate(*count)
+            );
+        }
+    }
+    frame.own.iter().for_each(|line| text += &format!("{line}\n"));
+    if frame.stands_for_general {
+        return text + &latency(frame.settings, tally) + "\n";
+    }
+    text + &general(frame, tally) + &latency(frame.settings, tally) + &fairness(frame, tally)
+}
+
+fn statistics(tally: &Tally) -> String {
+    let mut text = String::from("SQL statistics:\n    queries performed:\n");
+    let kinds =
+        [("read", tally.reads), ("write", tally.writes), ("other", tally.other), ("total", tally.queries())];
+    for (kind, count) in kinds {
+        let _ = writeln!(text, "        {:<33}{count}", format!("{kind}:"));
+    }
+    for (name, count) in [
+        ("transactions", tally.events),
+        ("queries", tally.queries()),
+        ("ignored errors", tally.errors),
+        ("reconnects", tally.reconnects),
+    ] {
+        let _ =
+            writeln!(text, "    {:<37}{count:<6} ({:.2} per sec.)", format!("{name}:"), tally.rate(count));
+    }
+    text
+}
+
+fn general(frame: &Frame<'_>, tally: &Tally) -> String {
+    let events = tally.events;
+    match frame.settings.compat {
+        Compat::V10 => format!(
+            "\nGeneral statistics:\n    total time:                          {:.4}s\n    total number of events:              \
+             {events}\n",
+            frame.stretch.at_s()
+        ),
+        Compat::V11 => format!(
+            "\nThroughput:\n    events/s (eps):                      {:.4}\n    time elapsed:                        \
+             {:.4}s\n    total number of events:              {events}\n",
+            tally.rate(events),
+            frame.stretch.at_s()
+        ),
+    }
+}
+
+fn latency(settings: &Settings, tally: &Tally) -> String {
+    let mean_us = if tally.events == 0 { 0.0 } else { tally.latency_sum_us / tally.events as f64 };
+    let mut text = String::from("\nLatency (ms):\n");
+    let mut row = |name: &str, ms: f64| {
+        let _ = writeln!(text, "{name:>12}: {ms:>39.2}");
+    };
+    row("min", tally.latency_min_us.unwrap_or(0.0) / 1000.0);
+    row("avg", mean_us / 1000.0);
+    row("max", tally.latency_max_us.unwrap_or(0.0) / 1000.0);
+    if settings.percentiles.is_empty() {
+        text += "         percentile stats:               disabled\n";
+    }
+    for &percent in &settings.percentiles {
+        let _ = writeln!(text, "{percent:>11}th percentile: {:>27.2}", tally.percentile_ms(percent));
+    }
+    let _ = writeln!(text, "{:>12}: {:>39.2}", "sum", tally.latency_sum_us / 1000.0);
+    text
+}
+
+/// An event that was ended by force counts once more here, and its time in the deviation, as sysbench has it.
+fn fairness(frame: &Frame<'_>, tally: &Tally) -> String {
+    let threads = f64::from(frame.settings.threads.max(1));
+    let (unfinished, unfinished_us) = frame.unfinished;
+    let mean = (tally.events + unfinished) as f64 / threads;
+    let mean_busy_us = tally.latency_sum_us / threads;
+    // Who plays the unfinished events is known where everybody plays one.
+    let each = if unfinished as usize == tally.users.len() { 1.0 } else { 0.0 };
+    let each_us = each * unfinished_us as f64 / threads;
+    let users = &tally.users;
+    let events = spread(users.iter().map(|user| user.events as f64 + each), mean);
+    let busy_us = spread(users.iter().map(|user| user.busy_us + each_us), mean_busy_us);
+    format!(
+        "\nThreads fairness:\n    events (avg/stddev):           {mean:.4}/{events:3.2}\n    execution time \
+         (avg/stddev):   {:.4}/{:3.2}\n\n",
+        mean_busy_us / 1e6,
+        busy_us / 1e6
+    )
+}
+
+/// Standard deviation of a population around what is taken for its mean; 0 without values.
+fn spread(values: impl Iterator<Item = f64> + Clone, mean: f64) -> f64 {
+    let count = values.clone().count().max(1) as f64;
+    // An empty sum is -0, which shows.
+    (values.map(|value| (value - mean).powi(2)).fold(0.0, |sum, square| sum + square) / count).sqrt()
+}
+
+/// Lines of each user, for those who debug.
+pub fn threads(users: &[UserTotals]) -> Vec<String> {
+    let mut lines = vec!["Verbose per-thread statistics:\n".to_owned()];
+    for (number, user) in users.iter().enumerate() {
+        let mean = if user.events == 0 { 0.0 } else { user.busy_us / user.events as f64 };
+        let [min, mean, max, busy] =
+            [user.min_us.unwrap_or(0.0), mean, user.max_us.unwrap_or(0.0), user.busy_us].map(|us| us / 1e6);
+        let events = user.events;
+        lines.push(format!(
+            "    thread #{number:3}: min: {min:.4}s  avg: {mean:.4}s  max: {max:.4}s  events: {events}"
+        ));
+        lines.push(format!("                 total time taken by event execution: {busy:.4}s"));
+    }
+    lines
+}
+
+/// The rows of the histogram under their head.
+pub fn histogram(tally: &Tally) -> String {
+    let scale = LogScale::sysbench();
+    let largest = tally.buckets.iter().map(|&(_, count)| count).max().unwrap_or(1);
+    let mut text = String::from("       value  ------------- distribution ------------- count\n");
+    for &(bucket, count) in &tally.buckets {
+        let stars = "*".repeat((40.0 * count as f64 / largest as f64 + 0.5) as usize);
+        let _ = writeln!(text, "{:>12.3} |{stars:<40} {count}", scale.value(bucket.into()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    fn settings(options: &[(&str, &str)], compat: Compat) -> Settings {
+        let mut registry = Registry::new(compat);
+        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
+        Settings::read(&registry, compat).unwrap()
+    }
+
+    fn tally() -> Tally {
+        let user =
+            |events, busy_us| UserTotals { events, busy_us, min_us: Some(21_360.0), max_us: Some(95_100.0) };
+        Tally {
+            end_us: 4_023_400,
+            events: 100,
+            reads: 1400,
+            writes: 400,
+            other: 200,
+            latency_sum_us: 4_013_320.0,
+            latency_min_us: Some(21_360.0),
+            latency_max_us: Some(95_100.0),
+            buckets: vec![(LogScale::sysbench().bucket(61.08) as u16, 100)],
+            users: vec![user(60, 2_500_000.0), user(40, 1_513_320.0)],
+            ..Tally::default()
+        }
+    }
+
+    fn frame<'a>(settings: &'a Settings, stretch: &'a Stretch) -> Frame<'a> {
+        let (own, stands_for_general) = (Vec::new(), false);
+        Frame { settings, database: true, stretch, unfinished: (0, 0), own, stands_for_general }
+    }
+
+    fn text(settings: &Settings) -> String {
+        let stretch = Stretch { at_us: 4_023_400, tally: tally() };
+        report(&frame(settings, &stretch), &tally())
+    }
+
+    /// Every column where sysbench 1.0.20 prints it.
+    #[test]
+    fn the_report_of_1_0() {
+        let settings = settings(&[("threads", "2")], Compat::V10);
+        let expected = "\
+SQL statistics:
+    queries performed:
+        read:                            1400
+        write:                           400
+        other:                           200
+        total:                           2000
+    transactions:                        100    (24.85 per sec.)
+    queries:                             2000   (497.09 per sec.)
+    ignored errors:                      0      (0.00 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          4.0234s
+    total number of events:              100
+
+Latency (ms):
+         min:                                   21.36
+         avg:                                   40.13
+         max:                                   95.10
+         95th percentile:                       61.08
+         sum:                                 4013.32
+
+Threads fairness:
+    events (avg/stddev):           50.0000/10.00
+    execution time (avg/stddev):   2.0067/0.49
+
+";
+        assert_eq!(text(&settings), expected);
+    }
+
+    #[test]
+    fn what_1_1_tells_otherwise() {
+        let settings = settings(&[], Compat::V11);
+        let said = text(&settings);
+        assert!(said.contains(
+            "\nThroughput:\n    events/s (eps):                      24.8546\n    time elapsed:                        \
+             4.0234s\n    total number of events:              100\n\nLatency"
+        ));
+    }
+
+    #[test]
+    fn a_test_with_a_report_of_its_own_adds_latencies_and_nothing_else() {
+        let (settings, stretch) = (settings(&[], Compat::V11), Stretch { at_us: 4_023_400, tally: tally() });
+        let own = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
+        let frame = Frame { database: false, own, stands_for_general: true, ..frame(&settings, &stretch) };
+        let said = report(&frame, &tally());
+        let head = "\nThroughput:\n         read:  IOPS=1.00\n\nLatency (ms):\n         min:                                   21.36\n";
+        assert!(said.starts_with(head), "{said}");
+        assert!(said.ends_with("         sum:                                 4013.32\n\n"), "{said}");
+    }
+
+    #[test]
+    fn percentiles_as_many_as_asked_for() {
+        let settings_of = |percentile| settings(&[("threads", "2"), ("percentile", percentile)], Compat::V10);
+        let said = text(&settings_of("50,99.9"));
+        let rows = "         50th percentile:                       61.08\n       99.9th percentile:                       61.08\n";
+        assert!(said.contains(rows), "{said}");
+        let said = text(&settings_of("0"));
+        assert!(said.contains("         percentile stats:               disabled\n         sum:"));
+    }
+
+    #[test]
+    fn stars_are_shares_of_the_largest_bucket() {
+        let scale = LogScale::sysbench();
+        let buckets = vec![(scale.bucket(99.327) as u16, 3), (scale.bucket(101.132) as u16, 1)];
+        let expected = "       value  ------------- distribution ------------- count
+      99.327 |**************************************** 3
+     101.132 |*************                            1
+";
+        assert_eq!(histogram(&Tally { buckets, ..Tally::default() }), expected);
+    }
+}
