@@ -27,6 +27,8 @@ from dbdyno.store.trial import StoredTrial, TrialWriter
 # block; and what a transaction cost and what moved between the variants.
 MEASURED = "measured.json"
 EXPLAINED = "explained.json"
+# The schema of verdict.json and measured.json: the judge writes it, and the report reads no older one.
+VERDICT_SCHEMA = 2
 
 
 class Run:
