@@ -192,7 +192,8 @@ print(#r.string("###"), r.string(""), r.string("abc"), r.uniform(5LL, 5ULL))
 ffi.cdef[[int usleep(unsigned int);]]
 local state = newproxy(true)
 getmetatable(state).__gc = function() print("closed", sysbench.tid) end
-print("chunk", sysbench.tid, sysbench.opt, state ~= nil)
+-- One string in one call: print writes each value apart, and another thread's words may come in between.
+io.write(("chunk %d %s %s\n"):format(sysbench.tid, tostring(sysbench.opt), tostring(state ~= nil)))
 function thread_init(id) held = state print("thread_init", id) end
 function event() ffi.C.usleep(50000) end
 """,

@@ -466,7 +466,6 @@ CROSSED: dict[str, Any] = {
             finding("R01", **{**DRIFT, "change_percent": -7.04, "what": "before", "baseline": "a"}),
             "throughput of b still fell by 7.0 % more than that of a from the warm-up to the measurement",
         ),
-        (finding("R01", what="cut"), "the warm-up reached into the measurement"),
         (
             finding("R01", what="rehearsal", variant="b", length_s=60.0),
             "b had not settled after 60 s",

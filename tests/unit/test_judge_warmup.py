@@ -266,6 +266,25 @@ def test_the_trials_of_a_block_share_the_largest_cut() -> None:
     assert declared == [Window(10_000_000, 30_000_000, None)] * 2
 
 
+@pytest.mark.parametrize(("short_blocks", "noted"), [(7, True), (6, False)])
+def test_a_cut_that_chance_may_have_made_is_a_note(short_blocks: int, noted: bool) -> None:
+    """A block has the largest cut of its variants, so the more variants, the more windows are short."""
+    plan = Plan(10, 20, automatic=True, variants=6)
+    (*_, cut), (*_, whole) = (
+        windows([creeping(0.0, plan)] * 5 + [creeping(cold_s, plan)], automatic=True)
+        for cold_s in (12.5, 0.0)
+    )
+    trials = [
+        replace(trial, window=cut if trial.place.block < short_blocks else whole)
+        for trial in made(Drift(0.0, 0.0, 0.0), plan=plan)
+    ]
+    found = warm_state(trials, experiment(plan), rehearsed=True)
+    assert [(one["level"], one["subject"], one["evidence"]["what"]) for one in found] == (
+        [("note", "", "cut")] if noted else []
+    )
+    assert all("in 42 of 48 trials: 17.0 of 20.0 s count in the shortest" in one["text"] for one in found)
+
+
 @pytest.mark.parametrize("cold_s", [15.0, 20.0, 29.0])
 def test_half_of_the_measurement_stays(cold_s: float) -> None:
     plan = Plan(10, 20, automatic=True)

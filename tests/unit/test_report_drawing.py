@@ -19,8 +19,8 @@ from dbdyno.commands.report import NOT_DRAWN, Format
 from dbdyno.commands.report import report as show
 from dbdyno.report import charts, drawing
 from dbdyno.report.figure import Figure
-from dbdyno.report.model import SCHEMA, gather
-from dbdyno.store import Run, StoreProblem, files
+from dbdyno.report.model import gather
+from dbdyno.store import VERDICT_SCHEMA, Run, StoreProblem, files
 
 LAB = str(Path(report.__file__).parents[2])
 # Less address space than the chart library reserves, and enough for everything else.
@@ -189,8 +189,8 @@ def test_the_verdict_of_an_older_dbdyno_is_judged_again_and_of_a_newer_one_refus
     show(run.path, Format.HTML)
     again = run.verdict()
     assert again is not None
-    assert again["schema"] == SCHEMA
+    assert again["schema"] == VERDICT_SCHEMA
     assert "Not run" in joined(page_of(run).text) or "not run" in joined(page_of(run).text)
-    files.write_json(run.path / "verdict.json", {**verdict, "schema": SCHEMA + 1})
+    files.write_json(run.path / "verdict.json", {**verdict, "schema": VERDICT_SCHEMA + 1})
     with pytest.raises(StoreProblem, match="judged by a newer dbdyno"):
         report.write(run)

@@ -48,6 +48,7 @@ def law(variant: str, **more: Any) -> dict[str, Any]:
         "plateau": [32, 64],
         "blocks": 8,
         "fit_error_percent": 1.2,
+        **dict.fromkeys(("knee", "knee_connections", "knee_interval", "knee_throughput")),
         **more,
     }
 
@@ -380,6 +381,13 @@ def test_no_law_is_drawn_or_tabulated_where_it_does_not_fit(tmp_path: Path) -> N
     dash = words.MISSING
     assert f"b 3,000 /s at 32 from 8 to 128 {dash} {dash} {dash} {dash} 36.0 %" in text
     assert "a 3,000 /s at 32 from 32 to 64 400.0 /s 0.03 0.001 31 [28, > 128] 1.2 %" in text
+
+
+@pytest.mark.parametrize(
+    ("knee", "shown"), [(None, words.MISSING), ("below", "below 1"), ("above", "not reached at 128")]
+)
+def test_a_knee_that_no_load_shows_has_no_figure(knee: str | None, shown: str) -> None:
+    assert words.knee(law("a", model="usl", knee=knee)) == shown
 
 
 def test_a_sweep_without_any_law_has_its_marks(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import subprocess
@@ -68,7 +69,7 @@ def test_a_trial_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert not (first.path / "events.jsonl").exists()
 
 
-def test_an_interrupted_trial_does_not_count_and_is_begun_anew(tmp_path: Path) -> None:
+def test_an_interrupted_trial_does_not_count_and_is_run_again(tmp_path: Path) -> None:
     run = create(tmp_path)
     writer = run.begin(schedule(experiment())[0], {"schema": 1})
     writer.event(LINES[0])
@@ -175,6 +176,61 @@ def test_a_changed_configuration_file_is_another_experiment(tmp_path: Path) -> N
     config.write_text("[mariadbd]\nsync_binlog=1\n")
     with pytest.raises(StoreProblem, match="configuration file has changed"):
         Run.resume(tmp_path, experiment(config=config))
+
+
+def older(run: Run, *keys: tuple[str, str]) -> None:
+    """Make a run one of a version that did not know these keys: it neither stored nor hashed them."""
+    stored = json.loads((run.path / "experiment.json").read_text())
+    for section, key in keys:
+        del stored["experiment"][section][key]
+    written = json.dumps(stored["experiment"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    digest = hashlib.sha256(written.encode())
+    for variant in stored["experiment"]["variants"]:
+        if config := variant["server"]["config"]:
+            digest.update(hashlib.sha256(Path(config).read_bytes()).digest())
+    (run.path / "experiment.json").write_text(json.dumps({**stored, "hash": digest.hexdigest()}))
+    run.release()
+
+
+NEW_KEYS = (("design", "repeat_disturbed"), ("design", "order_seed"), ("load", "prewarm"))
+
+
+def test_a_run_of_an_older_version_is_continued_with_the_defaults_of_new_keys(tmp_path: Path) -> None:
+    config = tmp_path / "my.cnf"
+    config.write_text("[mariadbd]\n")
+    run = create(tmp_path, config=config)
+    older(run, *NEW_KEYS)
+    again = Run.resume(tmp_path, experiment(config=config))
+    assert (again.path, again.experiment()) == (run.path, experiment(config=config))
+    again.release()
+    changed = experiment(config=config).model_copy(
+        update={"load": Load(connections=(1, 2), duration_s=1.0, prewarm="scan")}
+    )
+    with pytest.raises(StoreProblem, match=r"another experiment: load\.prewarm was 'none' and is 'scan'$"):
+        Run.resume(tmp_path, changed)
+    config.write_text("[mariadbd]\nsync_binlog=1\n")
+    with pytest.raises(StoreProblem, match="configuration file has changed"):
+        Run.resume(tmp_path, experiment(config=config))
+
+
+def test_a_run_that_was_planned_without_places_is_not_continued(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    entries = [{key: value for key, value in entry.items() if key != "slot"} for entry in run.schedule()]
+    files.write_json(run.path / "schedule.json", entries)
+    older(run, *NEW_KEYS)
+    with pytest.raises(StoreProblem, match="planned by an older dbdyno") as caught:
+        Run.resume(tmp_path, experiment())
+    assert "Leave out --resume" in caught.value.way_out
+
+
+def test_true_is_another_value_than_1(tmp_path: Path) -> None:
+    def with_value(value: bool | int) -> Experiment:
+        spec = ServerSpec(variables={"autocommit": value})
+        return experiment().model_copy(update={"variants": (Variant(name="a", server=spec),)})
+
+    Run.create(tmp_path, with_value(True), SOURCE).release()
+    with pytest.raises(StoreProblem, match="autocommit was True and is 1"):
+        Run.resume(tmp_path, with_value(1))
 
 
 def test_two_processes_never_write_one_run(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ pub fn nothing_to_stop() {
 
 /// Turns the first signal into an order to stop; one after its burst ends the process at once.
 pub fn stop_on_signal(control: Control) -> io::Result<()> {
-    follow(Signals::new([SIGINT, SIGTERM, SIGHUP])?, move |reason| control.stop(reason));
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    follow(signals, move |reason| control.stop(reason), |_| std::process::exit(INTERRUPTED.into()));
     Ok(())
 }
 
@@ -72,7 +73,8 @@ fn handle_interrupt(stop: impl FnOnce(EndReason) + Send + 'static) -> io::Result
     // see `nothing_to_stop`.
     signal_hook::flag::register(SIGINT, Arc::clone(&INTERRUPTED_ONCE))?;
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&AT_ONCE))?;
-    follow(signals, stop);
+    // The handler above has ended the process before this thread can, or does so now.
+    follow(signals, stop, |signal| drop(signal_hook::low_level::emulate_default_handler(signal)));
     Ok(())
 }
 
@@ -83,8 +85,12 @@ fn ignores(status: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Waits for the first signal and calls `stop`, and ends the process at the next one after the burst.
-fn follow(mut signals: Signals, stop: impl FnOnce(EndReason) + Send + 'static) {
+/// Waits for the first signal and calls `stop`, and at the next one after the burst `end`, which ends the process.
+fn follow(
+    mut signals: Signals,
+    stop: impl FnOnce(EndReason) + Send + 'static,
+    end: impl FnOnce(i32) + Send + 'static,
+) {
     std::thread::spawn(move || {
         FIRST.store(signals.forever().next().unwrap_or(SIGINT), Ordering::Relaxed);
         INTERRUPTED_ONCE.store(true, Ordering::SeqCst);
@@ -93,8 +99,7 @@ fn follow(mut signals: Signals, stop: impl FnOnce(EndReason) + Send + 'static) {
         end_burst();
         // Those of the burst are waiting to be read.
         signals.pending().for_each(drop);
-        signals.forever().next();
-        std::process::exit(INTERRUPTED.into());
+        end(signals.forever().next().unwrap_or(SIGINT));
     });
 }
 

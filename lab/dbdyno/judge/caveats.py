@@ -64,13 +64,11 @@ def _foreign(finding: Finding) -> str:
 
 def _warm_up(finding: Finding) -> str:
     evidence = finding["evidence"]
-    percent = evidence.get("change_percent")
-    if evidence.get("what") == "rehearsal":
+    if evidence["what"] == "rehearsal":
         return f"{evidence['variant']} had not settled after {evidence['length_s']:g} s"
-    if evidence.get("what") == "no-rehearsal":
+    if evidence["what"] == "no-rehearsal":
         return f"the long trial of {evidence['variant']} failed, so its warm state is not checked"
-    if percent is None:
-        return "the warm-up reached into the measurement"
+    percent = evidence["change_percent"]
     moved = f"{'rose' if percent > 0 else 'fell'} by {abs(percent):.1f} %"
     more = f" more than that of {evidence['baseline']}" if "baseline" in evidence else ""
     when = "during the measurement" if evidence["what"] == "within" else "from the warm-up to the measurement"

@@ -20,11 +20,10 @@ from dbdyno.judge.order import order_findings
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
-from dbdyno.store import EXPLAINED, MEASURED, Run
+from dbdyno.store import EXPLAINED, MEASURED, VERDICT_SCHEMA, Run
 from dbdyno.store.files import write_json
 from dbdyno.store.rehearsal import is_warm_state_checked
 
-SCHEMA = 2
 # Findings that a reason of the experiment's author may pass, besides stops.
 PASSABLE = frozenset({"D06"})
 
@@ -54,14 +53,14 @@ def judge(run: Run) -> dict[str, Any]:
     write_json(
         run.path / MEASURED,
         {
-            "schema": SCHEMA,
+            "schema": VERDICT_SCHEMA,
             "trials": [trial.as_json() for trial in trials],
             "comparisons": [blocks_json(comparison) for comparison in comparisons],
         },
     )
     write_json(run.path / EXPLAINED, reasons)
     return {
-        "schema": SCHEMA,
+        "schema": VERDICT_SCHEMA,
         "experiment": experiment.name,
         "baseline": experiment.variants[0].name,
         "order_seed": experiment.design.order_seed,

@@ -39,13 +39,6 @@ class Recording:
         return totals
 
     @property
-    def closed_loop(self) -> bool:
-        """Whether each connection starts its next event when the last one has ended."""
-        shape = self.hello["plan"]["load"]["shape"]
-        name = shape if isinstance(shape, str) else next(iter(shape))
-        return bool(name.startswith("closed"))
-
-    @property
     def always_busy(self) -> bool:
         """Whether every connection is always in a transaction: a closed loop without pauses and changes."""
         load = self.hello["plan"]["load"]

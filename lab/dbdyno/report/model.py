@@ -12,12 +12,10 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.report.differences import Difference, differences
-from dbdyno.store import EXPLAINED, MEASURED, Run, StoreProblem
+from dbdyno.store import EXPLAINED, MEASURED, VERDICT_SCHEMA, Run, StoreProblem
 from dbdyno.store.files import read_json
 from dbdyno.store.rehearsal import rehearsed_warmup_s
 
-# The form of verdict.json and measured.json that is read here; runs with an older one are judged again.
-SCHEMA = 2
 LEVELS = ("stop", "warn", "note")
 # Rows of significant changes that are shown.
 REASONS = 15
@@ -188,9 +186,10 @@ def gather(run: Run) -> Report:
         raise StoreProblem(
             f"{run.path} has not been judged", f"Run dbdyno report {run.path}, which judges it first"
         )
-    if verdict["schema"] > SCHEMA:
+    if verdict["schema"] > VERDICT_SCHEMA:
         raise StoreProblem(
-            f"{run.path} was judged by a newer dbdyno (schema {verdict['schema']}; this one reads {SCHEMA})",
+            f"{run.path} was judged by a newer dbdyno (schema {verdict['schema']}; this one reads "
+            f"{VERDICT_SCHEMA})",
             "Use that version, or remove verdict.json to have it judged again",
         )
     measured = read_json(run.path / MEASURED)
@@ -225,7 +224,7 @@ def gather(run: Run) -> Report:
 def to_judge(run: Run) -> bool:
     """Whether a run has no verdict yet, or one of an older form, which would lack what is shown today."""
     verdict = run.verdict()
-    return verdict is None or verdict.get("schema", 0) < SCHEMA or not (run.path / MEASURED).exists()
+    return verdict is None or verdict.get("schema", 0) < VERDICT_SCHEMA or not (run.path / MEASURED).exists()
 
 
 def sentences(verdict: Mapping[str, Any]) -> list[tuple[str, str | None, Mapping[str, Any]]]:

@@ -165,7 +165,7 @@ def factor_verdict(row: Mapping[str, Any]) -> str:
 
 def knee(entry: Mapping[str, Any]) -> str:
     """Where throughput is highest by the law: "128 [96, 180]", or on which side of the loads it lies."""
-    if entry["model"] is None:
+    if entry["knee"] is None:
         return MISSING
     low, high = entry["levels"]
     if entry["knee"] != "inside":

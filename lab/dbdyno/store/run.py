@@ -27,6 +27,8 @@ from dbdyno.store.trial import StoredTrial, TrialWriter
 # block; and what a transaction cost and what moved between the variants.
 MEASURED = "measured.json"
 EXPLAINED = "explained.json"
+# The schema of verdict.json and measured.json: the judge writes it, and the report reads no older one.
+VERDICT_SCHEMA = 2
 
 
 class Run:
@@ -72,7 +74,7 @@ class Run:
         """The newest run of that experiment, held by this process.
 
         Raises StoreProblem where there is none, where it is of another experiment (another profile, another
-        `--set`, a changed file), where all its trials are done, or where another process holds it.
+        `--set`, a changed file), where its schedule cannot be continued, or where another process holds it.
         """
         folder = results_dir / experiment.name
         stored = sorted(path.parent for path in folder.glob("*/experiment.json"))
@@ -83,10 +85,15 @@ class Run:
         run = cls(stored[-1])
         # A file that declares no order goes on in the order that was drawn when the run began.
         experiment = experiment.with_order_seed(run.experiment().design.order_seed)
-        if run.hash != experiment_hash(experiment):
+        if difference := run._difference(experiment):
             raise StoreProblem(
-                f"{run.path} is a run of another experiment: {_difference(run.experiment(), experiment)}",
-                "Give the same file, --profile and --set as then, or leave out --resume to start anew",
+                f"{run.path} is a run of another experiment: {difference}",
+                "Give the same file, --profile and --set as then, or leave out --resume to start a new run",
+            )
+        if any("slot" not in entry for entry in run.schedule()):
+            raise StoreProblem(
+                f"{run.path} was planned by an older dbdyno, whose schedule gives servers no place on disk",
+                "Leave out --resume to start a new run",
             )
         run.hold()
         return run
@@ -190,6 +197,22 @@ class Run:
         """Write verdict.json. Raises StoreProblem."""
         files.write_json(self.path / "verdict.json", verdict)
 
+    def _difference(self, given: Experiment) -> str:
+        """The first keys in which an experiment differs from that of this run, in words; "" where none does.
+
+        An older dbdyno stored the run without the keys that are new since, and hashed it without them. So the
+        experiments are compared with today's defaults filled in, and the hash of what is stored says only
+        whether the configuration files are those of then.
+        """
+        stored = self._experiment_json()["experiment"]
+        differing = list(
+            _differing(self.experiment().model_dump(mode="json"), given.model_dump(mode="json"), "")
+        )
+        if not differing:
+            return "" if self.hash == _hash(stored, given) else "a configuration file has changed"
+        shown = ", ".join(f"{key} was {was!r} and is {now!r}" for key, was, now in differing[:3])
+        return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
+
     def _experiment_json(self) -> dict[str, Any]:
         value: dict[str, Any] = files.read_json(self.path / "experiment.json")
         return value
@@ -197,7 +220,12 @@ class Run:
 
 def experiment_hash(experiment: Experiment) -> str:
     """SHA-256 over everything that decides what is measured, configuration files by their content."""
-    digest = hashlib.sha256(_canonical(experiment.model_dump(mode="json")))
+    return _hash(experiment.model_dump(mode="json"), experiment)
+
+
+def _hash(stored: Any, experiment: Experiment) -> str:
+    """SHA-256 of an experiment in the form in which it is stored, and of its configuration files."""
+    digest = hashlib.sha256(_canonical(stored))
     for variant in experiment.variants:
         if variant.server.config is not None:
             with files.plainly(variant.server.config):
@@ -250,15 +278,6 @@ def _runs_near(path: Path) -> str:
     return f"The newest run there is {runs[-1]}" if runs else "Give the folder that dbdyno compare printed"
 
 
-def _difference(stored: Experiment, given: Experiment) -> str:
-    """The first keys in which two experiments differ, in words."""
-    differing = list(_differing(stored.model_dump(mode="json"), given.model_dump(mode="json"), ""))
-    if not differing:
-        return "a configuration file has changed"
-    shown = ", ".join(f"{key} was {was!r} and is {now!r}" for key, was, now in differing[:3])
-    return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
-
-
 def _differing(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]:
     if isinstance(was, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*was, *now]):
@@ -266,5 +285,6 @@ def _differing(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
             yield from _differing(before, after, f"{place}[{index}]")
-    elif was != now:
+    elif _canonical(was) != _canonical(now):
+        # Python says that 1, 1.0 and true are equal; to a server variable they are not.
         yield place, was, now
