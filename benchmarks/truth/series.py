@@ -29,11 +29,13 @@ LOOPS_MAX = 65_535
 CALIBRATION = "calibration"
 DIRECTED = frozenset({"faster", "slower", "mixed"})
 
+# The duration has no default; this is the one that the error for a missing one proposes.
 DEFAULT_HEAD = """
 [experiment]
 name = "{name}"
 [load]
 connections = {connections}
+duration = "30s"
 """
 HEAD = """
 [experiment]
