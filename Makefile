@@ -22,10 +22,10 @@ SAYING := $(wildcard tests/end_to_end/test_sysbench_*.py tests/end_to_end/test_s
 	tests/end_to_end/test_login*.py tests/end_to_end/test_same_statements.py)
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo check test bench bench-truth bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo check test test-long bench bench-truth bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 build: $(ENGINE) .stamps/lab ## put dbdyno, dbdyno-engine and dbdyno-compat into .venv/bin
 
@@ -47,6 +47,10 @@ check: build ## everything that needs no database server: formats, linters, type
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
 	$(BIN)/pytest $(SAYING) --numprocesses=2 --dist=loadfile --quiet
 	$(BIN)/pytest tests/end_to_end $(SAYING:%=--ignore=%) --durations=15
+
+test-long: build ## what takes too long for CI: every promise of the verdict by simulation, a minute of fuzzing per target
+	$(BIN)/python -m benchmarks.truth
+	$(MAKE) fuzz FUZZ_SECONDS=60
 
 bench: build packages-servers packages-peers mysql ## dbdyno against its peers, side by side
 	@cargo build --quiet --release --locked --package dbdyno-bare-loop

@@ -64,12 +64,12 @@ class Side(Protocol):
 
 
 class Dbdyno:
-    """dbdyno-engine."""
+    """dbdyno-engine, or another build of it: a `program`."""
 
-    name = "dbdyno"
-
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, name: str = "dbdyno", program: Path | None = None) -> None:
         self.address = address
+        self.name = name
+        self.program = str(program or find_engine())
 
     def plan(self, setting: Setting) -> dict[str, Any]:
         """The engine's plan for `setting`; what lies before `count_from` is its warm-up."""
@@ -92,12 +92,12 @@ class Dbdyno:
 
     def prepare(self, setting: Setting) -> None:
         """Load the tables that all sides use."""
-        watch([*setting.launcher, str(find_engine()), "prepare"], self._environment(), self._given(setting))
+        watch([*setting.launcher, self.program, "prepare"], self._environment(), self._given(setting))
 
     def run(self, setting: Setting) -> Measured:
         """One run."""
         watched = watch(
-            [*setting.launcher, str(find_engine()), "run"],
+            [*setting.launcher, self.program, "run"],
             self._environment(),
             self._given(setting),
             lambda line: line.startswith('{"type":"phase"'),

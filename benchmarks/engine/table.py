@@ -71,13 +71,13 @@ class Figure:
         ours, theirs, bare = (
             [getattr(run, self.key) for run in runs] for runs in (level.dbdyno, level.sysbench, level.bare)
         )
-        ratio, reach = _ratio(ours, theirs)
+        ratio, reach = paired_ratio(ours, theirs)
         held = self.low <= ratio <= self.high
         bar = "" if (self.low, self.high) == (0.0, inf) else _bar(self.low, self.high, held)
         cells = [_number(median(ours)), _number(median(theirs))]
         if None in bare or not bare:
             return self._join(level, [*cells, "", f"{ratio:.3f}", reach, bar, "", ""]), held
-        against, _ = _ratio(ours, bare)
+        against, _ = paired_ratio(ours, bare)
         bare_held = against <= self.bare_high
         bare_bar = "" if self.bare_high == inf else _bar(0, self.bare_high, bare_held)
         cells += [_number(median(bare)), f"{ratio:.3f}", reach, bar, f"{against:.3f}", bare_bar]
@@ -117,7 +117,7 @@ def table(
     return "\n".join([*lines, ""]), missed
 
 
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, str]:
+def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, str]:
     """The Hodges-Lehmann ratio and its signed-rank interval, as far as the pairs carry one."""
     ratios = log_ratios(theirs, ours)
     # Five pairs reach 93.75 % at best.

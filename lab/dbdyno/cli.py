@@ -95,7 +95,7 @@ def main() -> None:
         say(problem)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has had enough; Python would complain once more while closing it.
+        # The reader of our output has had enough; Python would complain once more while closing it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.DONE)
     except Exception as error:

@@ -54,10 +54,17 @@ thread_handling = "pool-of-threads"
 """
 
 
-# What a hook may look at: the server's process, and what the kernel and Docker hold its container to.
+# What a hook may look at: the server's process, what the kernel and Docker hold its container to, and the
+# names of all other processes of the machine.
 LOOK = """
 import json, os, pathlib, subprocess
 pid = os.environ["DBDYNO_SERVER_PID"]
+def name(process):
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return ""
+others = {name(process) for process in pathlib.Path("/proc").glob("[0-9]*") if process.name != pid}
 status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
 def docker(*words):
     return subprocess.run(["docker", *words], capture_output=True, text=True, check=True).stdout
@@ -67,9 +74,10 @@ groups = "cd /sys/fs/cgroup; cat memory.max cpu.max || cat memory/memory.limit_i
 print(json.dumps({
     "pid": pid, "program": status["Name"].strip(), "cpus": status["Cpus_allowed_list"].strip(),
     "docker": {**found["HostConfig"], "Pid": found["State"]["Pid"]},
-    "cgroups": docker("exec", container, "sh", "-c", groups).split(),
+    "cgroups": docker("exec", container, "sh", "-c", groups).split(), "others": sorted(others),
 }))
 """
+HOOKS = ("before_trial", "after_trial")
 MIB = 1 << 20
 
 
@@ -84,8 +92,8 @@ def test_containers_are_compared_and_gone_afterwards(
 ) -> None:
     look = tmp_path / "look.py"
     look.write_text(LOOK)
-    hook = f"variant.server.before_trial={json.dumps([sys.executable, str(look)])}"
-    answer = comparing.run("--no-report", "--set", hook)
+    hooks = [f"variant.server.{name}={json.dumps([sys.executable, str(look)])}" for name in HOOKS]
+    answer = comparing.run("--no-report", *(word for hook in hooks for word in ("--set", hook)))
     assert answer.returncode == 0, answer.stderr
     trials = comparing.newest().trials()
     assert len(trials) == 4
@@ -99,7 +107,7 @@ def test_containers_are_compared_and_gone_afterwards(
         memory, cpus = (640, 0.5) if pooled else (512, 1.5)
         assert (identity["memory_limit"], identity["cpu_limit"]) == (f"{memory}M", cpus)
         # The same by the container itself.
-        seen = json.loads((trial.path / "hook-before_trial.txt").read_text())
+        seen, later = (json.loads((trial.path / f"hook-{name}.txt").read_text()) for name in HOOKS)
         assert (seen["pid"], seen["docker"]["Pid"]) == (str(identity["pid"]), identity["pid"])
         assert seen["program"] == "mariadbd"
         assert seen["docker"]["Memory"] == seen["docker"]["MemorySwap"] == memory * MIB
@@ -117,10 +125,12 @@ def test_containers_are_compared_and_gone_afterwards(
         assert server["process"]["after"]["cpu_user_s"] > server["process"]["before"]["cpu_user_s"]
         assert server["data_bytes"] > 0
         assert server["host"]["cpus"] == os.cpu_count()
-        # The container is no child of dbdyno, and its server is not foreign.
+        # The container is no child of dbdyno, and its server is not foreign. Another server of that name on
+        # this machine is, and tests/unit/test_run_foreign.py tells the two apart.
         load = server["edges"]["foreign"]
         assert load["cpus"] == format_cpus(frozenset(os.sched_getaffinity(0)))
-        assert seen["program"] not in {process["name"] for process in load["processes"]}
+        foreign = {process["name"] for process in load["processes"]}
+        assert seen["program"] not in foreign - {*seen["others"], *later["others"]}
         snapshots.add(identity["snapshot"])
     assert len(snapshots) == 1
     assert engine.containers() == []

@@ -1,4 +1,6 @@
-"""A long trial on a real MariaDB: it writes what the engine recorded, and tells of a server that dies."""
+"""A long trial on a real MariaDB: it writes what the engine recorded, runs the hooks, and says when a server
+dies.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 from tests.conftest import variant
 
-from dbdyno.experiment.model import Experiment, Load, OltpWorkload, Variant
+from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.run import warmup
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import prepare
@@ -21,6 +23,7 @@ from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
 LENGTH_S = 30.0
+LOOK = ("sh", "-c", "cat /proc/$DBDYNO_SERVER_PID/comm; exec sleep 600")
 
 
 def experiment(**load: Any) -> Experiment:
@@ -28,7 +31,7 @@ def experiment(**load: Any) -> Experiment:
         name="long",
         workloads=(OltpWorkload(name="oltp_point_select", tables=1, table_size=1000),),
         load=Load(**{"connections": (1, 2), "duration_s": 2.0, **load}),
-        variants=(Variant(name="a"), Variant(name="b")),
+        variants=(Variant(name="a", server=ServerSpec(during_trial=LOOK)), Variant(name="b")),
     )
 
 
@@ -36,7 +39,12 @@ def long_trial(of: Experiment, server: LocalServer, folder: Path) -> tuple[warmu
     """The entry of the first long trial, and the records that were kept of it."""
     run = Run.create(folder, of, b"")
     trial = warmup.long_trials(of, of.workloads)[0]
-    entry = warmup.run_long_trial(run, of, trial, 1, server=server, engine=Engine())
+    entry, complaints = warmup.run_long_trial(
+        run, of, trial, 1, server=server, description=server.describe(), engine=Engine()
+    )
+    assert complaints == []
+    assert entry["hooks"]["during_trial"]["argv"] == list(LOOK)
+    assert (run.path / "rehearsal" / "01-a-hook-during_trial.txt").read_text() == "mariadbd\n"
     lines = gzip.decompress((run.path / "rehearsal" / entry["records"]).read_bytes()).splitlines()
     return entry, [json.loads(line) for line in lines]
 

@@ -105,7 +105,7 @@ def test_statements_are_read_explained_and_tried_before_the_load(
     stops, _, rest = answer.stdout.partition("These will stand beside the result:")
     assert (
         "P08 statement published of mixed scans the whole table and returns a random number of rows: in id = "
-        f"FLOOR({drawn}() * {ROWS}) the value of {drawn}() is drawn anew for every row"
+        f"FLOOR({drawn}() * {ROWS}) the value of {drawn}() is evaluated for every row"
     ) in stops
     assert f'Ask WHERE id = :id instead, with the parameter id = "uniform(0, {ROWS - 1})".' in stops
     assert "P08 server: statement scan of mixed reads item from end to end each time" in stops

@@ -207,12 +207,12 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"speed": cells(1000, 1200, 1000, 1200), "failed": dies("8.4+pool", 0, 1, 2), "failed_by": "harness"},
         [
             "Too few blocks for a verdict (5 of 8; 7 are needed): version 8.4 against 8.0, throughput"
-            " -0.1 %, oltp_read_write at 10, 20 and 40 connections; 9 trials left out (R04).",
+            " -0.1 %, oltp_read_write at 10, 20 and 40 connections. Caveat: 9 trials left out (R04).",
             "Too few blocks for a verdict (5 of 8; 7 are needed): threads pool against "
-            "per-connection, throughput +20.0 %, oltp_read_write at 10, 20 and 40 connections; 9 "
+            "per-connection, throughput +20.0 %, oltp_read_write at 10, 20 and 40 connections. Caveat: 9 "
             "trials left out (R04).",
             "Too few blocks for a verdict (5 of 8; 7 are needed): whether the effect of threads "
-            "depends on version, ratio -0.1 %, oltp_read_write at 10, 20 and 40 connections; 9 trials"
+            "depends on version, ratio -0.1 %, oltp_read_write at 10, 20 and 40 connections. Caveat: 9 trials"
             " left out (R04).",
         ],
     ),
@@ -221,15 +221,15 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "Undecided: version 8.4 against 8.0, throughput +0.02 % on average (98.3 % interval -0.55"
             " to +0.56), mean over threads, oltp_read_write at 10, 20 and 40 connections; a "
-            "difference of more than 0.6 % either way is excluded; 7 of 8 blocks; 3 trials left out "
+            "difference of more than 0.6 % either way is excluded; 7 of 8 blocks. Caveat: 3 trials left out "
             "(R04).",
             "threads pool is faster than per-connection: throughput +20.0 % on average (98.3 % "
             "interval +19.7 to +20.4), mean over version, oltp_read_write at 10, 20 and 40 "
-            "connections; 7 of 8 blocks; 3 trials left out (R04).",
+            "connections; 7 of 8 blocks. Caveat: 3 trials left out (R04).",
             "Undecided whether the effect of threads depends on version: the throughput ratio of pool"
             " to per-connection changes by 0.0 % (98.3 % interval -1.2 to +1.2) from 8.0 to 8.4, "
             "oltp_read_write at 10, 20 and 40 connections; a difference of more than 1.2 % either way"
-            " is excluded; 7 of 8 blocks; 3 trials left out (R04).",
+            " is excluded; 7 of 8 blocks. Caveat: 3 trials left out (R04).",
         ],
     ),
     "no result": (
@@ -240,14 +240,14 @@ SENTENCES: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             "Not comparable: version 8.4 against 8.0, oltp_read_write at 10, 20 and 40 connections, "
-            "because no block holds all of its combinations at every load (R04); 24 trials left out "
+            "because no block holds all of its combinations at every load (R04). Caveat: 24 trials left out "
             "(R04).",
             "Not comparable: threads pool against per-connection, oltp_read_write at 10, 20 and 40 "
-            "connections, because no block holds all of its combinations at every load (R04); 24 "
+            "connections, because no block holds all of its combinations at every load (R04). Caveat: 24 "
             "trials left out (R04).",
             "Not comparable: whether the effect of threads depends on version, oltp_read_write at 10,"
             " 20 and 40 connections, because no block holds all of its combinations at every load "
-            "(R04); 24 trials left out (R04).",
+            "(R04). Caveat: 24 trials left out (R04).",
         ],
     ),
     "not finished": (
@@ -394,8 +394,13 @@ def test_warnings_of_another_workload_stay_there(tmp_path: Path) -> None:
         findings=found,
         speed=cells(1000, 1200, 1000, 1200),
     )
-    assert entries["oltp_read_write", "pool"]["sentence"].endswith("; the design is weak (P15).")
-    assert "(D05); the design is weak (P15)." in entries["reads", "pool"]["sentence"]
+    assert entries["oltp_read_write", "pool"]["sentence"].endswith(
+        " blocks. Caveat: the design is weak (P15)."
+    )
+    assert (
+        ". Caveats: connections were lost (D05); the design is weak (P15)."
+        in entries["reads", "pool"]["sentence"]
+    )
     assert "D05" not in entries["oltp_read_write", "pool"]["sentence"]
 
 

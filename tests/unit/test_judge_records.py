@@ -180,7 +180,7 @@ class TestFailuresOfTheHarness:
         verdict = judged(tmp_path, making)
         found = curve(verdict)
         assert (found["verdict"], found["blocks"]) == ("faster", 7)
-        assert found["sentence"].endswith("; 7 of 8 blocks; 3 trials left out (R04).")
+        assert found["sentence"].endswith("; 7 of 8 blocks. Caveat: 3 trials left out (R04).")
         gone = {t["place"]["index"] for t in measured(verdict["path"]) if t["figures"] is None}
         points = verdict["comparisons"][0]["points"]
         assert len(gone) == 3
@@ -302,7 +302,7 @@ class TestFewContradictions:
         # Nor does it run again with --resume: its records are complete.
         (name,) = check["subject"]
         assert curve(verdict)["sentence"].endswith(
-            f"; 7 of 8 blocks; 1 contradictory trial of {name} left out (R03)."
+            f"; 7 of 8 blocks. Caveat: 1 contradictory trial of {name} left out (R03)."
         )
 
     @pytest.mark.parametrize(
@@ -549,8 +549,8 @@ def test_a_saturated_generator_and_the_engines_warnings_are_told(tmp_path: Path)
     )
     assert (late["evidence"]["warning"], late["evidence"]["lag_us_p99"]) == ("generator-late", 6_800.0)
     assert curve(verdict)["sentence"].endswith(
-        "; the load generator was near its limit (D01); the load generator was late (1 % of wake-ups by more "
-        "than 6.8 ms) (D01)."
+        ". Caveats: the load generator was near its limit (D01); the load generator was late (1 % of "
+        "wake-ups by more than 6.8 ms) (D01)."
     )
 
 

@@ -195,7 +195,7 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         [
             "Undecided: b against a, throughput -6.9 % on average (95 % interval -19.0 to +6.8), "
             "oltp_read_write at 10, 20 and 40 connections; a difference of more than 19.0 % either "
-            "way is excluded; 7 of 8 blocks, which differ by 14 %; ±10 % would take about 10 blocks; "
+            "way is excluded; 7 of 8 blocks, which differ by 14 %; ±10 % would take about 10 blocks. Caveat: "
             "3 trials left out (R04).",
         ],
     ),
@@ -225,7 +225,7 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         Making(names=("a", "a-again", "b"), identical=("a-again",), connections=(10,), speed=twins),
         [
             "a and a-again are identical; their throughput differs by +3.1 % (95 % interval +3.0 to "
-            "+3.2) here, oltp_read_write at 10 connections; 8 blocks; identical variants differ "
+            "+3.2) here, oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ "
             "(R05).",
             "Undecided: b against a, throughput +2.1 % (95 % interval +2.0 to +2.2), oltp_read_write "
             "at 10 connections; identical variants differ by up to 3.2 % here; 8 blocks, which differ"
@@ -243,14 +243,14 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         Making(failed=fails(3, 4, 5, 6, 7), **LOST),
         [
             "Too few blocks for a verdict (3 of 8; 6 are needed): b against a, throughput -9.8 %, "
-            "oltp_read_write at 10, 20 and 40 connections; 15 trials left out (R04).",
+            "oltp_read_write at 10, 20 and 40 connections. Caveat: 15 trials left out (R04).",
         ],
     ),
     "no result at a load": (
         Making(failed=fails(*range(8), at=40), **LOST),
         [
             "b has no result at 40 connections, so b and a cannot be compared over the whole range "
-            "(R04); 8 trials left out (R04).",
+            "(R04). Caveat: 8 trials left out (R04).",
         ],
     ),
     "no common block at a load": (
@@ -264,7 +264,7 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         ),
         [
             "b and a have no result at 40 connections in the same block, so b and a cannot be "
-            "compared over the whole range (R04); 8 trials left out (R04).",
+            "compared over the whole range (R04). Caveat: 8 trials left out (R04).",
         ],
     ),
     "no block with all loads": (
@@ -275,7 +275,7 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
             **LOST,
         ),
         [
-            "No block holds b and a at every load, so they cannot be compared (R04); 8 trials left "
+            "No block holds b and a at every load, so they cannot be compared (R04). Caveat: 8 trials left "
             "out (R04).",
         ],
     ),
@@ -336,14 +336,14 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         Making(**CUT_OFF, spoil=overwhelmed(lambda trial: trial.variant == "b")),
         [
             "b has a higher p95 latency than a: p95 latency at least 200.0 times, oltp_read_write at "
-            "500 transactions/s; 8 blocks; b could not keep up in 8 trials (R07).",
+            "500 transactions/s; 8 blocks. Caveat: b could not keep up in 8 trials (R07).",
         ],
     ),
     "latency at most": (
         Making(**CUT_OFF, spoil=overwhelmed(lambda trial: trial.variant == "a")),
         [
             "b has a lower p95 latency than a: p95 latency lower by at least 99.4 % (0.0055 times or "
-            "less), oltp_read_write at 500 transactions/s; 8 blocks; a could not keep up in 8 trials "
+            "less), oltp_read_write at 500 transactions/s; 8 blocks. Caveat: a could not keep up in 8 trials "
             "(R07).",
         ],
     ),
@@ -351,8 +351,8 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         Making(**CUT_OFF, spoil=overwhelmed(lambda _trial: True)),
         [
             "Undecided: neither b nor a kept up, so nothing is known of their p95 latency, "
-            "oltp_read_write at 500 transactions/s; 8 blocks; a could not keep up in 8 trials (R07); "
-            "b could not keep up in 8 trials (R07).",
+            "oltp_read_write at 500 transactions/s; 8 blocks. Caveats: a could not keep up in 8 trials "
+            "(R07); b could not keep up in 8 trials (R07).",
         ],
     ),
     "many times": (
@@ -385,7 +385,7 @@ SENTENCES: dict[str, tuple[Making, list[str]]] = {
         ),
         [
             "a and a-again are identical; 8.0 times the throughput (95 % interval 8.0 to 8.1 times) "
-            "here, oltp_read_write at 10 connections; 8 blocks; identical variants differ (R05).",
+            "here, oltp_read_write at 10 connections; 8 blocks. Caveat: identical variants differ (R05).",
         ],
     ),
     "two decimals at most": (
@@ -504,10 +504,10 @@ def test_every_caveat_is_said_once() -> None:
     ) == ["P08 overridden: “why not”", "the design is weak (P15)", "see X1"]
 
 
-def test_caveats_stand_at_the_end_of_the_sentence(tmp_path: Path) -> None:
+def test_caveats_follow_the_result(tmp_path: Path) -> None:
     making = Making(speed=SLOWER, findings=[finding("D05"), finding("P15"), finding("P02", "note")])
     sentence = judged(tmp_path, making)["comparisons"][0]["curve"]["sentence"]
-    assert sentence.endswith("; 8 blocks; connections were lost (D05); the design is weak (P15).")
+    assert sentence.endswith("; 8 blocks. Caveats: connections were lost (D05); the design is weak (P15).")
 
 
 @pytest.mark.parametrize(

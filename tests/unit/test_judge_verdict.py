@@ -385,7 +385,7 @@ class TestStops:
         making = Making(findings=[STOP], override={"P07": "known and wanted"})
         verdict = judged(tmp_path, making)
         assert curve(verdict)["verdict"] == "slower"
-        assert curve(verdict)["sentence"].endswith("; 8 blocks; P07 overridden: “known and wanted”.")
+        assert curve(verdict)["sentence"].endswith("; 8 blocks. Caveat: P07 overridden: “known and wanted”.")
         assert verdict["checks"][0]["override"] == "known and wanted"
 
     def test_a_stop_on_one_variant_spares_the_others(self, tmp_path: Path) -> None:
@@ -503,7 +503,7 @@ class TestIdentical:
         (check,) = [check for check in verdict["checks"] if check["code"] == "R05"]
         assert (check["level"], check["subject"]) == ("warn", "a-again")
         assert "a and a-again are identical, and differ by +20.0 %" in check["text"]
-        assert comparison["curve"]["sentence"].endswith("; identical variants differ (R05).")
+        assert comparison["curve"]["sentence"].endswith(". Caveat: identical variants differ (R05).")
 
     def test_chance_alone_is_no_finding(self, tmp_path: Path) -> None:
         making = Making(names=("a", "a-again"), identical=("a-again",), speed=self.speed(1000, 0))
@@ -654,8 +654,8 @@ class TestForeignLoad:
         assert (self.check(verdict)["level"], self.check(verdict)["evidence"]["blocks"]) == ("warn", [2])
         assert curve(verdict)["sentence"] == (
             "Undecided because other processes disturbed the trials: b against a, throughput -10.0 % on "
-            "average (95 % interval -10.0 to -10.0), oltp_read_write at 10, 20 and 40 connections; 8 blocks; "
-            "other processes (cc1plus) used the CPUs of server and client in 1 block (D06)."
+            "average (95 % interval -10.0 to -10.0), oltp_read_write at 10, 20 and 40 connections; 8 blocks. "
+            "Caveat: other processes (cc1plus) used the CPUs of server and client in 1 block (D06)."
         )
 
     def test_and_both_signs_and_an_equivalence(self, tmp_path: Path) -> None:
@@ -668,7 +668,9 @@ class TestForeignLoad:
     def test_an_override_lets_the_word_stand(self, tmp_path: Path) -> None:
         verdict = self.judged(tmp_path, override={"D06": "a cron job, the same for both"})
         assert curve(verdict)["verdict"] == "slower"
-        assert curve(verdict)["sentence"].endswith("; D06 overridden: “a cron job, the same for both”.")
+        assert curve(verdict)["sentence"].endswith(
+            ". Caveat: D06 overridden: “a cron job, the same for both”."
+        )
 
     def test_a_block_that_was_repeated_is_replaced(self, tmp_path: Path) -> None:
         verdict = self.judged(tmp_path, repeated=(2,))
@@ -686,7 +688,9 @@ class TestForeignLoad:
             failed=lambda t: "server went away" if (t.block, t.variant) == (2, "b") else None,
         )
         assert curve(verdict)["verdict"] == "slower"
-        assert "; 3 trials of b failed in a block that was repeated (R04)" in curve(verdict)["sentence"]
+        assert (
+            ". Caveat: 3 trials of b failed in a block that was repeated (R04)." in curve(verdict)["sentence"]
+        )
 
 
 def test_a_run_on_postgresql(tmp_path: Path) -> None:

@@ -109,6 +109,21 @@ def test_busy_time_that_is_not_ours_is_foreign(proc: Proc) -> None:
     }
 
 
+def test_another_server_of_the_same_name_is_foreign(proc: Proc) -> None:
+    """Neither is a child of dbdyno, as with containers: the process number tells them apart."""
+    proc.cpus({"idle": 0.0})
+    proc.process(10, "mariadbd", 5.0)
+    proc.process(11, "mariadbd", 5.0)
+
+    def change() -> None:
+        proc.cpus({"user": 9.0, "idle": 1.0})
+        proc.process(10, "mariadbd", 12.0)
+        proc.process(11, "mariadbd", 7.0)
+
+    found = measured(ForeignMeter(frozenset({0}), {10}), proc, change)
+    assert (found["share"], found["processes"]) == (0.2, [{"name": "mariadbd", "share": 0.2}])
+
+
 def test_other_cpus_do_not_count_and_noise_is_never_negative(proc: Proc) -> None:
     proc.cpus({"idle": 1.0}, {"user": 1.0})
     proc.process(10, "mariadbd", 1.0)

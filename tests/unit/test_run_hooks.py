@@ -8,15 +8,20 @@ from typing import Any, cast
 
 import pytest
 
+from dbdyno.binary import EngineProblem
+from dbdyno.checks import Finding
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
+from dbdyno.run import warmup
+from dbdyno.run.compare import hook_findings
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.trial import run_trial
 from dbdyno.servers import open_server
-from dbdyno.servers.server import Description
+from dbdyno.servers.server import Description, Server
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run, StoreProblem
 
+DESCRIPTION = Description("mysql", "9.7", {"pid": 4711}, {}, {}, {})
 MEASURING = {"type": "phase", "data": {"name": "measure", "at_us": 0, "at_unix_us": 0}}
 
 
@@ -32,8 +37,8 @@ class Playing(Engine):
         raise AssertionError("something happens")
 
 
-def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:
-    """One trial with these hooks, in which `then` happens. Nobody is behind its URL."""
+def prepared(folder: Path, **hooks: Any) -> tuple[Experiment, Run, Server]:
+    """An experiment of one variant with these hooks, its run and its server. Nobody is behind its URL."""
     spec = ServerSpec.model_validate({"kind": "remote", "url": "mysql://u@/db?socket=/none", **hooks})
     experiment = Experiment(
         name="hooks",
@@ -42,15 +47,32 @@ def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:
         variants=(Variant(name="one", server=spec),),
     )
     run = Run.create(folder, experiment, b"", None, {})
-    server = open_server(experiment.variants[0], cast(Workspace, None), None)
+    return experiment, run, open_server(experiment.variants[0], cast(Workspace, None), None)
+
+
+def played(folder: Path, then: Callable[[], None], **hooks: Any) -> None:
+    """One trial with these hooks, in which `then` happens."""
+    experiment, run, server = prepared(folder, **hooks)
     run_trial(
         run,
         experiment,
         schedule(experiment)[0],
         server=server,
-        description=Description("mysql", "9.7", {}, {}, {}, {}),
+        description=DESCRIPTION,
         engine=Playing(then),
     )
+
+
+def rehearsed(
+    folder: Path, then: Callable[[], None], **hooks: Any
+) -> tuple[Path, warmup.Entry, list[Finding]]:
+    """A long trial with these hooks, in which `then` happens: its folder, its entry, and what was found."""
+    experiment, run, server = prepared(folder, **hooks)
+    (trial,) = warmup.long_trials(experiment, experiment.workloads)
+    entry, complaints = warmup.run_long_trial(
+        run, experiment, trial, 1, server=server, description=DESCRIPTION, engine=Playing(then)
+    )
+    return run.path / "rehearsal", entry, hook_findings(trial, complaints)
 
 
 @pytest.mark.parametrize("happens", [KeyboardInterrupt(), StoreProblem("the disk is full")])
@@ -81,4 +103,52 @@ def test_a_store_that_fails_hides_no_interrupt(tmp_path: Path) -> None:
     after = ("touch", str(tmp_path / "after"))
     with pytest.raises(KeyboardInterrupt):
         played(results, then, after_trial=after, during_trial=("sleep", "600"))
+    assert (tmp_path / "after").exists()
+
+
+def fail() -> None:
+    raise EngineProblem("the server is gone")
+
+
+def test_hooks_run_around_a_long_trial_of_the_rehearsal(tmp_path: Path) -> None:
+    """They may decide how long a server warms up. What they said and how they ended is kept."""
+    tell = 'echo "$0 [$DBDYNO_TRIAL] [$DBDYNO_BLOCK] $DBDYNO_SERVER_PID $DBDYNO_SECONDS"'
+    folder, entry, found = rehearsed(
+        tmp_path,
+        fail,
+        before_trial=("sh", "-c", tell, "before"),
+        during_trial=("sh", "-c", f"{tell}; exec sleep 600", "during"),
+        after_trial=("sh", "-c", f"{tell}; exit 3", "after"),
+    )
+    assert entry["failure"] == "the server is gone"
+    assert list(entry["hooks"]) == ["before_trial", "during_trial", "after_trial"]
+    assert [entry["hooks"][name]["exit_status"] for name in ("before_trial", "after_trial")] == [0, 3]
+    assert (folder / "01-one-hook-before_trial.txt").read_text() == "before [-1] [] 4711 60\n"
+    assert (folder / "01-one-hook-after_trial.txt").read_text() == "after [-1] [] 4711 60\n"
+    assert (folder / "01-one-hook-during_trial.txt").exists()
+    ((code, level, text, subject),) = [(one.code, one.level, one.text, one.subject) for one in found]
+    assert (code, level, subject) == ("R04", "warn", "one")
+    assert text.startswith("the hook after_trial: 'sh' ended with exit status 3")
+    assert text.endswith("see the hook's words in the folder rehearsal.")
+
+
+def test_a_long_trial_does_not_begin_where_before_trial_fails(tmp_path: Path) -> None:
+    def never() -> None:
+        raise AssertionError("no load without its hook")
+
+    after = ("touch", str(tmp_path / "after"))
+    _, entry, found = rehearsed(tmp_path / "results", never, before_trial=("false",), after_trial=after)
+    assert entry["failure"] == "the hook before_trial: 'false' ended with exit status 1"
+    assert entry["settle_s"] is None
+    assert (tmp_path / "after").exists()
+    assert len(found) == 1
+
+
+def test_after_trial_is_run_when_a_long_trial_is_interrupted(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    after = ("touch", str(tmp_path / "after"))
+    with pytest.raises(KeyboardInterrupt):
+        rehearsed(tmp_path / "results", interrupt, after_trial=after, during_trial=("sleep", "600"))
     assert (tmp_path / "after").exists()

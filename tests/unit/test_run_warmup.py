@@ -25,8 +25,8 @@ from dbdyno.run.plan import trial_plan
 from dbdyno.store import Run
 from dbdyno.store.rehearsal import (
     is_warm_state_checked,
+    long_trial_writer,
     read_rehearsal,
-    rehearsal_records,
     rehearsed_warmup_s,
     write_rehearsal,
 )
@@ -158,9 +158,10 @@ def test_the_choice_is_kept_and_enters_every_plan(tmp_path: Path) -> None:
 
 def test_the_records_of_a_long_trial_are_compressed(tmp_path: Path) -> None:
     run = Run.create(tmp_path, experiment(), b"")
-    with rehearsal_records(run, 1, "8.0 / pool") as (name, append):
-        append(b'{"type": "hello"}\n')
-        append(b'{"type": "end"}\n')
+    with long_trial_writer(run, 1, "8.0 / pool") as writer:
+        writer.event(b'{"type": "hello"}\n')
+        writer.event(b'{"type": "end"}\n')
+    name = writer.records
     assert name == "01-8.0-pool.jsonl.gz"
     assert [path.name for path in (run.path / "rehearsal").iterdir()] == [name]
     lines = gzip.decompress((run.path / "rehearsal" / name).read_bytes()).splitlines()

@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.experiment.sql_text import Dialect, parsed, sqlglot
 
-# Drawn anew for every row that is looked at, so that no index can find what they are compared with.
+# Evaluated for every row that is looked at, so that no index can find what they are compared with.
 _DRAWN: Mapping[Dialect, frozenset[str]] = {
     "mysql": frozenset(
         {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SYSDATE", "RANDOM_BYTES"}
@@ -47,8 +47,8 @@ _OF_THE_DAY = frozenset(
 class Moving:
     """One condition that asks for something else each time."""
 
-    # "row": anew for every row; "statement": anew for every statement.
-    anew: str
+    # "row" or "statement".
+    evaluated_per: str
     function: str
     # As sqlglot writes it.
     condition: str
@@ -80,7 +80,7 @@ def moving(sql: str, dialect: Dialect) -> Iterator[Moving]:
                 continue  # A derived table is made but once.
             seen.add(id(function))
             written = function.sql(dialect=dialect).partition("(")[0]
-            yield _described(function, written, dialect, anew="row" if drawn else "statement")
+            yield _described(function, written, dialect, evaluated_per="row" if drawn else "statement")
 
 
 def _name(function: Any) -> str:
@@ -89,21 +89,21 @@ def _name(function: Any) -> str:
     return str(found).upper()
 
 
-def _described(function: Any, name: str, dialect: Dialect, *, anew: str) -> Moving:
+def _described(function: Any, name: str, dialect: Dialect, *, evaluated_per: str) -> Moving:
     exp = sqlglot().exp
     comparison = function.find_ancestor(exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
     if comparison is None:
         within = function.find_ancestor(exp.Predicate) or function.parent
-        return Moving(anew, name, within.sql(dialect=dialect))
+        return Moving(evaluated_per, name, within.sql(dialect=dialect))
     left, right = comparison.this, comparison.expression
     drawn = right if right is function or function in right.find_all(type(function)) else left
     other = left if drawn is right else right
     condition = comparison.sql(dialect=dialect)
     if not isinstance(other, exp.Column):
-        return Moving(anew, name, condition)
+        return Moving(evaluated_per, name, condition)
     asked = comparison.copy()
     (asked.expression if drawn is right else asked.this).replace(exp.Var(this=f":{other.name}"))
-    return Moving(anew, name, condition, asked.sql(dialect=dialect), other.name, _generator(drawn))
+    return Moving(evaluated_per, name, condition, asked.sql(dialect=dialect), other.name, _generator(drawn))
 
 
 def _generator(drawn: Any) -> str:

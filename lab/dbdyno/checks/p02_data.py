@@ -143,7 +143,7 @@ def _rows(
                 "warn",
                 f"AUTO_INCREMENT of {_some(moved)} in {database} is not {spec.table_size + 1:,} "
                 f"({moved[0]}: {first}): rows were inserted and deleted since the load, and pages may be "
-                "fuller or emptier than fresh ones. Load anew for a fair comparison.",
+                "fuller or emptier than fresh ones. Load them again for a fair comparison.",
                 {"tables": moved[:_NAMED], "auto_increment": first, "expected": spec.table_size + 1},
                 subject,
             )

@@ -142,7 +142,7 @@ def _differ(key: str, old: Any, new: Any) -> bool:
 
 
 def _restarted_by_us(context: Context) -> bool:
-    """Whether commands of the user's, run before each group, start the server anew, or may."""
+    """Whether commands of the user's, run before each group, restart the server, or may."""
     if context.variant is None:
         return False
     spec = context.variant.server

@@ -83,7 +83,7 @@ def _client(context: Context) -> list[Capacity]:
     if context.experiment.load.transport == "tcp" and _PORT_RANGE.exists():
         first, last = _PORT_RANGE.read_text().split()
         ports = int(first), int(last)
-    # What the engine inherits; whoever starts it has raised it as far as it goes.
+    # What the engine inherits; `run.engine.Engine` has raised it to the hard limit.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return of_client(ports, 1 << 30 if files == resource.RLIM_INFINITY else files)
 

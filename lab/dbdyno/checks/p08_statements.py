@@ -26,10 +26,10 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Statements of the user's own that find their rows in another way than it seems.
 
     Catches queries that measure something else than their name says. Seed 004 asks WHERE id =
-    FLOOR(RAND() * 10000000) and calls it a look-up by primary key: RAND() is drawn anew for every row, so
+    FLOOR(RAND() * 10000000) and calls it a look-up by primary key: RAND() is evaluated for every row, so
     each execution reads the whole table, for 2.5 s, and returns no row, one, or several.
 
-    Rule: a function that is drawn anew for every row (RAND, UUID, …) in WHERE, ON or HAVING is a stop, as the
+    Rule: a function that is evaluated for every row (RAND, UUID, …) in WHERE, ON or HAVING is a stop, as the
     text shows; one that moves with the time of day is a warning. With the data loaded, EXPLAIN with values of
     the load's own: a table of at least 1,000 rows that is read from end to end is a warning, and a stop where
     the contract promises a hundredth of its rows or less and nothing is summed up; a conversion that keeps an
@@ -70,12 +70,12 @@ def _of_moving(workload: SqlWorkload, name: str, statement: SqlStatement, found:
         "sql": statement.sql,
         "condition": found.condition,
     }
-    if found.anew == "row":
+    if found.evaluated_per == "row":
         return Finding(
             "P08",
             "stop",
             f"{what} scans the whole table and returns a random number of rows: in {found.condition} the "
-            f"value of {found.function}() is drawn anew for every row, so no index can find it, and each row "
+            f"value of {found.function}() is evaluated for every row, so no index can find it, and each row "
             f"fits or not by chance.{ask}",
             evidence,
         )

@@ -91,7 +91,7 @@ class _Neighbour:
 def _neighbours(context: Context) -> Iterator[Finding]:
     busy = _busy_databases(_ours(context))
     if busy:
-        # No figures in the text: a neighbour is told once, not anew at every group with another figure.
+        # No figures in the text: a neighbour is reported once, not again at every group with another figure.
         told = ", ".join(sorted(f"{one.name} (pid {one.pid})" for one in busy))
         yield Finding(
             code="P11",

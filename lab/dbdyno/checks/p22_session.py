@@ -17,10 +17,10 @@ PASSES_BY = "TP_CONNECTION_ADMIN"
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Connections that pass a thread pool by, and the account that was used where there is a pool.
 
-    Catches measuring one thread per connection under the pool's name. Seed 000 warns its readers: root, and
-    whoever has all privileges, has TP_CONNECTION_ADMIN, whose connections MySQL's pool keeps in a group of
-    their own; and the extra_port of MariaDB and Percona Server has one thread per connection whatever
-    thread_handling says.
+    Catches measuring one thread per connection under the pool's name. Seed 000 warns its readers: root, like
+    every account with all privileges, has TP_CONNECTION_ADMIN, and MySQL's pool keeps such connections in a
+    group of their own; and the extra_port of MariaDB and Percona Server has one thread per connection,
+    whatever thread_handling says.
 
     Rule: where a server has a thread pool, an account of the load with that privilege, by itself or by a role
     that is active when it logs in, or a connection to the extra port, is a stop. Otherwise a note says which

@@ -105,7 +105,7 @@ class Load(Model):
     # "scan": every trial reads all tables and indexes first.
     prewarm: Literal["none", "scan"] = "none"
     transport: Literal["tcp", "unix"] = "tcp"
-    # After so many transactions a connection is closed and opened anew; 0 for never.
+    # After so many transactions a connection is closed and another one opened; 0 for never.
     reconnect_every: int = Field(default=0, ge=0, le=2**32 - 1)
     # A connection that is lost: opened again, for at most `give_up_s`, or the end of the trial.
     on_lost: Literal["reconnect", "stop"] = "reconnect"

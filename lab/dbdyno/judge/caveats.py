@@ -1,16 +1,25 @@
-"""What a verdict sentence says besides the result: warnings in words, and overrides with their reason.
+"""What stands behind a result as caveats: warnings in words, and overrides with their reason.
 
 The words come first and the code of the check behind them, so that a reader need not look anything up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dbdyno.judge.wording import count, interval, signed
 
 Finding = Mapping[str, Any]
+
+
+def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
+    """A result, the failures of servers that are part of it, and apart from both the caveats."""
+    text = f"{'; '.join([result, *failures])}."
+    found = caveats(findings)
+    if not found:
+        return text
+    return f"{text} {'Caveat' if len(found) == 1 else 'Caveats'}: {'; '.join(found)}."
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:

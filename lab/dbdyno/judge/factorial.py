@@ -21,7 +21,7 @@ from typing import Any
 
 from dbdyno.experiment.family import Contrast, contrasts
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.caveats import caveats
+from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Scale, effect_json, p_value_json
 from dbdyno.judge.decision import failures, is_disturbed, is_unfinished, scale, stops
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words
@@ -65,8 +65,9 @@ class _Asked:
     conditions: Conditions
     # Why there is no result, where there is none.
     stops: Sequence[Finding]
-    # What the sentence says besides: failures and warnings of the workload.
-    notes: Sequence[str]
+    # What the sentence says besides: failures of servers, and findings that bear on the workload.
+    failures: Sequence[str]
+    findings: Sequence[Finding]
 
 
 def judge_factors(
@@ -83,12 +84,14 @@ def judge_factors(
             Circumstances(bool(stopping), is_unfinished(mine), is_disturbed(bearing)),
             standard.delta_percent,
         )
-        notes = [*dict(failures(mine)).values(), *caveats(bearing)]
+        failed = list(dict(failures(mine)).values())
         cells = _cells(mine, experiment, standard)
         for order in (1, 2):
             for contrast in contrasts(experiment.factors, order):
                 assessment = assess(_ratios(contrast.weights, cells), standard.alpha)
-                asked.append(_Asked(contrast, workload.title, cells, assessment, conditions, stopping, notes))
+                asked.append(
+                    _Asked(contrast, workload.title, cells, assessment, conditions, stopping, failed, bearing)
+                )
     words = give_words(
         [(one.assessment, one.conditions) for one in asked],
         higher_is_faster=standard.higher_is_faster,
@@ -155,7 +158,7 @@ def _json(
         "blocks": word.overall.blocks if word.overall else 0,
         "p_value": p_value_json(word),
         "verdict": str(verdict),
-        "sentence": f"{'; '.join([text, *one.notes])}.",
+        "sentence": with_caveats(text, one.failures, one.findings),
     }
 
 

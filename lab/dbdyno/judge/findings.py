@@ -27,7 +27,7 @@ CONTRADICTIONS = 0.05
 # R07: transactions that wait at the end, as a share of those that ended, that are no longer chance.
 BACKLOG = 0.01
 # D04: share of statements off contract that is no longer an accident, and up to which transactions that meet
-# at a row explain it: PostgreSQL changes none that another one has deleted and inserted anew meanwhile.
+# at a row explain it: PostgreSQL changes none that another one has deleted and inserted again meanwhile.
 OFF_CONTRACT = 0.01
 MET_AT_A_ROW = 1e-5
 

@@ -1,8 +1,8 @@
 """The verdict as one English sentence, generated from the numbers (checks Q01 to Q03).
 
-It names the two variants, the direction, the size with its interval, the workload, the loads, the blocks, and
-whatever a reader must know before believing it. No free text comes in, save the reason of an override, which
-is quoted.
+It names the two variants, the direction, the size with its interval, the workload, the loads and the blocks;
+what a reader must know before believing it follows as caveats. No free text comes in, save the reason of an
+override, which is quoted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.judge.caveats import caveats
+from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Comparison
 from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT
 from dbdyno.judge.wording import (
@@ -43,9 +43,7 @@ _COMPARATIVES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "highe
 
 def sentence(comparison: Comparison, findings: Sequence[Mapping[str, Any]]) -> str:
     """The sentence of one comparison. `findings` are those that bear on it, in stored form."""
-    text = _text(comparison)
-    notes = [*comparison.failures.values(), *caveats(findings)]
-    return f"{text}; {'; '.join(notes)}." if notes else f"{text}."
+    return with_caveats(_text(comparison), comparison.failures.values(), findings)
 
 
 def _text(comparison: Comparison) -> str:

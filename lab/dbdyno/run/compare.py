@@ -32,7 +32,7 @@ from dbdyno.run.estimate import Estimate
 from dbdyno.run.holding import Holding
 from dbdyno.run.loading import Tell
 from dbdyno.run.repeating import may_repeat, plan_repeats
-from dbdyno.run.trial import Outcome, death, give_up, run_trial
+from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers import open_server
 from dbdyno.servers.declared import all_of, declared
 from dbdyno.servers.server import Description, Server, ServerProblem
@@ -76,17 +76,18 @@ def compare(experiment: Experiment, run: Run, tell: Tell, engine: Engine | None 
     return Conclusion(stops, done, len(trials) - done)
 
 
-def hook_findings(trial: Trial, outcome: Outcome) -> list[Finding]:
-    """What went wrong with the user's own commands around a trial."""
+def hook_findings(trial: Trial, complaints: Iterable[str]) -> list[Finding]:
+    """What went wrong with the user's own commands around a trial, or around a long trial."""
+    where = "the trial's folder" if trial.index >= 0 else "the folder rehearsal"
     return [
         Finding(
             "R04",
             "warn",
-            f"{text}; see the hook's words in the trial's folder.",
+            f"{text}; see the hook's words in {where}.",
             {"trial": trial.index},
             trial.variant,
         )
-        for text in outcome.complaints
+        for text in complaints
     ]
 
 
@@ -194,16 +195,23 @@ class _Conductor:
             server = self._server_of(trial)
             self._step(f"{trial.variant}: {self._estimate.long_trial_s:.0f} s of load to find the warm-up")
             try:
-                self._ready(holding, slots, server, trial)
-                entries.append(
-                    warmup.run_long_trial(
-                        self._run, self._experiment, trial, number, server=server, engine=self._engine
-                    )
+                description = self._ready(holding, slots, server, trial).description
+                assert description is not None, "the server was described when it was started"
+                entry, complaints = warmup.run_long_trial(
+                    self._run,
+                    self._experiment,
+                    trial,
+                    number,
+                    server=server,
+                    description=description,
+                    engine=self._engine,
                 )
             except BaseException:
                 with beside(self._tell):
                     server.stop(clean=False)
                 raise
+            entries.append(entry)
+            self._keep(hook_findings(trial, complaints))
             holding.leave(server, servers[number:])
             self._estimate.long_trial_ended()
         if entries:
@@ -355,7 +363,7 @@ class _Conductor:
             description=context.description,
             engine=self._engine,
         )
-        self._keep(hook_findings(trial, outcome))
+        self._keep(hook_findings(trial, outcome.complaints))
         if outcome.hello:
             self._hello[trial.workload] = outcome.hello
         return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()

@@ -8,9 +8,9 @@
 
 Busy time is computed from the idle counters because the kernel keeps those by the clock; it samples user and
 system time at its ticks (250 a second, say), which would make the share of a 1 s trial uncertain by several
-per cent. Kernel threads work for whoever writes, sends or receives, which is mostly the server, so they are
-not foreign. Where the kernel keeps interrupt time apart from processes (its irq counter moves), interrupts
-are left out for the same reason; elsewhere it charges them to the process that they interrupt.
+per cent. Kernel threads work for the processes that write, send or receive, which is mostly the server, so
+they are not foreign. Where the kernel keeps interrupt time apart from processes (its irq counter moves),
+interrupts are left out for the same reason; elsewhere it charges them to the process that they interrupt.
 
 Resolution: the kernel shows these counters in steps of 10 ms, and charges nobody with interrupts that wake an
 idle CPU. Trials of 1 to 3 s that nothing disturbs have a foreign share of 0 to 4 %, the most where a single

@@ -4,7 +4,7 @@
 |---|---|
 | restore | the snapshot's bytes, or the user's `restore` command |
 | restart | a clean stop and a start over what the trials before have left |
-| reset | the tables dropped and loaded anew on the running server |
+| reset | the tables dropped and loaded again on the running server |
 | preserve | nothing; a server is stopped only where another one's turn comes |
 
 Servers that we start have their data from a snapshot (but for `reset`); on others the engine's `prepare`
@@ -96,7 +96,7 @@ class Holding:
         return {
             "restore": "restoring the data, starting the server",
             "restart": "restarting the server",
-            "reset": "loading the data anew",
+            "reset": "loading the data again",
             "preserve": "going on with the data",
         }[self._state]
 

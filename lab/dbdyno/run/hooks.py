@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
@@ -13,11 +13,21 @@ from dbdyno.servers import commands
 from dbdyno.servers.commands import Ended, Running
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import StoreProblem
-from dbdyno.store.trial import TrialWriter
+
+
+class HookWriter(Protocol):
+    """Writes the files of a trial, or of a long trial of the rehearsal."""
+
+    def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
+        """Keep what a hook said and how it ended. Raises StoreProblem."""
 
 
 class TrialHooks:
-    """The hooks of one trial. `before` and `after` are called around it, `record` for each of its records."""
+    """The hooks of one trial. `before` and `after` are called around it, `record` for each of its records.
+
+    A long trial of the rehearsal has them too: they can decide how long a server warms up, as one that drops
+    the page cache does.
+    """
 
     def __init__(
         self,
@@ -25,12 +35,14 @@ class TrialHooks:
         trial: Trial,
         server: Server,
         description: Description,
-        writer: TrialWriter,
+        writer: HookWriter,
+        *,
+        measured_s: float,
     ) -> None:
         spec = experiment.variant(trial.variant).server
         self._hooks = spec.hooks()
         self._secrets = experiment.secrets()
-        self._facts = _facts(experiment, trial, server, description)
+        self._facts = _facts(experiment, trial, server, description, measured_s)
         self._writer = writer
         self._during: Running | None = None
         # What is to be told beside the result: hooks that failed, in words.
@@ -90,14 +102,17 @@ class TrialHooks:
         return self.complaints[-1]
 
 
-def _facts(experiment: Experiment, trial: Trial, server: Server, description: Description) -> dict[str, str]:
+def _facts(
+    experiment: Experiment, trial: Trial, server: Server, description: Description, measured_s: float
+) -> dict[str, str]:
     """What a hook's environment tells of the trial. No password."""
     address = server.address()
     ((unit, level),) = trial.point.at().items()
     told: Mapping[str, Any] = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,
-        "BLOCK": trial.block,
+        # A long trial is in no block, and has a negative number.
+        "BLOCK": trial.block if trial.index >= 0 else "",
         "VARIANT": trial.variant,
         "WORKLOAD": trial.workload,
         "POINT": f"{unit}={level:g}",
@@ -107,6 +122,6 @@ def _facts(experiment: Experiment, trial: Trial, server: Server, description: De
         "USER": address.user,
         "DATABASE": address.database,
         "SERVER_PID": description.identity.get("pid", ""),
-        "SECONDS": f"{experiment.load.duration_s:g}",
+        "SECONDS": f"{measured_s:g}",
     }
     return {f"DBDYNO_{name}": str(value) for name, value in told.items()}

@@ -30,7 +30,7 @@ from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
 
-# A table's comment while the engine loads it: a load that was cut short, which the next one begins anew.
+# A table's comment while the engine loads it: a load that was cut short, which the next one begins again.
 UNFINISHED = "dbdyno loading"
 
 # The design of a sweep is its purpose, and it compares nothing.
@@ -126,7 +126,7 @@ class _Sweep:
             count = len(workload.made(self._server.address().protocol))
         else:
             found = shapes(self._server, DataSpec.of(workload).names())
-            # A load that was cut short is begun anew.
+            # A load that was cut short is begun again.
             count = sum(shape.comment != UNFINISHED for shape in found.values())
             there = count > 0
         if there and count:

@@ -77,7 +77,8 @@ def run_trial(
     started_unix_us = time.time_ns() // 1000
     result: EngineResult | None = None
     with run.begin(trial, plan) as writer:
-        hooks = TrialHooks(experiment, trial, server, description, writer)
+        measured_s = experiment.load.duration_s
+        hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=measured_s)
         try:
             if reason := hooks.before():
                 raise _HookProblem(reason)
@@ -87,7 +88,7 @@ def run_trial(
                     "run",
                     plan,
                     address.environment(),
-                    _each(edges.heard, hooks.record),
+                    each(edges.heard, hooks.record),
                     experiment.client.cpus,
                     on_line=writer.event,
                     on_ready=lambda: edges.ready(before),
@@ -157,7 +158,7 @@ def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
                 admin.query(sql)
 
 
-def _each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
+def each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
     """Tells every record to all of them, in turn."""
 
     def hear(record: Record) -> None:

@@ -21,12 +21,13 @@ from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Workload
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Engine, Record
+from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
-from dbdyno.run.trial import prewarm
-from dbdyno.servers.server import Server, ServerProblem
+from dbdyno.run.trial import each, prewarm
+from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
-from dbdyno.store.rehearsal import rehearsal_records
+from dbdyno.store.rehearsal import long_trial_writer
 
 SCHEMA = 1
 # A long trial takes so many seconds, or so many times a measurement.
@@ -71,9 +72,17 @@ def long_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list[T
 
 
 def run_long_trial(
-    run: Run, experiment: Experiment, trial: Trial, number: int, *, server: Server, engine: Engine
-) -> Entry:
-    """Run one long trial on a server that is ready: its entry in rehearsal.json. Raises StoreProblem.
+    run: Run,
+    experiment: Experiment,
+    trial: Trial,
+    number: int,
+    *,
+    server: Server,
+    description: Description,
+    engine: Engine,
+) -> tuple[Entry, list[str]]:
+    """Run one long trial on a server that is ready: its entry in rehearsal.json, and which hooks failed, in
+    words. Raises StoreProblem.
 
     Whatever else fails is the entry's `failure`.
     """
@@ -87,18 +96,25 @@ def run_long_trial(
         if record["type"] == "interval" and record["data"]["phase"] == "measure":
             intervals.append(record["data"])
 
-    with rehearsal_records(run, number, trial.variant) as (records, append):
+    with long_trial_writer(run, number, trial.variant) as writer:
+        hooks = TrialHooks(experiment, trial, server, description, writer, measured_s=planned_s)
         try:
-            prewarm(experiment, trial, server)
-            cpus = experiment.client.cpus
-            result = engine.run("run", plan, address.environment(), hear, cpus, on_line=append)
-            failure = result.failure()
+            failure = hooks.before()
+            if not failure:
+                prewarm(experiment, trial, server)
+                heard, cpus = each(hear, hooks.record), experiment.client.cpus
+                result = engine.run("run", plan, address.environment(), heard, cpus, on_line=writer.event)
+                failure = result.failure()
         except (EngineProblem, ServerProblem) as problem:
             failure = problem.text
+        except BaseException:
+            hooks.cut_short()
+            raise
+        hooks.after()
     seconds = _seconds(intervals, open_loop=bool(experiment.load.rate))
     if not failure and not seconds:
         failure = "no transaction ended in some second of it"
-    return {
+    entry = {
         "variant": trial.variant,
         "workload": trial.workload,
         "at": trial.point.at(),
@@ -109,8 +125,10 @@ def run_long_trial(
             for first in range(0, len(seconds) - MEAN_S + 1, MEAN_S)
         ],
         "failure": failure or None,
-        "records": records,
+        "records": writer.records,
+        "hooks": writer.hooks,
     }
+    return entry, hooks.complaints
 
 
 def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:

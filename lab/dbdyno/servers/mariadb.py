@@ -164,7 +164,7 @@ class MariaDB(MySQLFamily):
         )
 
     def is_kept(self, file: Path) -> bool:
-        """Everything but what the next start makes anew."""
+        """Everything but what the next start creates again."""
         return file.name not in {"ib_buffer_pool", "ibtmp1", "server.pid"}
 
 

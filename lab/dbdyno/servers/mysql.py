@@ -165,7 +165,7 @@ class MySQL(MySQLFamily):
         )
 
     def is_kept(self, file: Path) -> bool:
-        """Everything but what the next start makes anew."""
+        """Everything but what the next start creates again."""
         return (
             file.name not in {"ib_buffer_pool", "ibtmp1", "mysql.sock.lock"}
             and file.parts[0] != "#innodb_temp"

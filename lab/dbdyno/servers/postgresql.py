@@ -291,7 +291,7 @@ class PostgreSQL(Product):
         return int(size)
 
     def is_kept(self, file: Path) -> bool:
-        """Everything but what the next start makes anew."""
+        """Everything but what the next start creates again."""
         return file.name not in {"postmaster.pid", "postmaster.opts"} and file.parts[0] != "pg_stat_tmp"
 
     def complaint(self, log: str) -> str:  # noqa: ARG002 — it starts with all it was asked for, or not at all.

@@ -1,4 +1,4 @@
-"""What the lab asks of a server, whoever runs it.
+"""What the lab asks of a server of any kind.
 
 `Server` is the whole interface; one file beside this one implements it for each kind. Everything here speaks
 of one server of one variant.

@@ -51,7 +51,7 @@ SOCKET_NAME_LONGEST = ".s.PGSQL.65535"
 class Lock:
     """An advisory lock on a file, held until `release` or the end of the process.
 
-    The file may be unlinked by whoever holds the lock; a lock on a file that is no longer there does not
+    The process that holds the lock may unlink the file; a lock on a file that is no longer there does not
     count.
     """
 
@@ -161,7 +161,7 @@ class Workspace:
         raise ServerProblem(f"{ATTEMPTS} comparisons use {self.base}", exit_code=4)
 
     def _reserve(self, path: Path) -> bool:
-        """Lock a server's directory and make it anew; False where it is in use."""
+        """Lock a server's directory and create it again; False where it is in use."""
         lock = Lock(path.with_suffix(".lock"))
         if path in self._locks or not lock.acquire(wait=False):
             lock.release()

@@ -4,20 +4,24 @@
 
     rehearsal.json              {"schema": 1, "warmup_s": …, "trials": [{"variant", "workload", "at",
                                 "length_s", "settle_s": … | null, "series": [means of 5 s],
-                                "failure": text | null, "records": file}]}
+                                "failure": text | null, "records": file,
+                                "hooks": {name: {"argv", "exit_status", "seconds"}}}]}
     rehearsal/01-NAME.jsonl.gz  the engine's records of one long trial
+              01-NAME-hook-NAME.txt   what the user's own commands around it have said
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from dbdyno.store import files
 from dbdyno.store.run import Run
+from dbdyno.store.trial import write_hook
 
 REHEARSAL = "rehearsal.json"
 FOLDER = "rehearsal"
@@ -49,21 +53,34 @@ def is_warm_state_checked(run: Run) -> bool:
     return rehearsal is not None and all(trial["failure"] is None for trial in rehearsal["trials"])
 
 
-@contextmanager
-def rehearsal_records(run: Run, number: int, variant: str) -> Iterator[tuple[str, Callable[[bytes], None]]]:
-    """The name of a long trial's records, and a function that appends a line to them. Compressed at the end.
+class LongTrialWriter:
+    """Writes the files of one long trial while it runs. Make one with `long_trial_writer`."""
 
-    Raises StoreProblem.
-    """
+    def __init__(self, plain: Path, file: BinaryIO) -> None:
+        self._plain, self._file = plain, file
+        # The file of the records once they are compressed.
+        self.records = f"{plain.name}.gz"
+        # How each hook ended, as rehearsal.json keeps it.
+        self.hooks: dict[str, Any] = {}
+
+    def event(self, line: bytes) -> None:
+        """Append one line of the engine's stream, as it came. Raises StoreProblem."""
+        with files.plainly(self._plain):
+            self._file.write(line)
+
+    def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
+        """Keep what a hook said and how it ended. Raises StoreProblem."""
+        path = self._plain.with_name(f"{self._plain.stem}-hook-{name}.txt")
+        self.hooks[name] = write_hook(path, words, argv, exit_status, seconds)
+
+
+@contextmanager
+def long_trial_writer(run: Run, number: int, variant: str) -> Iterator[LongTrialWriter]:
+    """The writer of a long trial. Its records are compressed at the end. Raises StoreProblem."""
     files.make_folder(run.path / FOLDER)
     plain = run.path / FOLDER / f"{number:02}-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.jsonl"
     with files.plainly(plain), plain.open("wb") as file:
-
-        def append(line: bytes) -> None:
-            with files.plainly(plain):
-                file.write(line)
-
-        yield f"{plain.name}.gz", append
+        yield LongTrialWriter(plain, file)
         file.flush()
         os.fsync(file.fileno())
     files.compress(plain)

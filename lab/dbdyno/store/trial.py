@@ -163,9 +163,7 @@ class TrialWriter:
 
     def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
         """Keep what a hook said, in hook-NAME.txt, and how it ended, in trial.json. Raises StoreProblem."""
-        with files.plainly(self._path):
-            files.write(self._path / f"hook-{name}.txt", words.encode(errors="replace"))
-        ended = {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
+        ended = write_hook(self._path / f"hook-{name}.txt", words, argv, exit_status, seconds)
         self._meta.setdefault("hooks", {})[name] = ended
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
@@ -192,6 +190,15 @@ class TrialWriter:
             return
         with suppress(StoreProblem):
             self.close()
+
+
+def write_hook(
+    path: Path, words: str, argv: list[str], exit_status: int | None, seconds: float
+) -> dict[str, Any]:
+    """Write what a hook said; how it ended, in stored form. Raises StoreProblem."""
+    with files.plainly(path):
+        files.write(path, words.encode(errors="replace"))
+    return {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
 
 
 def _keep_attempt(path: Path) -> int:
