@@ -27,7 +27,6 @@ TIED = {
     "engine/draw",
     "engine/drive",
     "engine/pace",
-    "engine/wire",
     "engine/workload",
 }
 
