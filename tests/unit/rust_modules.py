@@ -67,8 +67,8 @@ def leaves(tree: str) -> Iterator[tuple[tuple[str, ...], str]]:
     tree = tree.strip()
     head, brace, rest = tree.partition("{")
     if not brace:
-        path, _, alias = re.sub(r"\s+", " ", tree).partition(" as ")
-        parts = tuple(part.strip() for part in path.split("::"))
+        names, _, alias = re.sub(r"\s+", " ", tree).partition(" as ")
+        parts = tuple(part.strip() for part in names.split("::"))
         if parts[-1] == "self":
             parts = parts[:-1]
         yield parts, alias or (parts[-1] if parts else "")
