@@ -4,12 +4,13 @@
 // With `engine/cli` the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
+mod exit;
 mod slap;
 mod sysbench;
 
 use std::process::ExitCode;
 
-use dbdyno_cli::exit;
+use dbdyno_cli::exit::USAGE;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -22,5 +23,5 @@ fn main() -> ExitCode {
     eprintln!(
         "dbdyno-compat: start it as sysbench, mysqlslap or mariadb-slap, or give one of these names as the first argument"
     );
-    exit::USAGE.into()
+    USAGE.into()
 }

@@ -70,7 +70,7 @@ pub(crate) fn load_text(
 ) -> mlua::Result<(Option<Function>, Option<String>)> {
     match load(lua, &name, without_first_line(&text.as_bytes())) {
         Ok(chunk) => Ok((Some(chunk), None)),
-        Err(error) => Ok((None, Some(crate::task::message(&error)))),
+        Err(error) => Ok((None, Some(crate::error::message(&error)))),
     }
 }
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use dbdyno_draw::Rng;
 use mlua::Function;
 
-use crate::api::rand::Ranges;
+use crate::api::ranges::Ranges;
 use crate::front::Front;
 use crate::program::Program;
-use crate::raw::Current;
 use crate::sql::{Answer, Request, Sql};
 
 /// What a state needs from its driver where a coroutine cannot be left, or need not be.
@@ -166,26 +165,4 @@ impl Context {
     pub(crate) fn thread_run(&self) -> Option<&Function> {
         self.thread_run.get()
     }
-}
-
-thread_local! {
-    static CURRENT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
-}
-
-/// The context of the state that runs on this thread, for functions that Lua calls through `ffi`, which get
-/// nothing but their arguments.
-pub fn current() -> Option<Rc<Context>> {
-    CURRENT.with_borrow(Clone::clone)
-}
-
-/// Makes `context` the current one, and that of its state, while `work` runs.
-#[inline]
-pub(crate) fn within<T>(turns: &Current, context: &Rc<Context>, work: impl FnOnce() -> T) -> T {
-    // One state may run inside a call of another: a report hook, say.
-    let before = CURRENT.replace(Some(Rc::clone(context)));
-    let turn = turns.set(Rc::as_ptr(context));
-    let done = work();
-    turns.set(turn);
-    CURRENT.set(before);
-    done
 }

@@ -14,7 +14,8 @@
 //! - [`program`]: what is to run; plain data, shared by all states.
 //! - [`vm`]: a LuaJIT state, of one user or of many; `chunks`: code in it.
 //! - [`state`], [`task`]: one user's script in it, and its functions under way.
-//! - [`context`]: what the functions of one user share.
+//! - [`context`]: what the functions of one user share; `current`: whose turn it is.
+//! - [`error`]: why a function of a script failed.
 //! - `raw`: functions that Lua calls without any wrapper in between; the only file that touches Lua's stack.
 //! - `life`: events, and what a loop of the script's own calls.
 //! - `api/`: the `sysbench` table and its neighbours, one file per group.
@@ -24,6 +25,8 @@
 pub mod api;
 mod chunks;
 pub mod context;
+mod current;
+pub mod error;
 pub mod front;
 mod life;
 pub mod play;
@@ -37,8 +40,9 @@ mod testing;
 pub mod vm;
 
 pub use context::{Context, Counter, World};
+pub use error::ScriptError;
 pub use front::{Front, Level, Stat};
 pub use program::{Compat, Database, Jit, Program, RandomSettings, Source};
 pub use state::State;
-pub use task::{Returned, ScriptError, Step, Task};
+pub use task::{Returned, Step, Task};
 pub use vm::Vm;

@@ -11,17 +11,21 @@
 //! `blocking` notices; with `lua_threads` every user has a thread of its own.
 //!
 //! # Layout
-//! - [`Main`]: the caller's side, and `stage` behind it; `parallel`: commands that run on all users.
+//! - [`Main`]: the caller's side, and `stage` behind it, by way of `interface`; `parallel`: commands that run on all users.
 //! - `worker`, `player`: the users of a run; `vms`: the LuaJIT states they have or share.
-//! - `broker`, `mishaps`: connections and statements, and what becomes of errors; `counting`: what is counted of both.
+//! - `broker`: the connections of one state; `answers`: the requests it answers; `mishaps`: what becomes of errors;
+//!   `counting`: what is counted.
 //! - `blocking`: who holds a thread for too long.
 
 // The only module of this crate that reads the clock and starts threads (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
+mod answers;
 mod blocking;
 mod broker;
 mod counting;
+mod exec_kind;
+mod interface;
 mod main;
 mod mishaps;
 mod parallel;
@@ -31,7 +35,8 @@ mod vms;
 mod worker;
 
 pub use blocking::SCRIPT_BLOCKS;
-pub use main::{CommandKind, Hooks, Main, Setting};
+pub use interface::{CommandKind, Setting};
+pub use main::{Hooks, Main};
 
 use crate::ScriptError;
 use crate::api::cmdline::Refused;

@@ -20,7 +20,8 @@ use std::rc::Rc;
 use mlua::ffi;
 use mlua::{Function, Lua, Value};
 
-use crate::Context;
+use crate::context::Context;
+use crate::current::Current;
 
 /// What a raw function returns: how many values it pushed, that it leaves the coroutine, or the text of an error.
 pub(crate) type Returns = Result<Pushed, String>;
@@ -300,24 +301,6 @@ unsafe extern "C-unwind" fn enter<R: Raw>(lua: *mut ffi::lua_State) -> c_int {
 pub(crate) struct Functions {
     current: Rc<Current>,
     made: HashMap<TypeId, Function>,
-}
-
-/// The context of the user that runs.
-#[repr(transparent)]
-pub(crate) struct Current(Cell<*const Context>);
-
-impl Default for Current {
-    fn default() -> Self {
-        Self(Cell::new(std::ptr::null()))
-    }
-}
-
-impl Current {
-    /// Makes `context` the current one; the state must be gone before it. Returns the one before.
-    #[inline]
-    pub(crate) fn set(&self, context: *const Context) -> *const Context {
-        self.0.replace(context)
-    }
 }
 
 impl Functions {

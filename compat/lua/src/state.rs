@@ -9,10 +9,11 @@ use crate::api;
 use crate::api::cmdline::Refused;
 use crate::chunks;
 use crate::context::{Context, World};
+use crate::error::{ScriptError, message, told};
 use crate::front::{Front, Stat};
 use crate::life;
 use crate::program::{Program, Source};
-use crate::task::{ScriptError, Task, message, told};
+use crate::task::Task;
 use crate::vm::Vm;
 
 /// A script in globals of its own. Lives on one thread.

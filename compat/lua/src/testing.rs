@@ -8,11 +8,12 @@ use dbdyno_door::plan::Distribution;
 use dbdyno_door::record::Warning;
 
 use crate::context::{Context, World};
+use crate::error::ScriptError;
 use crate::front::{Front, Level};
 use crate::program::{Compat, Database, Jit, Program, RandomSettings, Source};
 use crate::sql::{Answer, Request};
 use crate::state::State;
-use crate::task::{ScriptError, Step};
+use crate::task::Step;
 use crate::vm::Vm;
 
 /// Keeps what it hears.

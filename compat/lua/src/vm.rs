@@ -16,9 +16,10 @@ use mlua::{Function, Lua, LuaOptions, StdLib, Table, ffi};
 
 use crate::chunks::{self, Chunks};
 use crate::context::Context;
+use crate::current::Current;
+use crate::error::{ScriptError, told};
 use crate::program::Program;
-use crate::raw::{Current, Functions};
-use crate::task::{ScriptError, told};
+use crate::raw::Functions;
 
 /// Users of one state at most: each takes some of the slots that mlua has for references.
 pub const USERS_MAX: usize = 1024;

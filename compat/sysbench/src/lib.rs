@@ -7,12 +7,14 @@
 //! - [`options`]: every option as data. [`registry`]: their values, and how each type is read.
 //! - [`commandline`], [`config_file`]: where values come from. [`help`]: the texts that list them.
 //! - [`settings`]: what the values mean together, and what is refused. [`oltp`]: the options of the bundled workloads.
+//! - [`driver`], [`pgsql`]: which database, and where its servers are. [`refused`]: why a command line cannot be used.
 //! - [`plan`]: a native workload as the engine's plan. [`faults`]: what is wrong with one.
 //! - [`log`]: the log with its verbosity, where a line that repeats is told once.
 //! - [`report`]: what is printed of a run.
 
 pub mod commandline;
 pub mod config_file;
+pub mod driver;
 pub mod faults;
 pub mod help;
 pub mod log;
@@ -20,9 +22,13 @@ pub mod oltp;
 pub mod options;
 pub mod pgsql;
 pub mod plan;
+pub mod refused;
 pub mod registry;
 pub mod report;
 pub mod settings;
+
+/// The name of the program whose place it takes.
+pub const NAME: &str = "sysbench";
 
 /// Which sysbench is taken for a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 use dbdyno_door::option::{Declared, Kind};
 use dbdyno_door::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
 
+use super::driver::connect_timeout_us;
+use super::refused::Refused;
 use super::registry::Registry;
-use super::settings::Refused;
 
 /// Where PostgreSQL's clients look for a server on this machine when they are told none.
 const FOLDER: &str = "/var/run/postgresql";
@@ -42,7 +43,7 @@ pub(super) fn target(registry: &Registry) -> Result<Target, Refused> {
         user,
         password: None,
         database,
-        connect_timeout_us: super::plan::connect_timeout_us(registry)?,
+        connect_timeout_us: connect_timeout_us(registry)?,
         tls: Tls { mode: mode(registry)?, ..Tls::default() },
     })
 }

@@ -3,26 +3,10 @@
 use dbdyno_door::plan::{Distribution, Endpoint, limits};
 
 use super::Compat;
+use super::driver::{self, Driver};
 use super::log::Level;
-use super::plan::{self, Driver};
+use super::refused::Refused;
 use super::registry::{Registry, Usage};
-
-/// Why a command line cannot be used: the exit code is 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// A line for standard error.
-    Usage(String),
-    /// A FATAL line of the log.
-    Fatal(String),
-    /// A line for standard output.
-    Plain(String),
-}
-
-impl From<Usage> for Refused {
-    fn from(usage: Usage) -> Self {
-        Refused::Usage(usage.0)
-    }
-}
 
 /// In which form a run is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +114,7 @@ impl Settings {
             events,
             time_s,
             warmup_s: warmup as u32,
-            init_timeout_s: plan::init_timeout_s(registry)?,
+            init_timeout_s: driver::init_timeout_s(registry)?,
             forced_shutdown_s: forced_shutdown(registry, time_s)?,
             rate: rate_given.max(0) as u32,
             rate_given,
@@ -144,8 +128,8 @@ impl Settings {
             seed: registry.int("rand-seed")?,
             keys: keys(registry, compat)?,
             // A name or a place that is none is told when the driver is needed.
-            driver: plan::driver(registry).unwrap_or(Driver::Mysql),
-            places: plan::places(registry).unwrap_or_default(),
+            driver: driver::driver(registry).unwrap_or(Driver::Mysql),
+            places: driver::places(registry).unwrap_or_default(),
             format: format(registry)?,
             report_errors: registry.bool("report-errors"),
             workers: registry.int("workers")?.clamp(0, limits::WORKERS as i32) as u32,

@@ -19,12 +19,11 @@ pub mod option;
 pub mod placeholders;
 pub mod plan;
 pub mod record;
+mod version;
 
 pub use plan::Plan;
 pub use record::Record;
-
-/// Version of both schemas. It grows when a reader of the old one would misunderstand the new one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub use version::SCHEMA_VERSION;
 
 /// The JSON Schema of the plan, as committed in `schema/plan.schema.json`.
 pub fn plan_schema() -> schemars::Schema {

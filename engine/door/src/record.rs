@@ -16,10 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Buckets;
 use crate::plan::Plan;
 
+mod counts;
 mod end;
 mod error_class;
 mod loading;
 
+pub use counts::{Counts, Percentile, Percentiles, PhaseName};
 pub use end::{Accounting, End, EndReason, FailedAction, Failure, PhaseTotals, ServerFailure, UserTotals};
 pub use error_class::ErrorClass;
 pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};
@@ -120,16 +122,6 @@ pub struct Session {
     pub authentication: Option<String>,
 }
 
-/// A part of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PhaseName {
-    /// Not part of the result.
-    Warmup,
-    /// The result.
-    Measure,
-}
-
 /// A phase begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
@@ -150,38 +142,6 @@ pub struct Tick {
     pub events: u64,
 }
 
-/// What was counted in a span of time. Sums over spans are sums over fields.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Counts {
-    /// Transactions that ended well.
-    pub events: u64,
-    /// Statements that returned rows; of SQL of the user's own those that begin with SELECT or the like.
-    pub reads: u64,
-    /// Statements that changed rows; of SQL of the user's own those that begin with INSERT, UPDATE, DELETE or the like.
-    pub writes: u64,
-    /// Other statements: BEGIN, COMMIT, ROLLBACK, and changes that found no row.
-    pub other: u64,
-    /// Rows returned.
-    pub rows: u64,
-    /// Bytes received.
-    pub bytes: u64,
-    /// Errors by server code, retried ones included.
-    pub errors: BTreeMap<String, u64>,
-    /// The class of each code in `errors`. Absent in records of older engines.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub error_classes: BTreeMap<String, ErrorClass>,
-    /// Events started anew after an error.
-    pub retries: u64,
-    /// Connections opened again.
-    pub reconnects: u64,
-    /// Events that began more than 1 ms after they were due.
-    pub late: u64,
-    /// Events that were due and not started because a queue was full.
-    pub dropped: u64,
-    /// Statements whose number of rows broke the workload's contract.
-    pub off_contract: u64,
-}
-
 /// How the generator itself fared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Generator {
@@ -199,33 +159,6 @@ pub struct Generator {
     /// 99th percentile of the delay from a reply's arrival at this machine to its reading, from samples.
     /// Null without samples: over unix sockets, and where nothing arrived.
     pub client_delay_us_p99: Option<u64>,
-}
-
-/// A percentile of latency by nearest rank.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Percentile {
-    /// In microseconds: the middle of its bucket.
-    pub value_us: f64,
-    /// Events that had not ended could change it: it is more than `value_us`, which is certain.
-    pub censored: bool,
-}
-
-/// Percentiles of latency.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Percentiles {
-    /// The median.
-    pub p50: Percentile,
-    /// 90 %.
-    pub p90: Percentile,
-    /// 95 %.
-    pub p95: Percentile,
-    /// 99 %.
-    pub p99: Percentile,
-    /// 99.9 %.
-    #[serde(rename = "p99.9")]
-    pub p99_9: Percentile,
-    /// The largest.
-    pub max: Percentile,
 }
 
 /// One reporting interval.

@@ -45,6 +45,7 @@ mod prewarm;
 mod refusal;
 mod secrets;
 mod session;
+mod sink;
 mod sleepers;
 mod timer;
 mod user;
@@ -57,21 +58,4 @@ pub use control::{Control, Inbox, channel};
 pub use hand::Hand;
 pub use loader::{cleanup, prepare, prewarm};
 pub use secrets::Secrets;
-
-use dbdyno_door::Record;
-use dbdyno_door::record::{EndReason, Failure};
-
-/// Where records go.
-pub trait Sink {
-    /// Takes one record. Returns false when nobody listens any more; the run then stops.
-    fn record(&mut self, record: &Record) -> bool;
-}
-
-/// How a command ended; the same as in the last record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    /// Why.
-    pub reason: EndReason,
-    /// The error, where there was one.
-    pub failure: Option<Failure>,
-}
+pub use sink::{Ended, Sink};

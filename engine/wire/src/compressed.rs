@@ -10,14 +10,13 @@ use dbdyno_door::plan::Compression;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::mysql::compress::{Unpacker, pack};
-use crate::socket::Socket;
 
 /// Bytes read at once.
 const INPUT_BYTES: usize = 16 * 1024;
 
 /// A compressed socket. Each write is one message of the protocol, and counts as sent once it is flushed.
-pub(crate) struct Stream {
-    socket: Socket,
+pub(crate) struct Stream<S> {
+    socket: S,
     compression: Compression,
     unpacker: Unpacker,
     /// Bytes read and not unpacked yet, from `taken` on.
@@ -31,7 +30,7 @@ pub(crate) struct Stream {
     goes_on: bool,
 }
 
-impl std::fmt::Debug for Stream {
+impl<S: std::fmt::Debug> std::fmt::Debug for Stream<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stream")
             .field("socket", &self.socket)
@@ -40,8 +39,8 @@ impl std::fmt::Debug for Stream {
     }
 }
 
-impl Stream {
-    pub(crate) fn new(socket: Socket, compression: Compression) -> Self {
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
+    pub(crate) fn new(socket: S, compression: Compression) -> Self {
         Self {
             socket,
             compression,
@@ -55,8 +54,9 @@ impl Stream {
         }
     }
 
-    pub(crate) fn hold_thread(&mut self, hold: bool) {
-        self.socket.hold_thread(hold);
+    /// The socket that the frames go over.
+    pub(crate) fn get_mut(&mut self) -> &mut S {
+        &mut self.socket
     }
 
     /// What is written next belongs to the exchange under way, and begins none.
@@ -77,7 +77,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -108,7 +108,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

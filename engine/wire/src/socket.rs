@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::net::ToSocketAddrs;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -18,9 +19,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
 use crate::Address;
+use crate::blocking_wait::BlockingWait;
 use crate::compressed;
 use crate::delay::Sampled;
-use crate::holding::Holding;
 
 /// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -39,9 +40,32 @@ pub(crate) enum Socket {
     /// Encrypted, over one of the above.
     Tls(Box<TlsStream<Socket>>),
     /// Compressed, over one of the above.
-    Compressed(Box<compressed::Stream>),
+    Compressed(Box<compressed::Stream<Socket>>),
     /// One of the first three for which the thread waits; nothing while it is being exchanged.
     Holding(Option<Holding>),
+}
+
+/// A TCP or unix socket that holds the thread.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    socket: Box<Socket>,
+    wait: BlockingWait,
+}
+
+impl Holding {
+    /// Of a socket at the bottom: TCP or unix. Waiting ends in an error at `until`.
+    fn new(socket: Socket, until: Option<Instant>) -> Self {
+        Self { socket: Box::new(socket), wait: BlockingWait { until } }
+    }
+
+    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        match &*self.socket {
+            Socket::Tcp(stream) => Ok(stream.as_fd()),
+            Socket::Sampled(stream) => Ok(stream.as_fd()),
+            Socket::Unix(stream) => Ok(stream.as_fd()),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
 }
 
 /// The first of the host's addresses that answers until then.
@@ -83,7 +107,7 @@ impl Socket {
             Socket::Tcp(stream) => stream.peer_addr(),
             Socket::Sampled(stream) => stream.peer_addr(),
             Socket::Unix(_) => return true,
-            Socket::Holding(Some(held)) => return held.socket().is_local(),
+            Socket::Holding(Some(held)) => return held.socket.is_local(),
             Socket::Tls(_) | Socket::Compressed(_) | Socket::Holding(None) => return false,
         };
         peer.is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
@@ -112,10 +136,10 @@ impl Socket {
     pub(crate) fn hold_thread(&mut self, hold: bool) {
         match self {
             Socket::Tls(stream) => stream.get_mut().0.hold_thread(hold),
-            Socket::Compressed(stream) => stream.hold_thread(hold),
+            Socket::Compressed(stream) => stream.get_mut().hold_thread(hold),
             Socket::Holding(held) if !hold => {
                 if let Some(held) = held.take() {
-                    *self = held.release();
+                    *self = *held.socket;
                 }
             }
             Socket::Holding(_) => {}
@@ -187,7 +211,7 @@ impl AsyncRead for Socket {
             Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Compressed(stream) => Pin::new(stream).poll_read(context, buffer),
-            Socket::Holding(Some(held)) => held.read(buffer),
+            Socket::Holding(Some(held)) => held.wait.read(held.descriptor()?, buffer),
             Socket::Holding(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
@@ -201,7 +225,7 @@ impl AsyncWrite for Socket {
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Compressed(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Holding(Some(held)) => held.write(bytes),
+            Socket::Holding(Some(held)) => held.wait.write(held.descriptor()?, bytes),
             Socket::Holding(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
@@ -224,5 +248,23 @@ impl AsyncWrite for Socket {
             Socket::Compressed(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Holding(_) => Poll::Ready(Ok(())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_let_go_when_nobody_answers_its_login() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            // It accepts, by its kernel, and says nothing.
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
+            let mut socket = Socket::holding(&address, Duration::from_millis(50)).unwrap();
+            let answer = socket.receive(|_| Ok::<_, std::io::Error>(Some(()))).await;
+            assert_eq!(answer.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+        });
     }
 }

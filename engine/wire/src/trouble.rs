@@ -1,6 +1,7 @@
 //! Errors of an exchange on their way to whoever asked.
 
 use std::io;
+use std::time::Duration;
 
 use crate::WireError;
 
@@ -34,4 +35,16 @@ pub(crate) fn lost(error: io::Error) -> WireError {
         io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
         _ => format!("the connection broke: {error}"),
     })
+}
+
+/// Runs `attempt` for at most `limit`; `what` names it in the error.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    what: &str,
+    attempt: impl Future<Output = Result<T, WireError>>,
+) -> Result<T, WireError> {
+    match tokio::time::timeout(limit, attempt).await {
+        Ok(result) => result,
+        Err(_) => Err(WireError::Lost(format!("{what}: no answer within {:.1} s", limit.as_secs_f64()))),
+    }
 }

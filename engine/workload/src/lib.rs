@@ -4,7 +4,7 @@
 //! Nothing here waits for anything: [`Event`] is asked for one call after the other, and who asks sends it.
 //!
 //! # Layout
-//! - [`program`]: any of them, as who sends the statements sees it.
+//! - [`program`]: any of them, as who sends the statements sees it; [`call`]: what it hands over.
 //! - [`sql`]: the user's own transactions and where their parameters come from.
 //! - [`replay`]: statements that a log has recorded. `turns`: which transaction of either a user plays next.
 //! - [`kind`]: the statement kinds and their SQL.
@@ -15,6 +15,7 @@
 //! - [`generated`]: tables of the user's own with values from generators; [`tables`]: either, as who loads them sees it.
 
 mod bulk;
+pub mod call;
 pub mod generated;
 pub mod kind;
 mod new_ids;
@@ -30,6 +31,7 @@ mod sysbench_form;
 pub mod tables;
 mod turns;
 
+pub use call::{Call, Seat, Statement};
 pub use kind::{Dialect, Kind};
 pub use oltp::Oltp;
-pub use program::{Call, Contents, Event, Program, Seat, Statement};
+pub use program::{Contents, Event, Program};

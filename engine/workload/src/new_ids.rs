@@ -4,7 +4,7 @@ use dbdyno_door::plan::NewRows;
 use dbdyno_draw::Rng;
 use dbdyno_draw::unique::Unique;
 
-use crate::Seat;
+use crate::call::Seat;
 
 /// Numbers of a signed column of 32 bits, below 0 or from it on.
 const HALF: u64 = 1 << 31;

@@ -11,9 +11,9 @@ use dbdyno_draw::{Rng, text};
 use dbdyno_wire::Value;
 
 use crate::bulk::Bulk;
+use crate::call::{Call, Seat, Statement};
 use crate::kind::{Dialect, Kind, Tables};
 use crate::new_ids::NewIds;
-use crate::program::{Call, Seat, Statement};
 use crate::shares::{Share, shares};
 
 /// A workload of the OLTP family.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::StatementMode;
-use dbdyno_door::record::{StatementClass, StatementKind};
-use dbdyno_wire::Value;
-use dbdyno_wire::scripted::Type;
+use dbdyno_door::record::StatementKind;
 
+use crate::call::{Call, Seat, Statement};
 use crate::oltp::{self, Oltp};
 use crate::replay::{self, Recorded, Replayed};
 use crate::sql::{self, Columns, Sql};
@@ -30,43 +29,6 @@ pub struct Contents {
     pub columns: Columns,
     /// What is replayed.
     pub recorded: Option<Arc<Recorded>>,
-}
-
-/// One statement to send.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
-    /// Position of the kind in [`Program::describe`].
-    pub kind: usize,
-    /// Number of the statement, in the order of [`Program::statements`].
-    pub statement: usize,
-    /// Its parameters.
-    pub values: Vec<Value>,
-    /// Rows it promises to return or change; `None` where nothing can be promised.
-    pub rows_expected: Option<u64>,
-    /// What it counts as; `None` where the server's answer tells.
-    pub class: Option<StatementClass>,
-    /// Whether the columns of its first row are wanted; see [`Event::keep`].
-    pub keeps: bool,
-}
-
-/// A statement of the workload, as the server is to see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
-    /// With a `?` for each parameter.
-    pub sql: String,
-    /// Of its parameters.
-    pub types: Vec<Type>,
-    /// Whether the server is asked to prepare it.
-    pub prepared: bool,
-}
-
-/// Which of how many users, over the whole fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
-    /// From 0.
-    pub index: u64,
-    /// All of them.
-    pub count: u64,
 }
 
 /// The transaction under way on one connection.

@@ -24,7 +24,8 @@ from dbdyno.run.loading import Tell, load_snapshot, must_load, prepare
 from dbdyno.run.plan import plan
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Address, Server
-from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.snapshot import Snapshot
+from dbdyno.servers.snapshots import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 

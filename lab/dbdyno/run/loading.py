@@ -12,7 +12,8 @@ from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.plan import plan
 from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.snapshot import Snapshot
+from dbdyno.servers.snapshots import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 Tell = Callable[[progress.Progress], None]

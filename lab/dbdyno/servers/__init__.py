@@ -14,7 +14,8 @@ from dbdyno.servers.docker import DockerServer
 from dbdyno.servers.endpoint import RemoteServer, open_endpoint
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshots import Snapshot, Snapshots
+from dbdyno.servers.snapshot import Snapshot
+from dbdyno.servers.snapshots import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 # A kind of server is registered by its line here.

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import commands
@@ -19,10 +19,8 @@ from dbdyno.servers.admin import Refused
 from dbdyno.servers.declared import all_of
 from dbdyno.servers.endpoint import EndpointServer, variant_password, variant_target
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
-
-if TYPE_CHECKING:
-    from dbdyno.servers.snapshots import Snapshot
 
 # How long a server that was started may take until it answers.
 ANSWER_S_MAX = 300.0

@@ -13,7 +13,7 @@ import pwd
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.server import size_bytes
@@ -23,10 +23,8 @@ from dbdyno.servers.declared import PRODUCTS
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.product import Binaries, Place, Product
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
-
-if TYPE_CHECKING:
-    from dbdyno.servers.snapshots import Snapshot
 
 # Where images keep the programs of servers, beside PATH.
 _FOLDERS = "/usr/sbin:/usr/local/bin:/usr/local/mysql/bin:/usr/libexec"

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.admin import Refused
@@ -19,11 +19,9 @@ from dbdyno.servers.declared import all_of
 from dbdyno.servers.product import Product
 from dbdyno.servers.reached import PROTOCOLS
 from dbdyno.servers.server import PASSWORD_WAY_OUT, Address, Description, Server, ServerProblem
+from dbdyno.servers.snapshot import Snapshot
 from dbdyno.servers.url import Target, parse_url
 from dbdyno.servers.workspace import Workspace
-
-if TYPE_CHECKING:
-    from dbdyno.servers.snapshots import Snapshot
 
 
 def password(

@@ -17,7 +17,7 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import psutil
 
@@ -30,12 +30,10 @@ from dbdyno.servers.declared import declared
 from dbdyno.servers.machine import this_machine
 from dbdyno.servers.product import Binaries, Failure, Options, Place
 from dbdyno.servers.server import Address, Description, Server, ServerProblem
+from dbdyno.servers.slot import Slot
+from dbdyno.servers.snapshot import Snapshot
 from dbdyno.servers.usage import Usage, host
 from dbdyno.servers.workspace import Workspace, socket_directory
-
-if TYPE_CHECKING:
-    from dbdyno.servers.slots import Slot
-    from dbdyno.servers.snapshots import Snapshot
 
 # The load's account and schema; the password is new for every server object.
 USER = DATABASE = "dbdyno"

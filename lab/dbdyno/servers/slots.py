@@ -9,25 +9,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dbdyno.servers import ports
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Server
+from dbdyno.servers.slot import Slot
 from dbdyno.servers.workspace import Workspace, socket_directory
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One place. Paths are as long, and ports have as many digits, as those of every other in its `Slots`."""
-
-    directory: Path
-    # Holds the socket: `directory`, or a short one where a socket's path in it would be too long.
-    sockets: Path
-    port: int
-    admin_port: int
 
 
 class Slots:

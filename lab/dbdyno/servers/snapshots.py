@@ -21,7 +21,6 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from dbdyno.servers.declared import declared
 from dbdyno.servers.docker import DockerServer, software
 from dbdyno.servers.local import LocalServer
 from dbdyno.servers.server import Server
+from dbdyno.servers.snapshot import Snapshot
 from dbdyno.servers.workspace import Lock, Workspace
 
 # Counts up when snapshots are made differently.
@@ -49,24 +49,6 @@ Report = Callable[[str], None]
 
 def _silent(_: str) -> None:
     pass
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A loaded data directory at rest. It cannot be removed while this object is open."""
-
-    key: str
-    data: Path
-    bytes: int
-    # Product, version, options, data and seed: what the key is a hash of.
-    made_of: Mapping[str, Any]
-    method: str = METHOD
-    _lock: Lock | None = field(default=None, repr=False, compare=False)
-
-    def close(self) -> None:
-        """Let it be removed by others; idempotent."""
-        if self._lock is not None:
-            self._lock.release()
 
 
 class Snapshots:

@@ -3,31 +3,27 @@
 //! # Layout
 //! - [`FileIo`]: the test. `options`: what is asked for, and what is told of it.
 //! - `requests`: which request comes next. `player`: how a thread does it. `aio`, `mapped`: ways beside plain calls.
-//! - `files`: made, opened and removed. `buffer`, `checksum`: what is in them.
+//! - `files`: made, opened and removed; `opened`: what threads share of them. `buffer`, `checksum`: what is in them.
 
 mod aio;
 mod buffer;
 mod checksum;
 mod files;
 mod mapped;
+mod opened;
 mod options;
 mod player;
 mod requests;
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 
 use dbdyno_door::option::Declared;
 use dbdyno_draw::Rng;
 
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test, Work};
-use files::errno;
-use mapped::Mapped;
-use options::{For, Mode, Options, Way};
+use opened::Opened;
+use options::{For, Options};
 use player::Player;
-use requests::{Requests, Span};
 
 const MIB: f64 = 1_048_576.0;
 const MB: f64 = 1_000_000.0;
@@ -125,65 +121,6 @@ impl Configured for Options {
             ("file_written_mib_per_s", part.rate(written_bytes as f64 / MIB)),
         ]
     }
-}
-
-/// What all threads share.
-struct Opened {
-    options: Options,
-    files: Vec<File>,
-    /// With files in memory, one for each; otherwise none.
-    maps: Vec<Mapped>,
-    /// With checksums, one for each file; otherwise none.
-    guards: Vec<RwLock<()>>,
-    requests: Mutex<Requests>,
-}
-
-impl Opened {
-    fn new(options: Options) -> Result<Self, Vec<Line>> {
-        let files = files::open(&options)?;
-        let maps = if options.way == Way::Mapped { map(&files, &options)? } else { Vec::new() };
-        let guarded = if options.validate { options.files } else { 0 };
-        let guards = (0..guarded).map(|_| RwLock::new(())).collect();
-        Ok(Self { requests: Mutex::new(Requests::new(&options)), options, files, maps, guards })
-    }
-
-    fn sync(&self, file: usize) -> Result<Work, Vec<Line>> {
-        let handle = &self.files[file];
-        let (what, done) = match (self.maps.get(file), self.options.data_only) {
-            (Some(map), _) => ("msync", map.sync()),
-            (None, true) => ("fdatasync", handle.sync_data()),
-            (None, false) => ("fsync", handle.sync_all()),
-        };
-        done.map_err(|error| {
-            let said = format!("Failed to {what} file! file: {} {}", handle.as_raw_fd(), errno(&error));
-            vec![Line::fatal(said)]
-        })?;
-        Ok(Work { syncs: 1, ..Work::default() })
-    }
-
-    /// Whether all of a part was read or written.
-    fn whole(&self, what: &str, span: Span, done: io::Result<usize>) -> Result<(), Vec<Line>> {
-        let why = match done {
-            Ok(bytes) if bytes == span.bytes => return Ok(()),
-            Ok(bytes) => format!("{bytes} of {} bytes", span.bytes),
-            Err(error) => errno(&error),
-        };
-        let file = self.files[span.file].as_raw_fd();
-        Err(vec![Line::fatal(format!("Failed to {what} file! file: {file} pos: {} {why}", span.at))])
-    }
-}
-
-/// Every file in memory. Those that the creation test has made get their length first.
-fn map(files: &[File], options: &Options) -> Result<Vec<Mapped>, Vec<Line>> {
-    let one = |(number, file): (usize, &File)| {
-        if options.mode == Mode::SeqWrite {
-            file.set_len(options.file_bytes)?;
-        }
-        Mapped::new(file, options.file_bytes as usize)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", files::name(number))))
-    };
-    let mapped: io::Result<Vec<_>> = files.iter().enumerate().map(one).collect();
-    mapped.map_err(|error| vec![Line::fatal(format!("mmap() failed: {error}"))])
 }
 
 struct Files(Arc<Opened>);

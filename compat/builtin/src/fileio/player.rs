@@ -7,11 +7,11 @@ use std::sync::{Arc, PoisonError};
 
 use dbdyno_draw::Rng;
 
-use super::Opened;
 use super::aio::Queue;
 use super::buffer::Buffer;
 use super::checksum::{self, Mismatch};
 use super::files::errno;
+use super::opened::Opened;
 use super::options::Way;
 use super::requests::{Request, Span};
 use crate::test::{Line, Runner, Work};

@@ -14,7 +14,7 @@ use dbdyno_draw::Rng;
 
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test};
 use block::Block;
-use touch::{Places, Toucher, Touches};
+use touch::{Operation, Places, Toucher, Touches};
 
 const KIB: u64 = 1024;
 const MIB: f64 = 1_048_576.0;
@@ -105,14 +105,6 @@ impl Test for Memory {
         options.allocate(given.bool("memory-hugetlb")).map_err(Fault::Said)?;
         Ok(Box::new(options))
     }
-}
-
-/// What is done with a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
-    Read,
-    Write,
-    None,
 }
 
 /// The options, and the blocks: one, or one for each thread.

@@ -11,10 +11,17 @@ use dbdyno_door::plan::Distribution;
 use dbdyno_draw::Rng;
 use dbdyno_draw::key::Keys;
 
-use super::Operation;
 use super::block::Block;
 use crate::step::step;
 use crate::test::{Line, Runner, Work};
+
+/// What is done with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Read,
+    Write,
+    None,
+}
 
 /// What an event does.
 #[derive(Clone, Debug)]

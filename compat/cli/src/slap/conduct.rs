@@ -12,8 +12,8 @@ use dbdyno_slap::report::{Of, Round, Times};
 use dbdyno_slap::rounds::{self, PARTS, STATEMENTS, Step};
 use dbdyno_slap::settings::Settings;
 
-use super::FAILED;
 use super::output::{Output, print};
+use crate::exit::FAILED;
 use dbdyno_cli::input;
 
 /// Works through an order.

@@ -22,8 +22,6 @@ use output::Output;
 
 /// The programs it takes the place of.
 const NAMES: [&str; 2] = ["mysqlslap", "mariadb-slap"];
-/// Any failure of a run.
-const FAILED: u8 = 1;
 
 /// The program's name and its arguments, where this process was started as one of them: under its name, or with it as the
 /// first argument.

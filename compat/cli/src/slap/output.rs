@@ -7,6 +7,8 @@ use dbdyno_slap::Refused;
 use dbdyno_slap::report::{Of, Times};
 use dbdyno_slap::settings::{Csv, Settings};
 
+use crate::exit::FAILED;
+
 /// Where reports go.
 pub(super) enum Output {
     /// Nowhere.
@@ -28,7 +30,7 @@ impl Output {
                 let opened = File::options().append(true).create(true).open(path);
                 opened.map(Output::File).map_err(|error| Refused {
                     text: format!("{program}: Could not open csv file: {path}: {error}"),
-                    code: super::FAILED,
+                    code: FAILED,
                 })
             }
             None if settings.silent => Ok(Output::Silent),

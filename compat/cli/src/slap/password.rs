@@ -8,8 +8,8 @@ use dbdyno_slap::commandline::Given;
 use dbdyno_slap::option_files::Files;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
-use super::FAILED;
 use super::disk::Disk;
+use crate::exit::FAILED;
 
 /// The password that was given; asked for where the option has no value.
 pub(super) fn of(given: &Given) -> Result<String, Refused> {

@@ -9,6 +9,7 @@ use dbdyno_slap::settings::Settings;
 
 use super::conduct::system;
 use super::output::{Output, print};
+use crate::exit::FAILED;
 
 /// Prints all steps.
 pub(super) fn all(settings: &Settings, mut output: Output) -> Result<ExitCode, Refused> {
@@ -38,7 +39,7 @@ pub(super) fn all(settings: &Settings, mut output: Output) -> Result<ExitCode, R
                 let times = std::mem::take(&mut times);
                 if settings.csv.is_some() {
                     let written = output.report(&times, &of);
-                    written.map_err(|error| Refused { text: error.to_string(), code: super::FAILED })?;
+                    written.map_err(|error| Refused { text: error.to_string(), code: FAILED })?;
                 }
             }
         }

@@ -14,8 +14,9 @@ use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{Compat, help, plan};
 
 use super::console::Console;
+use super::database;
 use super::reporting::{Reporting, code};
-use super::{FAILED, database};
+use crate::exit::FAILED;
 
 /// Runs a command of a built-in test.
 pub(super) fn test(

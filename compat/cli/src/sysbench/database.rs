@@ -8,8 +8,10 @@ use dbdyno_door::Plan;
 use dbdyno_door::plan::{Target, TlsMode, WorkloadName};
 use dbdyno_drive::Secrets;
 use dbdyno_sysbench::commandline::CommandLine;
-use dbdyno_sysbench::plan::{self, Driver};
-use dbdyno_sysbench::settings::{Refused, Settings};
+use dbdyno_sysbench::driver::Driver;
+use dbdyno_sysbench::plan;
+use dbdyno_sysbench::refused::Refused;
+use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{Compat, faults, pgsql};
 
 use dbdyno_cli::input;

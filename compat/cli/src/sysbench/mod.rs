@@ -20,16 +20,13 @@ use dbdyno_door::plan::WorkloadName;
 use dbdyno_lua::api::modules::SHARE;
 use dbdyno_sysbench::commandline::{self, CommandLine, Files};
 use dbdyno_sysbench::log::{Level, Log};
-use dbdyno_sysbench::settings::{Refused, Settings};
-use dbdyno_sysbench::{header, help, oltp};
+use dbdyno_sysbench::refused::Refused;
+use dbdyno_sysbench::settings::Settings;
+use dbdyno_sysbench::{NAME, header, help, oltp};
 
-use console::Console;
-pub(crate) use console::print;
-
-/// The name of the program it takes the place of.
-const NAME: &str = "sysbench";
-/// Anything that is wrong with what was asked for, and any failure of a run.
-const FAILED: u8 = 1;
+use self::console::Console;
+pub(crate) use self::console::print;
+use crate::exit::FAILED;
 
 /// The arguments after the program's name, where this process was started as sysbench: under that name, or with it as
 /// the first argument.

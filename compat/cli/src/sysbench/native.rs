@@ -7,16 +7,17 @@ use dbdyno_door::plan::WorkloadName;
 use dbdyno_door::record::Record;
 use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
 use dbdyno_sysbench::commandline::CommandLine;
+use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::plan::Driver;
 use dbdyno_sysbench::report::failure::{self, Command, Doing};
 use dbdyno_sysbench::report::{Nothing, loading};
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{help, oltp};
 
 use super::console::Console;
+use super::database;
 use super::reporting::{Reporting, code};
-use super::{FAILED, database};
+use crate::exit::FAILED;
 use dbdyno_cli::signals;
 
 /// What is done with tables and load alike.

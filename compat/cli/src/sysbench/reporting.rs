@@ -15,8 +15,8 @@ use dbdyno_sysbench::report::reader::Stretch;
 use dbdyno_sysbench::report::{Extra, News, Reader, Text, csv, json};
 use dbdyno_sysbench::settings::{Format, Settings};
 
-use super::FAILED;
 use super::console::{self, Console};
+use crate::exit::FAILED;
 use dbdyno_cli::signals;
 
 /// Exit code of a run that was ended by force.

@@ -15,16 +15,17 @@ use dbdyno_lua::{
     Compat as ScriptCompat, Database, Front, Jit, Level as ScriptLevel, Program, RandomSettings, Source,
 };
 use dbdyno_sysbench::commandline::CommandLine;
+use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::plan::Driver;
 use dbdyno_sysbench::registry::Registry;
 use dbdyno_sysbench::report::Nothing;
 use dbdyno_sysbench::settings::Settings;
-use dbdyno_sysbench::{Compat, help};
+use dbdyno_sysbench::{Compat, NAME, help};
 
 use super::console::Console;
+use super::database;
 use super::reporting::{Reporting, code, failed};
-use super::{FAILED, NAME, database};
+use crate::exit::FAILED;
 
 /// Name of what standard input says.
 const STDIN: &str = "stdin";

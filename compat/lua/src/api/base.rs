@@ -67,7 +67,7 @@ pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use crate::task::ScriptError;
+    use crate::error::ScriptError;
     use crate::testing::{Heard, failure, printed, users};
 
     #[test]

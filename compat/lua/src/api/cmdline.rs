@@ -37,7 +37,7 @@ pub enum Refused {
 
 impl From<mlua::Error> for Refused {
     fn from(error: mlua::Error) -> Self {
-        Refused::Script(crate::task::message(&error))
+        Refused::Script(crate::error::message(&error))
     }
 }
 

@@ -8,6 +8,7 @@ pub mod life;
 pub mod modules;
 pub mod opt;
 pub(crate) mod rand;
+pub(crate) mod ranges;
 pub mod reports;
 mod symbols;
 

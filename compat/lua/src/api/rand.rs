@@ -3,7 +3,6 @@
 //! Arguments are taken as a C call takes them: fractions are cut off, and numbers wrap at 2^32. A range whose end lies
 //! before its beginning wraps too, as `b - a + 1` does in 32 bits.
 
-use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
@@ -12,45 +11,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use dbdyno_door::plan::Distribution;
 use dbdyno_draw::Rng;
-use dbdyno_draw::key::Keys;
 use dbdyno_draw::text::eight_digits;
 use mlua::{Lua, Table};
 
+use super::ranges::{Place, keys};
 use crate::Context;
 use crate::program::{Compat, RandomSettings};
 use crate::raw::{self, Call, ONE, Raw, Returns};
-
-/// Ranges asked for last, one per distribution that is costly to begin with: scripts ask for the same ids over and over.
-#[derive(Default)]
-pub(crate) struct Ranges([RefCell<Option<Range>>; 3]);
-
-struct Range {
-    low: u32,
-    count: u64,
-    keys: Keys,
-}
-
-/// Places in [`Ranges`].
-#[derive(Clone, Copy)]
-enum Place {
-    Default,
-    Pareto,
-    Zipfian,
-}
-
-impl Ranges {
-    fn draw(&self, place: Place, kind: &Distribution, low: u32, count: u64, rng: &mut Rng) -> u64 {
-        let mut range = self.0[place as usize].borrow_mut();
-        match &*range {
-            Some(range) if range.low == low && range.count == count => range.keys.draw(rng),
-            _ => range.insert(Range { low, count, keys: keys(kind, low, count) }).keys.draw(rng),
-        }
-    }
-}
-
-fn keys(kind: &Distribution, low: u32, count: u64) -> Keys {
-    Keys::new(kind, low.into(), u64::from(low) + count - 1)
-}
 
 /// How many numbers lie between `low` and `high`, counted up and around from `low`; 0 where `high` is the one before it.
 fn count(low: u32, high: u32) -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! sysbench is linked so that `ffi.C` finds every C function of its own in it. Here `ffi.C` is a table: it holds pointers
 //! to the functions below, and asks the real `ffi.C` for everything else. C functions get nothing but their arguments,
-//! so they find their state through [`context::current`].
+//! so they find their state through [`current::current`].
 
 // Functions with a C interface, called through pointers that scripts hold; each says what it asks of its caller.
 #![allow(unsafe_code)]
@@ -15,7 +15,8 @@ use mlua::{Function, LightUserData, Lua, Table};
 use super::histogram::Histogram;
 use super::rand::{self, Named};
 use crate::chunks;
-use crate::context::{self, Context, Counter};
+use crate::context::{Context, Counter};
+use crate::current;
 use crate::life;
 use crate::program::Compat;
 use crate::raw::{self, Call, NOTHING, Raw, Returns};
@@ -23,13 +24,13 @@ use crate::raw::{self, Call, NOTHING, Raw, Returns};
 const CODE: &str = include_str!("lua/symbols.lua");
 
 extern "C" fn sb_counter_inc(_user: c_int, counter: c_int) {
-    if let (Some(context), Some(counter)) = (context::current(), Counter::of(counter.into())) {
+    if let (Some(context), Some(counter)) = (current::current(), Counter::of(counter.into())) {
         context.count(counter);
     }
 }
 
 extern "C" fn sb_counter_val(_user: c_int, counter: c_int) -> u64 {
-    match (context::current(), Counter::of(counter.into())) {
+    match (current::current(), Counter::of(counter.into())) {
         (Some(context), Some(counter)) => context.counter(counter),
         _ => 0,
     }
@@ -38,7 +39,7 @@ extern "C" fn sb_counter_val(_user: c_int, counter: c_int) -> u64 {
 macro_rules! distributions {
     ($($symbol:ident => $named:ident),*) => {$(
         extern "C" fn $symbol(low: u32, high: u32) -> u32 {
-            context::current().map_or(low, |context| rand::draw(&context, Named::$named, low, high))
+            current::current().map_or(low, |context| rand::draw(&context, Named::$named, low, high))
         }
     )*};
 }
@@ -56,11 +57,11 @@ extern "C" fn sb_rand_unique() -> u32 {
 }
 
 extern "C" fn sb_rand_uniform_uint64() -> u64 {
-    context::current().map_or(0, |context| context.rng.borrow_mut().bits())
+    current::current().map_or(0, |context| context.rng.borrow_mut().bits())
 }
 
 extern "C" fn sb_rand_uniform_double() -> f64 {
-    context::current().map_or(0.0, |context| context.rng.borrow_mut().unit())
+    current::current().map_or(0.0, |context| context.rng.borrow_mut().unit())
 }
 
 /// # Safety
@@ -92,7 +93,7 @@ unsafe extern "C" fn sb_rand_varstr(to: *mut c_char, shortest: u32, longest: u32
 /// Copies what `append` makes to `to`, which must have room for it, and says how much it was.
 unsafe fn fill(to: *mut c_char, append: impl FnOnce(&Context, &mut Vec<u8>)) -> u32 {
     let mut text = Vec::new();
-    if let Some(context) = context::current() {
+    if let Some(context) = current::current() {
         append(&context, &mut text);
     }
     // SAFETY: the caller's promise; the text is our own.
@@ -127,7 +128,7 @@ unsafe extern "C" fn sb_histogram_update(histogram: *mut Histogram, value: f64) 
 /// As for `sb_histogram_update`.
 unsafe extern "C" fn sb_histogram_print(histogram: *const Histogram) {
     // SAFETY: the caller's promise.
-    if let (Some(histogram), Some(context)) = (unsafe { histogram.as_ref() }, context::current()) {
+    if let (Some(histogram), Some(context)) = (unsafe { histogram.as_ref() }, current::current()) {
         let text = histogram.text();
         if !text.is_empty() {
             context.front.print(&text);

@@ -10,6 +10,17 @@ use dbdyno_wire::scripted::ScriptedConnector;
 use super::broker::{Broker, Place};
 
 impl<C: ScriptedConnector> Broker<C> {
+    /// From here on what happens is counted at `place`; what has happened before, too.
+    pub(super) fn take_place(&self, place: Place) {
+        let now = place.desk.now();
+        for (kind, early) in self.early.iter().enumerate() {
+            for _ in 0..early.take() {
+                place.desk.statement(statement_of(kind, now, now, 0));
+            }
+        }
+        *self.place.borrow_mut() = Some(place);
+    }
+
     /// A statement of the script has succeeded.
     #[inline]
     pub(super) fn count(&self, context: &Context, outcome: Outcome, start: Nanos) {
@@ -72,7 +83,7 @@ impl<C: ScriptedConnector> Broker<C> {
 }
 
 /// A statement of which only its kind is known.
-pub(super) fn statement_of(kind: usize, start: Nanos, end: Nanos, bytes: u64) -> Statement {
+fn statement_of(kind: usize, start: Nanos, end: Nanos, bytes: u64) -> Statement {
     Statement {
         class: None,
         kind,

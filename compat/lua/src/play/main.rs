@@ -1,32 +1,16 @@
 //! The caller's side of a script: its main state, in which the chunk, `init`, commands and reports run.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use crate::{Front, Program, Stat};
-use dbdyno_door::plan::Plan;
+use crate::Stat;
 use dbdyno_wire::mysql::MysqlConnector;
 
 use super::LuaFailure;
+use super::interface::{AnyStage, CommandKind, Setting, Which};
 use super::stage::Stage;
 use dbdyno_drive::Inbox;
-use dbdyno_drive::Secrets;
 use dbdyno_drive::external::{AnyConnector, connector};
 use dbdyno_drive::{Ended, Sink};
-
-/// What a script runs with.
-pub struct Setting {
-    /// Target, load, phases and reports. The workload means nothing.
-    pub plan: Plan,
-    /// Passwords.
-    pub secrets: Secrets,
-    /// The script.
-    pub program: Program,
-    /// Who runs it.
-    pub front: Arc<dyn Front>,
-    /// Whether every user has a thread of its own; `None` where the script's own declarations decide.
-    pub own_threads: Option<bool>,
-}
 
 /// A script whose chunk has run.
 pub struct Main {
@@ -104,23 +88,6 @@ impl Main {
     }
 }
 
-/// Where a command of the script runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandKind {
-    /// In the main state.
-    Serial,
-    /// In a state of each user.
-    Parallel,
-}
-
-/// Which report a hook writes. Each kind has a state of its own, as in sysbench.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
-    Intermediate,
-    Checkpoint,
-    Final,
-}
-
 impl Hooks {
     /// Whether the script replaces interval reports.
     pub fn has_intermediate(&self) -> bool {
@@ -166,19 +133,4 @@ impl Hooks {
     pub fn close_reports(&self) {
         self.stage.close_reports();
     }
-}
-
-/// [`Stage`] without its type of connections.
-pub(super) trait AnyStage {
-    fn read_options(&self) -> Result<(), LuaFailure>;
-    fn has_function(&self, name: &str) -> bool;
-    fn call(&self, name: &str) -> Result<(), LuaFailure>;
-    fn command(&self, name: &str) -> Option<CommandKind>;
-    fn run_command(&self, name: &str) -> Result<(), LuaFailure>;
-    fn has_hook(&self, name: &str) -> bool;
-    fn report(&self, which: Which, stat: &Stat) -> Result<(), LuaFailure>;
-    fn close_reports(&self);
-    fn has_own_threads(&self) -> bool;
-    fn uses_database(&self) -> bool;
-    fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> Ended;
 }

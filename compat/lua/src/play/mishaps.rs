@@ -9,11 +9,9 @@ use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_wire::{Connection, WireError};
 
 use super::broker::{Broker, Line, Place};
+use super::exec_kind::ExecKind;
 use dbdyno_drive::client_words;
 use dbdyno_drive::external::{self, is_lost, is_retried};
-
-/// Error "this command is not supported in the prepared statement protocol yet".
-pub(super) const ER_UNSUPPORTED_PS: u16 = 1295;
 
 /// Errors of the client library after which, where they are to be ignored, the connection is opened anew.
 const LOST: [u16; 4] = [2006, 2011, 2013, 2055];
@@ -24,34 +22,6 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Most bytes of a statement that a message tells. A bulk insert has half a MiB.
 const TOLD_BYTES: usize = 4096;
 
-/// With which call a statement was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    /// A prepared one.
-    Execute,
-    /// Text.
-    Query,
-}
-
-impl Said {
-    /// FATAL lines about a statement that was sent so.
-    fn lines(self, pgsql: bool, (code, message): (u16, &str), text: &str) -> Vec<String> {
-        match (pgsql, self) {
-            (false, Said::Execute) => {
-                vec![format!("mysql_stmt_execute() returned error {code} ({message}) for query '{text}'")]
-            }
-            (false, Said::Query) => {
-                vec![format!("mysql_drv_query() returned error {code} ({message}) for query '{text}'")]
-            }
-            // 7 is PGRES_FATAL_ERROR.
-            (true, Said::Execute) => vec![format!("PQexecPrepared() failed: 7 {message}")],
-            (true, Said::Query) => {
-                vec![format!("PQexec() failed: 7 {message}"), format!("failed query was: {text}")]
-            }
-        }
-    }
-}
-
 impl<C: ScriptedConnector> Broker<C> {
     /// A statement has failed.
     pub(super) async fn mishap(
@@ -59,7 +29,7 @@ impl<C: ScriptedConnector> Broker<C> {
         context: &Context,
         connection: ConnectionId,
         error: WireError,
-        said: Said,
+        exec: ExecKind,
         text: impl FnOnce() -> Vec<u8>,
         hold: bool,
     ) -> Answer {
@@ -71,7 +41,7 @@ impl<C: ScriptedConnector> Broker<C> {
         if !ignorable {
             let text = text();
             let text = String::from_utf8_lossy(&text[..text.len().min(TOLD_BYTES)]);
-            for line in said.lines(pgsql, (code, &message), &text) {
+            for line in exec.lines(pgsql, (code, &message), &text) {
                 self.shared.front.log(Level::Fatal, &line);
             }
         } else {

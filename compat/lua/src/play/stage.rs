@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
 use super::blocking::Watch;
 use super::broker::{Common, KINDS, Shared};
-use super::main::{AnyStage, CommandKind, Setting, Which};
+use super::interface::{AnyStage, CommandKind, Setting, Which};
 use super::player::{Making, Player};
 use super::vms::Vms;
 use super::worker::LuaWorker;

@@ -6,7 +6,7 @@ use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::{Parameter, Part, Rows, Type};
 
 use super::bulk::Bulk;
-use super::{Answer, ConnectionId, Quoting, SqlError, StatementId, Way};
+use super::request::{Answer, ConnectionId, Quoting, SqlError, StatementId, Way};
 
 /// `sysbench.sql.error`.
 pub(super) const ERROR_NONE: i64 = 0;

@@ -3,83 +3,21 @@
 //! What a call returns after a request is for `interface.lua` alone: nothing where there are no rows, true where there
 //! are, false where it failed.
 
-use std::ffi::c_int;
 use std::rc::Rc;
 
-use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNUMBER, LUA_TSTRING};
 use mlua::{Function, Lua, Table};
 
+use super::arguments::{CLOSED, connection, refuse, statement, text, want};
 use super::book::ERROR_NONE;
 use super::bulk::Bulk;
 use super::parameters::{Bind, NewParameter, Set, SetRandom};
+use super::request::{ConnectionId, Request};
 use super::results::{FetchRow, Free, MoreResults, NextResult, ResultNumbers};
-use super::{Answer, ConnectionId, Request, StatementId};
 use crate::Context;
 use crate::chunks;
 use crate::front::Level;
 use crate::program::{Compat, Program};
 use crate::raw::{self, Call, NOTHING, ONE, Pushed, Raw, Returns};
-
-/// LuaJIT's type of `ffi` values.
-pub(super) const LUA_TCDATA: c_int = 10;
-
-/// Leaves the coroutine with `request`; where it cannot be left, has it done at once.
-#[inline]
-pub(crate) fn want(call: &Call, request: Request) -> Returns {
-    let context = call.context();
-    if call.can_leave() {
-        context.sql.request.set(Some(request));
-        return Ok(Pushed::Left);
-    }
-    match context.world.at_once(context, request) {
-        Answer::Nothing => NOTHING,
-        Answer::Flag(flag) => {
-            call.push_bool(flag);
-            ONE
-        }
-    }
-}
-
-/// False, with `alert` in the log, for a call that cannot be made.
-pub(super) fn refuse(call: &Call, alert: &str) -> Returns {
-    call.context().front.log(Level::Alert, alert);
-    call.push_bool(false);
-    ONE
-}
-
-pub(super) const CLOSED: &str = "attempt to use an already closed connection";
-
-/// The connection that is argument 1, and whether it is open.
-#[inline]
-pub(super) fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
-    let book = call.context().sql.book.borrow();
-    let found = book.connection_of(call.field(1, 1)).ok_or("not a connection")?;
-    Ok((found, book.connection(found).open))
-}
-
-/// The statement that is argument 1.
-#[inline]
-pub(super) fn statement(call: &Call) -> Result<StatementId, String> {
-    let found = call.context().sql.book.borrow().statement_of(call.field(1, 1));
-    found.ok_or_else(|| "attempt to use a closed statement".to_owned())
-}
-
-/// Text for the server as argument `index`.
-fn text<'a>(call: &'a Call, index: c_int, name: &str) -> Result<&'a [u8], String> {
-    match call.kind(index) {
-        LUA_TSTRING => Ok(call.bytes(index).unwrap_or_default()),
-        kind => {
-            let word = match kind {
-                LUA_TNUMBER => "number",
-                LUA_TNIL | -1 => "nil",
-                LUA_TBOOLEAN => "boolean",
-                LUA_TCDATA => "cdata",
-                _ => "table",
-            };
-            Err(format!("attempt to get length of local '{name}' (a {word} value)"))
-        }
-    }
-}
 
 /// A new connection: its number, for `connect`, and whose it is, for `abandon`.
 struct Create;
@@ -334,7 +272,7 @@ const EXPORTED: &str = "db_create db_destroy db_connection_create db_connection_
 /// And those of 1.1.
 const EXPORTED_NEWER: &str = " db_more_results db_next_result db_stmt_next_result";
 
-pub(super) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let known = lua.app_data_ref::<Interface>().map(|interface| interface.of_user.clone());
     let of_user = match known {
         Some(of_user) => of_user,

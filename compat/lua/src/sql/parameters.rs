@@ -5,9 +5,9 @@ use std::ffi::c_int;
 use dbdyno_wire::scripted::Type;
 use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNUMBER, LUA_TSTRING};
 
+use super::arguments::{LUA_TCDATA, statement};
 use super::book::Stored;
-use super::calls::{LUA_TCDATA, statement};
-use super::fill;
+use super::template::fill;
 use crate::raw::{Call, NOTHING, ONE, Raw, Returns};
 
 /// Types of `sysbench.sql.type` that can be bound: the integers, the floating-point numbers, the strings.

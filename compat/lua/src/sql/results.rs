@@ -4,9 +4,9 @@ use std::ffi::c_int;
 
 use dbdyno_wire::scripted::Rows;
 
-use super::Request;
+use super::arguments::{CLOSED, connection, refuse, want};
 use super::book::ERROR_NONE;
-use super::calls::{CLOSED, connection, refuse, want};
+use super::request::Request;
 use crate::Counter;
 use crate::front::Level;
 use crate::raw::{Call, NOTHING, ONE, Pushed, Raw, Returns};

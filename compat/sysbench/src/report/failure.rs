@@ -4,7 +4,7 @@ use dbdyno_door::plan::Endpoint;
 use dbdyno_door::record::{FailedAction, Failure, ServerFailure};
 
 use super::super::Compat;
-use super::super::plan::Driver;
+use super::super::driver::Driver;
 use super::super::settings::Settings;
 
 /// What was being done.

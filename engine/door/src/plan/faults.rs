@@ -1,46 +1,7 @@
 //! What can be wrong with a plan that has the right shape.
 
-use super::{Distribution, LoadingForm, LoadingMethod, Plan, Target};
-
-/// Limits of a plan, checked by [`Plan::faults`].
-pub mod limits {
-    /// Most connections of one engine.
-    pub const CONNECTIONS: u32 = 65_535;
-    /// Most places where one target listens.
-    pub const ENDPOINTS: usize = 1000;
-    /// Most event loops of one engine.
-    pub const WORKERS: u32 = 64;
-    /// Longest step of a load, and longest time to wait for a lost connection: one day.
-    pub const DURATION_US: u64 = 86_400_000_000;
-    /// Longest measurement and warm-up: as many seconds as sysbench's options hold.
-    pub const RUN_US: u64 = i32::MAX as u64 * 1_000_000;
-    /// Most tables.
-    pub const TABLES: u32 = 100_000;
-    /// Most rows per table. Beyond the signed 32-bit INTEGER the id column is BIGINT.
-    pub const TABLE_SIZE: u64 = 1 << 40;
-    /// Most parameters of one statement, as the MySQL protocol numbers them.
-    pub const PARAMETERS: u32 = 65_535;
-    /// Most events per second.
-    pub const RATE_PER_S: f64 = 1e7;
-    /// Most steps of a load.
-    pub const STEPS: usize = 1000;
-    /// Most marks of a report.
-    pub const MARKS: usize = 256;
-    /// Most statements of a workload in SQL, repeated ones as often as they are sent.
-    pub const SQL_STATEMENTS: u64 = 1_000_000;
-    /// Longest statement, in bytes: what fits into one packet of the MySQL protocol, with room for parameters.
-    pub const SQL_BYTES: usize = 15 << 20;
-    /// Most columns of a generated table: as many as PostgreSQL allows.
-    pub const COLUMNS: usize = 1600;
-    /// Most characters of a generated string.
-    pub const TEXT_LENGTH: u32 = 1_000_000;
-    /// Most characters of an alphabet.
-    pub const ALPHABET: usize = 65_536;
-    /// Most bytes of a generated row; a statement holds one at least.
-    pub const ROW_BYTES: u64 = 8 << 20;
-    /// Most loading connections.
-    pub const STREAMS: u32 = 256;
-}
+use super::{Distribution, LoadingForm, LoadingMethod, Plan, Target, limits};
+use crate::SCHEMA_VERSION;
 
 impl Plan {
     /// Everything that is wrong with the plan, each as one sentence with key, value and limit.
@@ -52,7 +13,7 @@ impl Plan {
             }
         };
         let options = &self.workload.options;
-        within("schema", self.schema.into(), crate::SCHEMA_VERSION.into(), crate::SCHEMA_VERSION.into());
+        within("schema", self.schema.into(), SCHEMA_VERSION.into(), SCHEMA_VERSION.into());
         within("load.connections", self.load.connections.into(), 1, limits::CONNECTIONS.into());
         within("client.workers", self.client.workers.into(), 1, limits::WORKERS.into());
         if self.phases.measure_us != 0 {

@@ -3,7 +3,10 @@
 //! One plan drives `prepare`, `run` and `cleanup` alike, so the three can never disagree about tables or rows.
 //! A plan holds no secret: a password is the name of a variable or a file.
 
+mod distribution;
 mod faults;
+pub mod limits;
+mod literal;
 mod load;
 mod load_faults;
 mod loading;
@@ -14,22 +17,24 @@ mod sql;
 mod sql_faults;
 mod sql_tables;
 mod sql_tables_faults;
+mod statement_mode;
 mod target;
 mod workload;
 
-pub use faults::limits;
+pub use distribution::Distribution;
+pub use literal::Literal;
 pub use load::{ConnectionStep, Gaps, LastEvents, Load, Phases, QueueOverflow, RateStep, Shape, ThinkTime};
 pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use report::Report;
 pub use sql::{
-    CsvSource, LineOrder, Literal, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload,
-    TransactionOrder,
+    CsvSource, LineOrder, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload, TransactionOrder,
 };
 pub use sql_tables::{ColumnSource, GeneratedColumn, GeneratedTable, TextLength, TimeOrder};
+pub use statement_mode::StatementMode;
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
-pub use workload::{Distribution, NewRows, OltpOptions, StatementMode, Workload, WorkloadName};
+pub use workload::{NewRows, OltpOptions, Workload, WorkloadName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

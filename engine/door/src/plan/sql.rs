@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, GeneratedTable, Replay, StatementMode};
+use super::{Distribution, GeneratedTable, Literal, Replay, StatementMode};
 
 /// What the workload named `sql` sends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -156,28 +156,6 @@ pub enum ParameterSource {
         #[serde(default = "once")]
         column: u32,
     },
-}
-
-/// A value in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a value is a number, a string or null")]
-pub enum Literal {
-    /// An integer.
-    Integer(i64),
-    /// Another number.
-    Number(f64),
-    /// A string.
-    Text(String),
-}
-
-impl Literal {
-    /// Bytes of it as text, about.
-    pub(super) fn most_bytes(&self) -> u64 {
-        match self {
-            Literal::Text(text) => text.len() as u64,
-            _ => 32,
-        }
-    }
 }
 
 /// Where the lines of a CSV file are.

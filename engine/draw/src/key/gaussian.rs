@@ -1,6 +1,6 @@
 //! A bell over the whole range: the mean of some uniform numbers.
 
-use super::bates;
+use super::bates::bates;
 use crate::Rng;
 
 /// sysbench's gaussian: `low + floor(count * mean of n uniform numbers)`.

@@ -2,6 +2,7 @@
 //!
 //! Every distribution draws integers from `low` to `high`, both included.
 
+mod bates;
 mod gaussian;
 mod pareto;
 mod special;
@@ -58,12 +59,6 @@ impl Keys {
             Keys::Zipfian(keys) => keys.draw(rng),
         }
     }
-}
-
-/// The mean of `count` uniform numbers: a Bates distribution, close to a bell from some six on.
-#[inline]
-fn bates(rng: &mut Rng, count: u32) -> f64 {
-    (0..count).map(|_| rng.unit()).sum::<f64>() / f64::from(count)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! sysbench 1.0's default: three quarters of the draws fall into a narrow band in the middle of the range.
 
-use super::bates;
+use super::bates::bates;
 use crate::Rng;
 
 /// With probability `100 - hot_percent` percent a bell over the whole range; otherwise the upper part of a band

@@ -11,7 +11,8 @@ use dbdyno_wire::Connection;
 use dbdyno_workload::schema::{LOADING, MARK};
 use dbdyno_workload::tables::Tables;
 
-use super::{Job, Loads, Outcome, query};
+use super::queries::{Outcome, query};
+use super::{Job, Loads};
 use crate::failure;
 
 impl<C: Loads> Job<'_, C> {

@@ -15,7 +15,7 @@ use dbdyno_workload::tables::{BulkRows, Tables};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::pieces::{Piece, Queue};
-use super::{Outcome, queries};
+use super::queries::{Outcome, queries};
 use crate::failure;
 
 /// Times a statement is sent before its error counts.

@@ -8,7 +8,7 @@ use dbdyno_workload::schema::Schema;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::pieces::Queue;
-use super::{Outcome, queries, query};
+use super::queries::{Outcome, queries, query};
 
 /// A table's index is made.
 #[derive(Clone, Copy, Debug)]

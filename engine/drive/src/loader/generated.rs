@@ -12,7 +12,8 @@ use dbdyno_workload::generated::State;
 use dbdyno_workload::tables::Tables;
 
 use super::pieces::pieces;
-use super::{Job, Loads, Outcome, queries, query};
+use super::queries::{Outcome, queries, query};
+use super::{Job, Loads};
 use crate::failure;
 
 /// Fewer rows than this are not worth another stream.

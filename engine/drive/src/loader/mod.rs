@@ -7,6 +7,7 @@
 //! # Layout
 //! - this file: the order of the steps, and the streams.
 //! - `existing`: what is there before, and what may be done with it.
+//! - `command`, `queries`: what is asked for, and statements one after the other.
 //! - `pieces`: how tables are cut.
 //! - `fill`: rows, by LOAD DATA LOCAL, COPY or INSERT.
 //! - `generated`: the user's own tables with generated rows.
@@ -14,11 +15,13 @@
 //! - `sysbench_form`: all of it as sysbench does it, table by table.
 //! - `tally`: what it all took.
 
+mod command;
 mod existing;
 mod fill;
 mod finish;
 mod generated;
 mod pieces;
+mod queries;
 mod rehearse;
 mod sysbench_form;
 mod tally;
@@ -34,7 +37,7 @@ use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, Loading
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
-use dbdyno_wire::{Connection, Connector, WireError};
+use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::Program;
 use dbdyno_workload::generated::Generated;
 use dbdyno_workload::schema::Schema;
@@ -42,8 +45,10 @@ use dbdyno_workload::tables::Tables;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::{JoinSet, LocalSet};
 
+use self::command::Command;
 use self::fill::{Filling, fill};
 use self::pieces::{Piece, pieces, queue};
+use self::queries::{Outcome, queries};
 use self::tally::Tally;
 use crate::conductor::hello;
 use crate::control::{Inbox, Message};
@@ -68,15 +73,6 @@ pub fn cleanup(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink
 pub fn prewarm(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
     work(plan, secrets, &inbox, sink, Command::Prewarm)
 }
-
-#[derive(Clone, Copy, Debug)]
-enum Command {
-    Prepare,
-    Cleanup,
-    Prewarm,
-}
-
-type Outcome = Result<(), (EndReason, Failure)>;
 
 /// How often the loader looks for an order to stop.
 const STOP_POLL: Duration = Duration::from_millis(50);
@@ -351,20 +347,4 @@ impl<C: Loads> Job<'_, C> {
             at_us: self.began.elapsed().as_micros() as u64,
         }));
     }
-}
-
-async fn query(connection: &mut impl Connection, sql: &str) -> Outcome {
-    let result: Result<_, WireError> = connection.query(sql.as_bytes()).await;
-    result.map(|_| ()).map_err(|error| failure::working(&error, sql))
-}
-
-/// One after the other, up to the first that fails.
-async fn queries<S: AsRef<str>>(
-    connection: &mut impl Connection,
-    statements: impl IntoIterator<Item = S>,
-) -> Outcome {
-    for sql in statements {
-        query(connection, sql.as_ref()).await?;
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use dbdyno_door::record::{Loading, LoadingStep};
 use dbdyno_workload::schema::Schema;
 use dbdyno_workload::tables::Tables;
 
-use super::Command;
+use super::command::Command;
 use crate::Sink;
 
 /// Tells the steps of `command`, table by table.

@@ -15,7 +15,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::fill::{Filling, Stored};
 use super::finish::Indexed;
 use super::pieces::{Piece, Queue, queue};
-use super::{Job, Loads, Outcome, queries, query};
+use super::queries::{Outcome, queries, query};
+use super::{Job, Loads};
 
 /// What a stream tells.
 enum Told {

@@ -4,22 +4,18 @@
 
 mod constant;
 mod poisson;
+mod series;
 
 pub use constant::Constant;
 pub use poisson::Poisson;
 pub(crate) use poisson::exponential;
+pub use series::Arrivals;
 
 use dbdyno_door::plan::{Gaps, Shape};
 use dbdyno_draw::Rng;
 
 use crate::Nanos;
 use crate::level::Level;
-
-/// An endless series of due times, each not before the one before it.
-pub trait Arrivals {
-    /// The next due time; `Nanos::MAX` where there is none any more.
-    fn next_due(&mut self) -> Nanos;
-}
 
 /// The arrivals of one worker, which carries share `index` of `count` of the shape's rate; `None` for a closed loop.
 /// A shape that changes begins to do so at `begin`.

@@ -8,6 +8,7 @@
 //! - `local_data`: LOAD DATA LOCAL with rows made on the way.
 //! - [`compress`]: the compressed form of the protocol.
 //! - `scripted`: what scripts ask for beyond the native workloads.
+//! - `connector`: what it takes to open sessions.
 //! - this file: a session that puts them together.
 
 pub mod compress;
@@ -15,6 +16,7 @@ pub mod errors;
 pub mod message;
 pub mod skim;
 
+mod connector;
 mod fields;
 mod local_data;
 mod login;
@@ -22,50 +24,20 @@ mod scripted;
 
 use std::time::Duration;
 
-use dbdyno_door::plan::Compression;
 use dbdyno_door::record::Session;
 
+pub use self::connector::MysqlConnector;
 use self::login::LoggedIn;
 pub use self::login::PublicKey;
 use self::skim::{Answer, Expect, Skim, text_row};
 pub use crate::Address;
 use crate::scripted::{Part, Type};
 use crate::socket::Socket;
-use crate::tls::TlsClient;
-use crate::trouble::{Trouble, lost};
-use crate::{Connection, Connector, Outcome, TextRow, Value, WireError, within};
+use crate::trouble::{Trouble, lost, within};
+use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
 /// Most bytes of an answer outside the load: to the loader's statements, say, which no run's end cuts short.
 const SHORT_ANSWER_BYTES: u64 = 64 << 20;
-
-/// Opens sessions with one server, or with several in turn.
-#[derive(Clone)]
-pub struct MysqlConnector {
-    /// Where the server listens; at least one place.
-    pub addresses: Vec<Address>,
-    /// Account name.
-    pub user: String,
-    /// Password; empty for none.
-    pub password: String,
-    /// Schema to use.
-    pub database: String,
-    /// Time allowed to open and log in, and then to prepare each statement.
-    pub timeout: Duration,
-    /// Whether the sessions may be asked for the data of their own LOAD DATA LOCAL. For loading alone.
-    pub local_data: bool,
-    /// On connections with lower numbers the delay inside the client is sampled (see [`crate::delay`]).
-    pub sampled: u64,
-    /// Encryption; none means `disabled`.
-    pub tls: Option<TlsClient>,
-    /// Compression.
-    pub compression: Compression,
-    /// The server's RSA key, where a file holds it.
-    pub server_public_key: Option<PublicKey>,
-    /// Whether a server on another machine is asked for its RSA key over a plain connection.
-    pub allow_public_key_retrieval: bool,
-    /// Whether one text may hold several statements, as scripts for sysbench expect.
-    pub multi_statements: bool,
-}
 
 impl Connector for MysqlConnector {
     type Connection = MysqlConnection;

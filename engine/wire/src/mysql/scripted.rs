@@ -3,8 +3,8 @@
 use super::skim::{Expect, Skim};
 use super::{MysqlConnection, MysqlConnector, message};
 use crate::scripted::{Parameter, Part, Prepared, Rows, Scripted, ScriptedConnector};
-use crate::trouble::Trouble;
-use crate::{Outcome, WireError, within};
+use crate::trouble::{Trouble, within};
+use crate::{Outcome, WireError};
 
 /// Most bytes of the rows that a script's statement keeps: more is a mistake, and would fill the memory.
 const ROWS_MAX: usize = 1 << 30;

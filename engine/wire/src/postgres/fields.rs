@@ -1,6 +1,7 @@
 //! What is inside a message: errors, tags of commands and rows, read without trusting a single length.
 
 use crate::WireError;
+use crate::rows::counted_columns;
 use crate::words::words;
 
 /// Most columns of a row: what a table can have, and room for more.
@@ -58,29 +59,10 @@ pub fn text_row(payload: &[u8]) -> Result<Vec<Option<String>>, WireError> {
     if count > COLUMNS_MAX {
         return Err(WireError::Protocol(format!("a row of more than {COLUMNS_MAX} columns")));
     }
-    let columns: Vec<_> = columns(payload)
+    let columns: Vec<_> = counted_columns(payload)
         .map(|column| column.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
         .collect();
     if columns.len() == count { Ok(columns) } else { Err(short()) }
-}
-
-/// The columns of a DataRow; `None` is NULL. Ends where the row is cut short.
-pub fn columns(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    let (count, mut rest) = match payload {
-        [high, low, rest @ ..] => (u16::from_be_bytes([*high, *low]), rest),
-        _ => (0, b"".as_slice()),
-    };
-    (0..count).map_while(move |_| {
-        let (length, after) = rest.split_first_chunk()?;
-        let length = i32::from_be_bytes(*length);
-        if length == -1 {
-            rest = after;
-            return Some(None);
-        }
-        let (column, after) = after.split_at_checked(usize::try_from(length).ok()?)?;
-        rest = after;
-        Some(Some(column))
-    })
 }
 
 #[cfg(test)]

@@ -7,52 +7,36 @@
 //! - `login`: startup, encryption and authentication, on top of `postgres-protocol`.
 //! - `copy`: COPY FROM STDIN with rows made on the way.
 //! - `scripted`: what scripts ask for beyond the native workloads.
+//! - `connector`: what it takes to open sessions.
 //! - this file: a session that puts them together.
 
 pub mod errors;
 pub mod message;
 pub mod skim;
 
+mod connector;
 mod copy;
 mod fields;
 mod login;
 mod scripted;
+mod statement;
 
 use std::time::Duration;
 
 use dbdyno_door::record::Session;
 
+pub use self::connector::PostgresConnector;
 use self::login::LoggedIn;
 pub use self::login::NO_PASSWORD;
-use self::scripted::Statement;
 use self::skim::{Answer, Expect, Skim, text_row};
+use self::statement::Statement;
 use crate::scripted::Type;
 use crate::socket::Socket;
-use crate::tls::TlsClient;
-use crate::trouble::{Trouble, lost};
-use crate::{Address, Connection, Connector, Outcome, TextRow, Value, WireError, within};
+use crate::trouble::{Trouble, lost, within};
+use crate::{Address, Connection, Connector, Outcome, TextRow, Value, WireError};
 
 /// Most bytes of an answer outside the load: to the loader's statements, say, which no run's end cuts short.
 const SHORT_ANSWER_BYTES: u64 = 64 << 20;
-
-/// Opens sessions with one server, or with several in turn.
-#[derive(Clone)]
-pub struct PostgresConnector {
-    /// Where the server listens; at least one place.
-    pub addresses: Vec<Address>,
-    /// Name of the role.
-    pub user: String,
-    /// Password; empty for none.
-    pub password: String,
-    /// Database.
-    pub database: String,
-    /// Time allowed to open and log in, and then to prepare each statement.
-    pub timeout: Duration,
-    /// On connections with lower numbers the delay inside the client is sampled (see [`crate::delay`]).
-    pub sampled: u64,
-    /// Encryption; none means `disabled`.
-    pub tls: Option<TlsClient>,
-}
 
 impl Connector for PostgresConnector {
     type Connection = PostgresConnection;

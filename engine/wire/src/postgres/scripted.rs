@@ -4,31 +4,14 @@
 //! execution; one without parameters at once.
 
 use super::skim::Expect;
+use super::statement::Statement;
 use super::{PostgresConnection, PostgresConnector, message};
 use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Type};
-use crate::{Outcome, WireError, within};
+use crate::trouble::within;
+use crate::{Outcome, WireError};
 
 /// Most bytes of the rows that a script's statement keeps: more is a mistake, and would fill the memory.
 const ROWS_MAX: usize = 1 << 30;
-
-/// A prepared statement.
-#[derive(Debug, Default)]
-pub(super) struct Statement {
-    /// Whether it returns rows, as the server has described it.
-    pub(super) returns_rows: bool,
-    /// Whether the server knows it.
-    known: bool,
-    /// Of a script: its text, with `$1` and so on, and the number of its parameters.
-    script: Option<Box<(Vec<u8>, u16)>>,
-    /// A script has no use for it any more.
-    forgotten: bool,
-}
-
-impl Statement {
-    pub(super) fn prepared(returns_rows: bool) -> Self {
-        Self { returns_rows, known: true, script: None, forgotten: false }
-    }
-}
 
 impl PostgresConnection {
     /// Begins a message: what the server has to forget comes first, which costs no answer of its own.

@@ -8,7 +8,8 @@
 //! An answer ends with ReadyForQuery, also after an error; an error that ends the connection is told at once.
 //! A hostile server can send any bytes: every length and count has a bound, and none is trusted with an allocation.
 
-pub use super::fields::{columns, server_error, text_row};
+pub use super::fields::{server_error, text_row};
+pub use crate::rows::counted_columns as columns;
 
 use super::fields::tag_rows;
 use crate::scripted::{Form, Rows};

@@ -10,8 +10,9 @@ use dbdyno_door::placeholders::{Quoting, first_word};
 use dbdyno_door::plan::{TransactionOrder, limits};
 use dbdyno_door::record::StatementKind;
 
+use super::entry::{Entry, Told};
 use super::normal::normalised;
-use super::{Entry, Recorded, Text, Told};
+use super::recorded::{Recorded, Text};
 use crate::sql::class;
 
 /// Kinds under which statements are counted; the rest are one.

@@ -5,7 +5,7 @@
 
 use std::io::BufRead;
 
-use super::{Entry, Told, each_line};
+use super::entry::{Entry, Told, each_line};
 
 /// The commands of the protocol, as both servers call them in the log. Other lines go on with an argument.
 const COMMANDS: [&str; 38] = [

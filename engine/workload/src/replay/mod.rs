@@ -4,73 +4,36 @@
 //! Nothing is prepared and every statement is sent as it was recorded, so one call whose text changes does for all.
 //!
 //! # Layout
-//! - this file: what is kept, and one user's way through it.
-//! - `general`, `slow`, `postgresql`, `queries`: one kind of file each; who said what in it.
+//! - this file: one user's way through what was recorded; `recorded`: what is kept of it.
+//! - `general`, `slow`, `postgresql`, `queries`: one kind of file each; who said what in it, as an `entry`.
 //! - `gather`: which statements are replayed, and which of them belong together.
 //! - `normal`: texts without their values, under which statements are counted.
 
+mod entry;
 mod gather;
 mod general;
 mod normal;
 mod postgresql;
 mod queries;
+mod recorded;
 mod slow;
 
-use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
 use dbdyno_door::Plan;
 use dbdyno_door::placeholders::Quoting;
 use dbdyno_door::plan::{LogFormat, Replay, SqlWorkload, TransactionOrder};
-use dbdyno_door::record::{StatementClass, StatementKind};
+use dbdyno_door::record::StatementKind;
 use dbdyno_draw::Rng;
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
+use self::entry::Entry;
 use self::gather::Gatherer;
-use crate::program::{Call, Seat, Statement};
+pub use self::recorded::Recorded;
+use crate::call::{Call, Seat, Statement};
 use crate::turns::Turns;
-
-/// Something that a log tells of a recorded connection.
-#[derive(Debug)]
-struct Entry<'a> {
-    /// Its number.
-    connection: u64,
-    told: Told<'a>,
-}
-
-#[derive(Debug)]
-enum Told<'a> {
-    /// It is in this database from now on.
-    Database(&'a str),
-    /// It sent this.
-    Statement(&'a str),
-    /// It is closed, or as new.
-    Closed,
-}
-
-/// What is replayed.
-#[derive(Debug, Default)]
-pub struct Recorded {
-    texts: Vec<Text>,
-    /// Each as numbers of its texts.
-    transactions: Vec<Box<[u32]>>,
-    /// How often each was recorded, where they are played by chance.
-    weights: Vec<f64>,
-    kinds: Vec<StatementKind>,
-    /// What was left out, and why, by number of statements.
-    skipped: BTreeMap<String, u64>,
-    /// Statements that are replayed, as often as they were recorded.
-    statements: u64,
-}
-
-#[derive(Debug)]
-struct Text {
-    sql: Arc<str>,
-    kind: u32,
-    class: StatementClass,
-}
 
 /// Reads a file.
 ///
@@ -93,26 +56,6 @@ pub fn read(
     }
     .map_err(|error| error.to_string())?;
     gatherer.finish()
-}
-
-/// Hands every line, without its end, to `take`. Bytes that are no UTF-8 become the replacement character.
-fn each_line(mut input: impl BufRead, mut take: impl FnMut(&str)) -> std::io::Result<()> {
-    let mut line = Vec::new();
-    while input.read_until(b'\n', &mut line)? > 0 {
-        if line.last() == Some(&b'\n') {
-            line.pop();
-        }
-        take(&String::from_utf8_lossy(&line));
-        line.clear();
-    }
-    Ok(())
-}
-
-impl Recorded {
-    /// Statements that are replayed, as often as they were recorded, and what was left out, by the reason.
-    pub fn told(&self) -> (u64, &BTreeMap<String, u64>) {
-        (self.statements, &self.skipped)
-    }
 }
 
 /// What was recorded, as a workload.

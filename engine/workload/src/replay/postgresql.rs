@@ -8,7 +8,7 @@ use std::io::BufRead;
 
 use dbdyno_door::placeholders::{Quoting, opaque};
 
-use super::{Entry, Told, each_line};
+use super::entry::{Entry, Told, each_line};
 
 /// Columns of a line of CSV.
 const DATABASE: usize = 2;

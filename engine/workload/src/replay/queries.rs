@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use dbdyno_door::placeholders::{Quoting, opaque};
 
-use super::{Entry, Told};
+use super::entry::{Entry, Told};
 
 /// Hands every statement to `take`, all of one connection.
 pub(super) fn read(

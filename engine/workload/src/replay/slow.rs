@@ -4,7 +4,7 @@
 
 use std::io::BufRead;
 
-use super::{Entry, Told, each_line};
+use super::entry::{Entry, Told, each_line};
 
 #[derive(Default)]
 struct Pending {

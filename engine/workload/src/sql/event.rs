@@ -5,9 +5,9 @@ use std::sync::Arc;
 use dbdyno_draw::Rng;
 use dbdyno_wire::Value;
 
+use super::compiled::{Compiled, Slot, Sql};
 use super::source::Place;
-use super::{Compiled, Slot, Sql};
-use crate::program::{Call, Seat};
+use crate::call::{Call, Seat};
 
 /// The transaction under way on one connection.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! SQL of the user's own, compiled into the calls that the native workloads make.
 //!
 //! # Layout
-//! - this file: transactions, steps and statements as they are compiled.
+//! - this file: how transactions are compiled; `compiled`: what they become.
 //! - `event`: one user's way through them.
 //! - `source`: where the values of parameters come from.
 //! - [`columns`]: what is read from CSV files before a run.
 
 pub mod columns;
+mod compiled;
 mod event;
 pub(crate) mod source;
 
@@ -20,56 +21,12 @@ use dbdyno_door::record::{StatementClass, StatementKind};
 use dbdyno_wire::scripted::Type;
 
 pub use self::columns::Columns;
+pub use self::compiled::Sql;
+use self::compiled::{Compiled, Slot, Step, Template};
 pub use self::event::Event;
 use self::source::Sources;
-use crate::program::{Seat, Statement};
+use crate::call::{Seat, Statement};
 use crate::turns::Turns;
-
-/// A workload in SQL, compiled.
-#[derive(Clone, Debug)]
-pub struct Sql(Arc<Compiled>);
-
-#[derive(Debug)]
-struct Compiled {
-    transactions: Vec<Vec<Step>>,
-    turns: Turns,
-    statements: Vec<Template>,
-    kinds: Vec<StatementKind>,
-    sources: Sources,
-    session: Vec<String>,
-    farewell: Vec<String>,
-    each: Option<u64>,
-    seed: u64,
-}
-
-/// One statement in a transaction.
-#[derive(Clone, Debug)]
-struct Step {
-    kind: usize,
-    statement: usize,
-    rows: Option<u64>,
-    class: StatementClass,
-    /// Parameters that get a value before it is sent.
-    draws: Arc<[usize]>,
-    /// Parameters that get a column of its first row: which, and the column from 0.
-    keeps: Arc<[(usize, usize)]>,
-}
-
-/// One text that is sent, with what is put in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Template {
-    sql: String,
-    prepared: bool,
-    slots: Vec<Slot>,
-}
-
-/// What is put in for a `?`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Slot {
-    Parameter(usize),
-    /// A `?` of the statement itself, which travels as text.
-    Mark,
-}
 
 impl Sql {
     /// The workload `own` of a plan, whose faults have been told. `prepared` is the way of statements that do not choose

@@ -10,7 +10,7 @@ use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
 use super::Columns;
-use crate::program::Seat;
+use crate::call::Seat;
 
 /// The sources of all parameters of a workload, in the order of their names.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use mysql_common::proto::MySerialize;
 pub use self::auth::PublicKey;
 use self::auth::{Channel, Proof};
 use self::greeting::Greeting;
-use super::MysqlConnector;
+use super::connector::MysqlConnector;
 use super::fields::{server_error, words};
 use super::message::packet;
 use crate::Address;

@@ -12,7 +12,7 @@ use postgres_protocol::message::frontend;
 
 pub use self::auth::NO_PASSWORD;
 use self::auth::{Channel, Proof};
-use super::PostgresConnector;
+use super::connector::PostgresConnector;
 use super::fields::server_error;
 use crate::socket::Socket;
 use crate::tls::{self, TlsClient};

@@ -8,7 +8,8 @@
 
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 
-use super::{Channel, Proof, exactly};
+use super::channel::Channel;
+use super::exchange::{Exchange, exactly};
 use crate::WireError;
 
 const FAST_OK: u8 = 3;
@@ -22,19 +23,20 @@ pub(super) fn answer(challenge: &[u8], password: &str) -> Result<Vec<u8>, WireEr
 }
 
 pub(super) fn go_on(
-    proof: &mut Proof,
+    exchange: &mut Exchange,
     data: &[u8],
     channel: &Channel<'_>,
 ) -> Result<Option<Vec<u8>>, WireError> {
     match data {
         [FAST_OK] => Ok(None),
-        [WHOLE_PASSWORD] => proof.whole(REQUEST_KEY, channel).map(Some),
+        [WHOLE_PASSWORD] => exchange.whole(REQUEST_KEY, channel).map(Some),
         _ => Err(WireError::Protocol(format!("{} bytes in the middle of caching_sha2_password", data.len()))),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Proof;
     use super::super::tests::{CHALLENGE, OPEN, PRIVATE};
     use super::*;
 

@@ -1,6 +1,8 @@
 //! `mysql_clear_password`: the password as it is, for PAM and LDAP behind the server.
 
-use super::{Channel, refused, terminated};
+use super::channel::Channel;
+use super::exchange::terminated;
+use super::refused::refused;
 use crate::WireError;
 
 pub(super) fn answer(channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {

@@ -3,7 +3,7 @@
 use mysql_common::auth::plugins::client_ed25519::ClientEd25519;
 use mysql_common::auth::plugins::{ChallengeResponsePlugin, Context};
 
-use super::exactly;
+use super::exchange::exactly;
 use crate::WireError;
 
 pub(super) fn answer(challenge: &[u8], password: &str) -> Result<Vec<u8>, WireError> {

@@ -10,6 +10,7 @@ use num_bigint::BigUint;
 use tokio_rustls::rustls::pki_types::SubjectPublicKeyInfoDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
+use super::refused::refused;
 use crate::WireError;
 
 /// Bits a modulus may have. Servers make keys of 2048; more than 8192 would only cost time.
@@ -45,7 +46,7 @@ impl PublicKey {
         // 42 bytes are the padding's own.
         if message.len() + 42 > self.0.num_octets() {
             let most = self.0.num_octets().saturating_sub(43);
-            return Err(super::refused(
+            return Err(refused(
                 format!("the password is too long for the server's key, which takes {most} bytes"),
                 "use tls mode verify-ca or verify-identity, or another account",
             ));

@@ -2,7 +2,7 @@
 
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 
-use super::exactly;
+use super::exchange::exactly;
 use crate::WireError;
 
 pub(super) fn answer(challenge: &[u8], password: &str) -> Result<Vec<u8>, WireError> {

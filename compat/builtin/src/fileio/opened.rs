@@ -1,0 +1,71 @@
+//! The files of a run, open, and what all threads share of them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::{Mutex, RwLock};
+
+use super::files::{self, errno};
+use super::mapped::Mapped;
+use super::options::{Mode, Options, Way};
+use super::requests::{Requests, Span};
+use crate::test::{Line, Work};
+
+/// What all threads share.
+pub(super) struct Opened {
+    pub(super) options: Options,
+    pub(super) files: Vec<File>,
+    /// With files in memory, one for each; otherwise none.
+    pub(super) maps: Vec<Mapped>,
+    /// With checksums, one for each file; otherwise none.
+    pub(super) guards: Vec<RwLock<()>>,
+    pub(super) requests: Mutex<Requests>,
+}
+
+impl Opened {
+    pub(super) fn new(options: Options) -> Result<Self, Vec<Line>> {
+        let files = files::open(&options)?;
+        let maps = if options.way == Way::Mapped { map(&files, &options)? } else { Vec::new() };
+        let guarded = if options.validate { options.files } else { 0 };
+        let guards = (0..guarded).map(|_| RwLock::new(())).collect();
+        Ok(Self { requests: Mutex::new(Requests::new(&options)), options, files, maps, guards })
+    }
+
+    pub(super) fn sync(&self, file: usize) -> Result<Work, Vec<Line>> {
+        let handle = &self.files[file];
+        let (what, done) = match (self.maps.get(file), self.options.data_only) {
+            (Some(map), _) => ("msync", map.sync()),
+            (None, true) => ("fdatasync", handle.sync_data()),
+            (None, false) => ("fsync", handle.sync_all()),
+        };
+        done.map_err(|error| {
+            let said = format!("Failed to {what} file! file: {} {}", handle.as_raw_fd(), errno(&error));
+            vec![Line::fatal(said)]
+        })?;
+        Ok(Work { syncs: 1, ..Work::default() })
+    }
+
+    /// Whether all of a part was read or written.
+    pub(super) fn whole(&self, what: &str, span: Span, done: io::Result<usize>) -> Result<(), Vec<Line>> {
+        let why = match done {
+            Ok(bytes) if bytes == span.bytes => return Ok(()),
+            Ok(bytes) => format!("{bytes} of {} bytes", span.bytes),
+            Err(error) => errno(&error),
+        };
+        let file = self.files[span.file].as_raw_fd();
+        Err(vec![Line::fatal(format!("Failed to {what} file! file: {file} pos: {} {why}", span.at))])
+    }
+}
+
+/// Every file in memory. Those that the creation test has made get their length first.
+fn map(files: &[File], options: &Options) -> Result<Vec<Mapped>, Vec<Line>> {
+    let one = |(number, file): (usize, &File)| {
+        if options.mode == Mode::SeqWrite {
+            file.set_len(options.file_bytes)?;
+        }
+        Mapped::new(file, options.file_bytes as usize)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", files::name(number))))
+    };
+    let mapped: io::Result<Vec<_>> = files.iter().enumerate().map(one).collect();
+    mapped.map_err(|error| vec![Line::fatal(format!("mmap() failed: {error}"))])
+}

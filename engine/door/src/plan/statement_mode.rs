@@ -1,0 +1,15 @@
+//! How statements travel.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How statements travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatementMode {
+    /// Prepared on the server, once per connection and table.
+    #[default]
+    Prepared,
+    /// As text, with the parameters put in by the client.
+    Text,
+}

@@ -1,0 +1,54 @@
+//! Transactions, steps and statements as they are compiled.
+
+use std::sync::Arc;
+
+use dbdyno_door::record::{StatementClass, StatementKind};
+
+use super::source::Sources;
+use crate::turns::Turns;
+
+/// A workload in SQL, compiled.
+#[derive(Clone, Debug)]
+pub struct Sql(pub(super) Arc<Compiled>);
+
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) transactions: Vec<Vec<Step>>,
+    pub(super) turns: Turns,
+    pub(super) statements: Vec<Template>,
+    pub(super) kinds: Vec<StatementKind>,
+    pub(super) sources: Sources,
+    pub(super) session: Vec<String>,
+    pub(super) farewell: Vec<String>,
+    pub(super) each: Option<u64>,
+    pub(super) seed: u64,
+}
+
+/// One statement in a transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) kind: usize,
+    pub(super) statement: usize,
+    pub(super) rows: Option<u64>,
+    pub(super) class: StatementClass,
+    /// Parameters that get a value before it is sent.
+    pub(super) draws: Arc<[usize]>,
+    /// Parameters that get a column of its first row: which, and the column from 0.
+    pub(super) keeps: Arc<[(usize, usize)]>,
+}
+
+/// One text that is sent, with what is put in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Template {
+    pub(super) sql: String,
+    pub(super) prepared: bool,
+    pub(super) slots: Vec<Slot>,
+}
+
+/// What is put in for a `?`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Slot {
+    Parameter(usize),
+    /// A `?` of the statement itself, which travels as text.
+    Mark,
+}
