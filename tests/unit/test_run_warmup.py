@@ -109,8 +109,8 @@ def test_a_long_trial_takes_a_minute_or_four_measurements(duration_s: float, len
         ([entry("a", 0.0), entry("b", 0.0)], 1.0, "warm-up: 1.0 s (a settled from the start), adds 16 s"),
         (
             [entry("a", None), entry("b", 8.0)],
-            60.0,
-            "warm-up: 60.0 s (a had not settled after 60 s), adds 16 min 00 s",
+            12.0,
+            "warm-up: 12.0 s (a had not settled after 60 s), adds 3 min 12 s",
         ),
         # Longer than the long trial, where it settled late.
         ([entry("a", 50.0)], 75.0, "warm-up: 75.0 s (a settled after 50.0 s), adds 20 min 00 s"),

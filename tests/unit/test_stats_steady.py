@@ -111,6 +111,27 @@ def test_a_step_has_settled_with_its_mean(at_s: float) -> None:
     assert float(np.median([one or 60.0 for one in settled])) == 5 * math.ceil(at_s / 5)
 
 
+@pytest.mark.parametrize("begins_s", [20, 40, 55])
+def test_a_stall_in_a_long_trial_is_no_warm_up(begins_s: int) -> None:
+    settled = []
+    for seed in range(40):
+        seconds = warm_up(0.0, seed=seed)
+        seconds[begins_s : begins_s + 5] = [0.6 * second for second in seconds[begins_s : begins_s + 5]]
+        settled.append(settle(seconds))
+    assert sum(one is None or one > 5.0 for one in settled) <= 6
+
+
+def test_what_drifts_on_the_machine_is_seldom_taken_for_a_warm_up() -> None:
+    # AR(1) with coefficient 0.9 from second to second: each resembles those of ten seconds around it.
+    settled = []
+    for seed in range(100):
+        shocks = np.random.default_rng([seed, 9]).standard_normal(160)
+        slow = 0.08 * math.sqrt(0.19) * lfilter([1.0], [1.0, -0.9], shocks)[40:]
+        settled.append(settle([1000 * (1 + float(one)) for one in slow]))
+    assert sum(one is None for one in settled) <= 5
+    assert sum(one is None or one > 30.0 for one in settled) <= 25
+
+
 def test_what_falls_to_its_level_settles_too() -> None:
     assert settle([1000 * (1 + 0.3 * math.exp(-at / 10)) for at in range(60)]) == pytest.approx(27, abs=3)
 

@@ -144,7 +144,7 @@ def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
 
 
 def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The content of rehearsal.json. Where a long trial failed, the warm-up is at least the allowance."""
+    """The content of rehearsal.json."""
     longest_s = max(_wanted_s(entry, experiment) for entry in entries)
     return {
         "schema": SCHEMA,
@@ -154,15 +154,20 @@ def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
 
 
 def _wanted_s(entry: Entry, experiment: Experiment) -> float:
-    if entry["failure"] is not None:
+    """The allowance where the long trial failed or has found no end: a warm-up of any length could then be
+    too short, and the test for drift over the blocks says what is missing.
+    """
+    if entry["failure"] is not None or entry["settle_s"] is None:
         return experiment.load.warmup_allowance_s()
-    return float(entry["length_s"] if entry["settle_s"] is None else MARGIN * entry["settle_s"])
+    return MARGIN * float(entry["settle_s"])
 
 
 def describe(experiment: Experiment, rehearsal: dict[str, Any], trials: int) -> str:
     """What was chosen, why, and what it costs over so many trials, in a line."""
     warmup_s = float(rehearsal["warmup_s"])
-    slowest = max(rehearsal["trials"], key=lambda entry: _wanted_s(entry, experiment))
+    slowest = max(
+        rehearsal["trials"], key=lambda entry: (entry["settle_s"] is None, _wanted_s(entry, experiment))
+    )
     name = _name(experiment, slowest)
     if slowest["failure"] is not None:
         why = f"the long trial of {name} failed"
@@ -191,8 +196,9 @@ def findings(experiment: Experiment, rehearsal: dict[str, Any]) -> list[Finding]
         elif entry["settle_s"] is None:
             metric = "latency" if experiment.load.rate else "throughput"
             text = (
-                f"{metric} of {name} had not settled after {entry['length_s']:g} s: trials warm up for that "
-                "long, and may still measure a server that is not warm. Set a longer warmup in [load]"
+                f"{metric} of {name} had not settled after {entry['length_s']:g} s: trials warm up for "
+                f"{rehearsal['warmup_s']:g} s, and may measure a server that is not warm. Set a longer "
+                "warmup in [load]"
             )
             evidence |= {"what": "rehearsal"}
         else:

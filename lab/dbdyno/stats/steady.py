@@ -34,10 +34,14 @@ SETTLED_WITHIN = 0.02
 NOISE_WITHIN = 3.0
 # Fewest means: thirds of two.
 MEANS_MIN = 6
+# So many means in a row: fewer that lie outside later are a stall and no warm-up.
+MEANS_IN_A_ROW = 3
 # How much better than a constant an exponential or a step must fit, as an F ratio:
 # chance reaches 8 in 4 of 1,000 series of a minute, the best time constant or step taken.
 F_MIN = 8.0
 TAUS = 40
+# Largest autocorrelation of what a fit leaves that is allowed for.
+CORRELATION_MAX = 0.9
 # Median of |x| of a standard normal variable.
 NORMAL_QUARTILE = 0.6745
 
@@ -66,13 +70,14 @@ def mser5(series: Sequence[float], limit: int | None = None) -> int | None:
 def settle(series: Sequence[float]) -> float | None:
     """Seconds until a series of one value a second has settled; None where it has not at its end.
 
-    It has settled from the first mean of 5 s on from which all later ones stay near the mean of the last
-    third: within 2 %, or three standard deviations of a mean where noise is larger. Noise comes from
-    differences of neighbours, which a slow change hardly moves, and from their median, which ignores a steep
-    beginning.
+    It has settled from the first of three means of 5 s in a row that lie near the median of the last third:
+    within 2 %, or three standard deviations of a mean where noise is larger. Noise comes from differences of
+    neighbours, which a slow change hardly moves, and from their median, which ignores a steep beginning. What
+    leaves that range later is a stall of the server or of the machine, and no longer warm-up would avoid it.
 
     A slow approach hides in noise. So an exponential and a step are fitted too: where the closer of the two
-    is significant, the series has settled no earlier than the step, or than 2 % of the approach are left.
+    is significant, the series has settled no earlier than the step, or than 2 % of the approach are left. A
+    step in the last third is none: nobody knows whether it lasts.
     Raises ValueError for fewer than six means.
     """
     count = len(series) // MEAN_S
@@ -80,15 +85,20 @@ def settle(series: Sequence[float]) -> float | None:
         raise ValueError(f"{len(series)} seconds; at least {MEANS_MIN * MEAN_S} are needed")
     values = np.asarray(series[: count * MEAN_S], dtype=np.float64)
     means = values.reshape(count, MEAN_S).mean(axis=1)
-    level = float(means[-(count // 3) :].mean())
+    level = float(np.median(means[-(count // 3) :]))
     if level <= 0.0 or not np.all(np.isfinite(values)):
         return None
     noise = max(_noise(means), _noise(values) / math.sqrt(MEAN_S)) / level
     within = max(SETTLED_WITHIN, NOISE_WITHIN * noise)
-    outside = np.flatnonzero(np.abs(means / level - 1.0) > within)
-    settled_s = float((outside[-1] + 1) * MEAN_S) if outside.size else 0.0
-    settled_s = max(settled_s, _change_s(values / level, noise))
+    inside = np.abs(means / level - 1.0) <= within
+    settled_s = max(float(_first_run(inside) * MEAN_S), _change_s(values / level, noise))
     return settled_s if settled_s < count * MEAN_S else None
+
+
+def _first_run(inside: NDArray[np.bool_]) -> int:
+    """Where the first run of true values begins that is long enough; behind the end where there is none."""
+    runs = np.lib.stride_tricks.sliding_window_view(inside, MEANS_IN_A_ROW).all(axis=1)
+    return int(np.argmax(runs)) if runs.any() else int(inside.size)
 
 
 def _noise(values: NDArray[np.float64]) -> float:
@@ -103,19 +113,24 @@ def _change_s(values: NDArray[np.float64], noise: float) -> float:
     """
     count = values.size
     around = float(np.sum((values - values.mean()) ** 2))
-    rest, seconds = min(_exponential(values), _step(values))
-    # Seconds are correlated where noise is slow: then the means have more of it than the seconds explain.
+    rest, seconds, fitted = min(_exponential(values), _step(values), key=lambda fit: fit[0])
+    # Seconds are correlated where noise is slow: then the means have more of it than the seconds explain, and
+    # what drifts on the machine looks like an approach.
     variance = max(rest / (count - 3), MEAN_S * noise**2, np.finfo(np.float64).tiny)
+    left = (values - fitted).reshape(-1, MEAN_S).mean(axis=1)
+    correlation = float(left[1:] @ left[:-1]) / max(float(left @ left), np.finfo(np.float64).tiny)
+    correlation = min(max(correlation, 0.0), CORRELATION_MAX)
+    variance *= (1.0 + correlation) / (1.0 - correlation)
     return seconds if (around - rest) / 2.0 / variance > F_MIN else 0.0
 
 
-def _exponential(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Of the closest exponential approach: the sum of squares around it, and the seconds to 2 % of it."""
+def _exponential(values: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
+    """The closest exponential approach: the sum of squares around it, the seconds to 2 % of it, values."""
     count = values.size
     centred = values - values.mean()
     around = float(centred @ centred)
     at = np.arange(count + 1.0)
-    rest, seconds = around, 0.0
+    rest, seconds, fitted = around, 0.0, np.full(count, values.mean())
     for tau in np.geomspace(0.5, 2.0 * count, TAUS):
         gone = np.exp(-at / tau)
         left = tau * (gone[:-1] - gone[1:])
@@ -124,21 +139,24 @@ def _exponential(values: NDArray[np.float64]) -> tuple[float, float]:
         slope = float(left @ centred) / float(left @ left)
         if around - slope * float(left @ centred) < rest:
             rest = around - slope * float(left @ centred)
+            fitted = values.mean() + slope * left
             level = float(values.mean()) - slope * mean
             share = abs(slope) / level if level > 0.0 else math.inf
             seconds = float(tau) * math.log(share / SETTLED_WITHIN) if share > SETTLED_WITHIN else 0.0
-    return rest, seconds
+    return rest, seconds, fitted
 
 
-def _step(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Of the closest step: the sum of squares around it, and its second; 0 where it is below 2 %."""
-    sums, before = np.cumsum(values), np.arange(1, values.size)
-    explained = sums[:-1] ** 2 / before + (sums[-1] - sums[:-1]) ** 2 / (values.size - before)
+def _step(values: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
+    """The closest step before the last third, as `_exponential`; 0 seconds where it is below 2 %."""
+    sums, before = np.cumsum(values), np.arange(1, values.size - values.size // 3 + 1)
+    cut = sums[: before.size]
+    explained = cut**2 / before + (sums[-1] - cut) ** 2 / (values.size - before)
     at = int(np.argmax(explained))
     below, above = sums[at] / before[at], (sums[-1] - sums[at]) / (values.size - before[at])
     size = abs(below / above - 1.0) if above > 0.0 else math.inf
     rest = float(values @ values) - float(explained[at])
-    return max(rest, 0.0), float(before[at]) if size > SETTLED_WITHIN else 0.0
+    fitted = np.where(np.arange(values.size) < before[at], below, above)
+    return max(rest, 0.0), float(before[at]) if size > SETTLED_WITHIN else 0.0, fitted
 
 
 def remaining(early: float, late: float, edges: tuple[float, float, float, float]) -> float:
