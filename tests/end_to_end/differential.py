@@ -37,8 +37,8 @@ HANGS_MAX, HANGS_S = 3, 8.0
 # What a shell says of a program that died of SIGSEGV.
 CRASHED = 128 + signal.SIGSEGV
 
-# Where in a script something happened, as Lua names it.
-PLACE = re.compile(r"[\w./-]+\.lua:\d+:")
+# A line of one of the original's own scripts, as Lua names it. The drop-in has other files, or none.
+PLACE = re.compile(rf'(?:{SHARE}/\w+\.lua|\[string "sysbench[.\w]*\.lua"\]):\d+: ')
 
 # An option in a list of them: its name in its column, what it is for, its default.
 OPTION = re.compile(r"(  --\S+ +)\S.*?(?: (\[[^][]*\]))?")
@@ -303,12 +303,10 @@ MYSQL_SCHEMA = (
 _original_said: dict[tuple[str, str], Said] = {}
 
 
-def difference(
-    case: Case, theirs: Side, ours: Side, database: Database | None = None, *, places: bool = True
-) -> str:
+def difference(case: Case, theirs: Side, ours: Side, database: Database | None = None) -> str:
     """How the sides differ, as a unified difference; empty where they do not.
 
-    Without `places` a line of a Lua script named in an error is hidden: natively none runs.
+    A line of the original's own files that an error names is left out; those of the case's scripts are not.
     """
     asked = repr(case), database.options() if database else ""
     expected = _original_said.get(asked)
@@ -318,9 +316,7 @@ def difference(
         assert expected.exit_code == 0, f"{case.name}: the original says {expected.exit_code} by itself"
         expected = replace(expected, exit_code=case.failing_with)
     got = said(ours, case, database)
-    texts = [side.lines() for side in (expected, got)]
-    if not places:
-        texts = [[PLACE.sub("SCRIPT:LINE:", line) for line in text] for text in texts]
+    texts = [[PLACE.sub("", line) for line in side.lines()] for side in (expected, got)]
     if texts[0] == texts[1]:
         return ""
     wanted, found = texts
@@ -328,16 +324,16 @@ def difference(
     return f"{case.name}: {case.run}\n{shown}\n--- all that {ours.name} said\n{got.raw[-3000:]}"
 
 
-def same(at: Path | Database, case: Case, *options: str, places: bool = True) -> None:
+def same(at: Path | Database, case: Case, *options: str) -> None:
     """Hold that dbdyno with these options does what the original does, in a folder or on a server."""
     folder, database = (at.folder, at) if isinstance(at, Database) else (at, None)
-    found = difference(case, original(folder), drop_in(folder, *options), database, places=places)
+    found = difference(case, original(folder), drop_in(folder, *options), database)
     assert not found, found
 
 
 def same_either_way(database: Database, case: Case, way: tuple[str, ...]) -> None:
-    """The same by one of dbdyno's two ways. Natively there is no line of a script to name."""
-    same(database, case, *way, places=bool(way))
+    """The same by one of dbdyno's two ways."""
+    same(database, case, *way)
 
 
 def tables_for(arguments: str) -> str:

@@ -55,8 +55,7 @@ pub(super) fn test(
         if bulk {
             return ExitCode::SUCCESS;
         }
-        let text = "/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported commands: prepare, prewarm, \
-                    run, cleanup, help";
+        let text = "Command is required. Supported commands: prepare, prewarm, run, cleanup, help";
         console.log(Level::Fatal, text);
         return FAILED.into();
     };
@@ -109,10 +108,8 @@ impl Native {
 
     /// What a command says that sends statements for MySQL alone.
     fn mysql_only(&self, command: &str) -> ExitCode {
-        let text = format!(
-            "`sysbench.cmdline.call_command' function failed: /usr/share/sysbench/oltp_common.lua:100: {command} is \
-             currently MySQL only"
-        );
+        let text =
+            format!("`sysbench.cmdline.call_command' function failed: {command} is currently MySQL only");
         self.console.log(Level::Fatal, &text);
         FAILED.into()
     }

@@ -42,8 +42,8 @@ impl From<mlua::Error> for Refused {
 }
 
 /// One of sysbench's messages about a wrong declaration.
-fn wrong(line: u32, text: impl std::fmt::Display) -> Refused {
-    Refused::Script(format!("[string \"sysbench.cmdline.lua\"]:{line}: {text}"))
+fn wrong(text: impl Into<String>) -> Refused {
+    Refused::Script(text.into())
 }
 
 /// An option of a script with its validator.
@@ -167,13 +167,13 @@ fn options(lua: &Lua) -> Result<Option<Vec<Option_>>, Refused> {
         Value::Table(table) => table,
         other => {
             let kind = kind_name(&other);
-            return Err(wrong(120, format_args!("wrong type for sysbench.cmdline.options: {kind}")));
+            return Err(wrong(format!("wrong type for sysbench.cmdline.options: {kind}")));
         }
     };
     let mut options = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (Value::String(name), Value::Table(option)) = pair? else {
-            return Err(wrong(132, "wrong table structure in sysbench.cmdline.options"));
+            return Err(wrong("wrong table structure in sysbench.cmdline.options"));
         };
         options.push(option_of(lua, name.to_string_lossy(), &option)?);
     }
@@ -184,8 +184,8 @@ fn options(lua: &Lua) -> Result<Option<Vec<Option_>>, Refused> {
 /// Reads `{description, default, type, validator}`.
 fn option_of(lua: &Lua, name: String, option: &Table) -> Result<Option_, Refused> {
     let help = match option.get::<Value>(1)? {
-        Value::Nil => return Err(wrong(137, format_args!("nil description for option {name}"))),
-        value => string(lua, 138, value)?,
+        Value::Nil => return Err(wrong(format!("nil description for option {name}"))),
+        value => description(lua, value)?,
     };
     let kind = option.get::<Value>(3)?;
     let (default, inferred) = match option.get::<Value>(2)? {
@@ -193,19 +193,19 @@ fn option_of(lua: &Lua, name: String, option: &Table) -> Result<Option_, Refused
         Value::Boolean(value) => (Some(if value { "on" } else { "off" }.to_owned()), Kind::Bool),
         Value::Table(values) => {
             if !kind.is_nil() {
-                return Err(wrong(141, format_args!("wrong type for list option {name}")));
+                return Err(wrong(format!("wrong type for list option {name}")));
             }
             (Some(joined(lua, &values)?), Kind::List)
         }
-        value @ (Value::Number(_) | Value::Integer(_)) => (Some(string(lua, 151, value)?), Kind::Double),
-        value => (Some(string(lua, 151, value)?), Kind::String),
+        value @ (Value::Number(_) | Value::Integer(_)) => (Some(string(lua, value)?), Kind::Double),
+        value => (Some(string(lua, value)?), Kind::String),
     };
     let kind = if kind.is_nil() { inferred } else { kind_of(&kind)? };
     let validator = match option.get::<Value>(4)? {
         Value::Nil => None,
         Value::Function(validator) => Some(validator),
         other => {
-            return Err(wrong(170, format_args!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
+            return Err(wrong(format!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
         }
     };
     Ok(Option_ { declared: Declared { name, kind, default, help: Some(help) }, validator })
@@ -222,24 +222,32 @@ fn kind_of(value: &Value) -> Result<Kind, Refused> {
             let found = KINDS.iter().find(|(known, _)| *known == short);
             return found
                 .map(|&(_, kind)| kind)
-                .ok_or_else(|| wrong(167, "cannot convert 'string' to 'enum 125'"));
+                .ok_or_else(|| wrong("cannot convert 'string' to 'sb_arg_type_t'"));
         }
         other => {
-            return Err(wrong(167, format_args!("cannot convert '{}' to 'enum 125'", kind_name(other))));
+            return Err(wrong(format!("cannot convert '{}' to 'sb_arg_type_t'", kind_name(other))));
         }
     };
     let known = usize::try_from(number.saturating_sub(1)).ok().and_then(|place| KINDS.get(place));
     known.map(|&(_, kind)| kind).ok_or_else(|| Refused::Usage(format!("Unknown argument type: {number}")))
 }
 
-/// A string, or (but for a description) a number as Lua writes it.
-fn string(lua: &Lua, line: u32, value: Value) -> Result<String, Refused> {
-    let text = match value {
-        Value::Integer(_) | Value::Number(_) if line == 138 => None,
-        _ => lua.coerce_string(value.clone())?,
-    };
-    text.map(|text| text.to_string_lossy())
-        .ok_or_else(|| wrong(line, format_args!("cannot convert '{}' to 'const char *'", kind_name(&value))))
+/// A description: a number is none.
+fn description(lua: &Lua, value: Value) -> Result<String, Refused> {
+    match value {
+        Value::Integer(_) | Value::Number(_) => Err(no_string(&value)),
+        _ => string(lua, value),
+    }
+}
+
+/// A string, or a number as Lua writes it.
+fn string(lua: &Lua, value: Value) -> Result<String, Refused> {
+    let text = lua.coerce_string(value.clone())?;
+    text.map(|text| text.to_string_lossy()).ok_or_else(|| no_string(&value))
+}
+
+fn no_string(value: &Value) -> Refused {
+    wrong(format!("cannot convert '{}' to 'const char *'", kind_name(value)))
 }
 
 /// The name of a value's type, in Lua's words.
@@ -258,7 +266,7 @@ fn joined(lua: &Lua, values: &Table) -> Result<String, Refused> {
         let kind = kind_name(&value);
         let Some(text) = lua.coerce_string(value)? else {
             let text = format!("invalid value ({kind}) at index {position} in table for 'concat'");
-            return Err(wrong(144, text));
+            return Err(wrong(text));
         };
         texts.push(text.to_string_lossy());
     }

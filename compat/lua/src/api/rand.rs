@@ -197,11 +197,8 @@ struct VariedText;
 impl Raw for VariedText {
     fn call(call: &Call) -> Returns {
         let (shortest, longest) = range_of(call)?;
-        if shortest > longest {
-            return Err("assertion failed!".into());
-        }
-        if longest == 0 {
-            return Err("assertion failed!".into());
+        if shortest > longest || longest == 0 {
+            return Err(format!("a string cannot have {shortest} to {longest} characters"));
         }
         let mut text = Vec::new();
         append_varied(&mut call.context().rng.borrow_mut(), shortest, longest, &mut text);

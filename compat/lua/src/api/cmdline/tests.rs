@@ -66,23 +66,21 @@ fn types_come_from_defaults_or_from_the_script() {
 #[test]
 fn wrong_declarations_get_sysbenchs_words() {
     let script = |options: &str| match declare(options) {
-        Err(Refused::Script(text)) => {
-            text.strip_prefix("[string \"sysbench.cmdline.lua\"]:").unwrap().to_owned()
-        }
+        Err(Refused::Script(text)) => text,
         other => panic!("{options}: {other:?}"),
     };
     for (options, expected) in [
-        ("5", "120: wrong type for sysbench.cmdline.options: number"),
-        ("{5}", "132: wrong table structure in sysbench.cmdline.options"),
-        ("{a = 5}", "132: wrong table structure in sysbench.cmdline.options"),
-        ("{[1] = {'x', 1}}", "132: wrong table structure in sysbench.cmdline.options"),
-        ("{a = {}}", "137: nil description for option a"),
-        ("{a = {5}}", "138: cannot convert 'number' to 'const char *'"),
-        ("{a = {'x', {1}, sysbench.cmdline.ARG_LIST}}", "141: wrong type for list option a"),
-        ("{a = {'x', {{}}}}", "144: invalid value (table) at index 1 in table for 'concat'"),
-        ("{a = {'x', print}}", "151: cannot convert 'function' to 'const char *'"),
-        ("{a = {'x', 1, 'INT'}}", "167: cannot convert 'string' to 'enum 125'"),
-        ("{a = {'x', 1, nil, 5}}", "170: cannot convert 'number' to 'bool (*)()'"),
+        ("5", "wrong type for sysbench.cmdline.options: number"),
+        ("{5}", "wrong table structure in sysbench.cmdline.options"),
+        ("{a = 5}", "wrong table structure in sysbench.cmdline.options"),
+        ("{[1] = {'x', 1}}", "wrong table structure in sysbench.cmdline.options"),
+        ("{a = {}}", "nil description for option a"),
+        ("{a = {5}}", "cannot convert 'number' to 'const char *'"),
+        ("{a = {'x', {1}, sysbench.cmdline.ARG_LIST}}", "wrong type for list option a"),
+        ("{a = {'x', {{}}}}", "invalid value (table) at index 1 in table for 'concat'"),
+        ("{a = {'x', print}}", "cannot convert 'function' to 'const char *'"),
+        ("{a = {'x', 1, 'INT'}}", "cannot convert 'string' to 'sb_arg_type_t'"),
+        ("{a = {'x', 1, nil, 5}}", "cannot convert 'number' to 'bool (*)()'"),
     ] {
         assert_eq!(script(options), expected, "{options}");
     }
@@ -173,7 +171,5 @@ fn a_script_may_list_its_options() {
     let seen = heard.printed.lock().unwrap().clone();
     let mut lines = seen.lines();
     assert!(lines.next().unwrap().contains("\"a\"") && seen.contains("help: Some(\"B\")"), "{seen}");
-    let expected =
-        "false\t[string \"sysbench.cmdline.lua\"]:120: wrong type for sysbench.cmdline.options: number";
-    assert_eq!(lines.next(), Some(expected));
+    assert_eq!(lines.next(), Some("false\twrong type for sysbench.cmdline.options: number"));
 }

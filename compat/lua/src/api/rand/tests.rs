@@ -228,6 +228,6 @@ fn the_names_are_those_of_each_version() {
     assert_eq!(
         *heard.printed.lock().unwrap(),
         "default gaussian pareto string uniform uniform_double uniform_uint64 unique varstring zipfian\tfalse\n\
-         false\tfalse\tassertion failed!\n"
+         false\tfalse\ta string cannot have 0 to 0 characters\n"
     );
 }
