@@ -84,7 +84,7 @@ def ours(server: LocalServer, command: Any, **plan: Any) -> tuple[EngineResult, 
         "schema": 1,
         "target": server.address().target(),
         "load": {"connections": 1},
-        "phases": {"measure_us": 0, "events": EVENTS, "last_events": "counted"},
+        "phases": {"measure_us": 0, "events": EVENTS},
         "report": {"interval_us": 0, "tick_us": 0},
         "retry": {"rollback": False},
         "reconnect": {"on_lost": "stop"},
@@ -204,7 +204,7 @@ def test_the_scripts_send_the_same_under_either(
 
 def test_bulk_insert_sends_the_same_bytes(mariadb: LocalServer) -> None:
     workload, events = {"name": "bulk_insert"}, 150_000
-    phases = {"measure_us": 0, "events": events, "last_events": "counted"}
+    phases = {"measure_us": 0, "events": events}
     seen: list[Any] = []
     for who in ("theirs", "ours"):
         forget(mariadb)
@@ -242,7 +242,7 @@ def test_random_reads_share_the_rows_as_sysbench_does(mariadb: LocalServer, name
                 "run",
                 workload={"name": name, "options": options},
                 load={"connections": 3},
-                phases={"measure_us": 0, "events": 600, "last_events": "counted"},
+                phases={"measure_us": 0, "events": 600},
             )
             assert result.done, result.failure()
         asked: dict[int, set[int]] = {}

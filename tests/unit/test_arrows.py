@@ -25,8 +25,8 @@ ENGINE = {
     "cli": {"door", "draw", "pace", "gauge", "wire", "workload", "drive"},
 }
 COMPAT = {
-    "sysbench": {"door"},
-    "slap": {"door"},
+    "sysbench": {"door", "drive"},
+    "slap": {"door", "drive"},
     "builtin": {"door", "draw", "pace", "gauge"},
     "lua": set(ENGINE) - {"workload", "cli"},
     "compat": {*ENGINE, "sysbench", "slap", "builtin", "lua"},

@@ -7,7 +7,9 @@
 //! - [`options`]: every option as data. [`registry`]: their values, and how each type is read.
 //! - [`commandline`], [`config_file`]: where values come from. [`help`]: the texts that list them.
 //! - [`settings`]: what the values mean together, and what is refused. [`oltp`]: the options of the bundled workloads.
-//! - [`plan`]: a native workload as the engine's plan. [`faults`]: what is wrong with one.
+//! - [`plan`]: a native workload as the engine's plan, and what is asked of the engine beyond it. [`faults`]: what is wrong
+//!   with one.
+//! - [`latency`]: the buckets of sysbench's percentiles.
 //! - [`log`]: the log with its verbosity, where a line that repeats is told once.
 //! - [`report`]: what is printed of a run.
 
@@ -15,6 +17,7 @@ pub mod commandline;
 pub mod config_file;
 pub mod faults;
 pub mod help;
+pub mod latency;
 pub mod log;
 pub mod oltp;
 pub mod options;

@@ -12,6 +12,7 @@
 //! records to a sink. It knows no SQL and measures nothing itself.
 //!
 //! # Layout
+//! - [`Order`]: what is to be done; [`Options`]: what of it no plan says.
 //! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
 //! - [`external`]: for programs whose users play something else than the plan's workload.
 //! - `finish`: how all workers come to the same end.
@@ -40,6 +41,7 @@ mod health;
 mod loader;
 mod machine;
 mod merge;
+mod options;
 mod post;
 mod prewarm;
 mod refusal;
@@ -56,6 +58,7 @@ pub use conductor::run;
 pub use control::{Control, Inbox, channel};
 pub use hand::Hand;
 pub use loader::{cleanup, prepare, prewarm};
+pub use options::{ExtraCounts, LastEvents, Options, Order, QueueOverflow, Renewal};
 pub use secrets::Secrets;
 
 use dbdyno_door::Record;

@@ -4,22 +4,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::{Front, Program, Stat};
-use dbdyno_door::plan::Plan;
 use dbdyno_wire::mysql::MysqlConnector;
 
 use super::LuaFailure;
 use super::stage::Stage;
 use dbdyno_drive::Inbox;
-use dbdyno_drive::Secrets;
+use dbdyno_drive::Order;
 use dbdyno_drive::external::{AnyConnector, connector};
 use dbdyno_drive::{Ended, Sink};
 
 /// What a script runs with.
 pub struct Setting {
     /// Target, load, phases and reports. The workload means nothing.
-    pub plan: Plan,
-    /// Passwords.
-    pub secrets: Secrets,
+    pub order: Order,
     /// The script.
     pub program: Program,
     /// Who runs it.
@@ -44,7 +41,7 @@ impl Main {
     /// # Errors
     /// It is not Lua, or it fails.
     pub fn load(setting: Setting) -> Result<Self, LuaFailure> {
-        let stage: Rc<dyn AnyStage> = match connector(&setting.plan, &setting.secrets) {
+        let stage: Rc<dyn AnyStage> = match connector(&setting.order) {
             AnyConnector::Mysql(connector) => {
                 Rc::new(Stage::load(MysqlConnector { multi_statements: true, ..connector }, setting)?)
             }

@@ -18,7 +18,7 @@ mod target;
 mod workload;
 
 pub use faults::limits;
-pub use load::{ConnectionStep, Gaps, LastEvents, Load, Phases, QueueOverflow, RateStep, Shape, ThinkTime};
+pub use load::{ConnectionStep, Gaps, Load, Phases, RateStep, Shape, ThinkTime};
 pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};

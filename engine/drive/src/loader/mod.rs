@@ -49,24 +49,24 @@ use crate::conductor::hello;
 use crate::control::{Inbox, Message};
 use crate::failure;
 use crate::machine;
-use crate::secrets::{AnyConnector, Secrets, connector};
-use crate::{Ended, Sink};
+use crate::secrets::{AnyConnector, connector};
+use crate::{Ended, Order, Sink};
 
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
 /// place is a conflict, and nothing is changed.
-pub fn prepare(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    work(plan, secrets, &inbox, sink, Command::Prepare)
+pub fn prepare(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    work(order, &inbox, sink, Command::Prepare)
 }
 
 /// Drops the plan's tables, as far as dbdyno made them; in sysbench's form whoever made them.
-pub fn cleanup(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    work(plan, secrets, &inbox, sink, Command::Cleanup)
+pub fn cleanup(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    work(order, &inbox, sink, Command::Cleanup)
 }
 
 /// Reads the plan's tables, by as many streams as load them: what sysbench calls `prewarm`. The statements follow the form
 /// of the tables.
-pub fn prewarm(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    work(plan, secrets, &inbox, sink, Command::Prewarm)
+pub fn prewarm(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    work(order, &inbox, sink, Command::Prewarm)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,10 +126,11 @@ struct Job<'a, C> {
     own: Option<&'a SqlWorkload>,
 }
 
-fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
-    sink.record(&hello(plan, Program::of(plan, &secrets.contents).describe()));
+fn work(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
+    let plan = &*order.plan;
+    sink.record(&hello(plan, Program::of(plan, &order.secrets.contents).describe()));
     let cpu_before = machine::process_cpu();
-    let outcome = match connector(plan, secrets) {
+    let outcome = match connector(order) {
         AnyConnector::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),
         AnyConnector::Postgres(connector) => on_runtime(plan, connector, inbox, sink, command),
         AnyConnector::Null(_) => {
