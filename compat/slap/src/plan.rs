@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
-    Client, Endpoint, Literal, Load, NewRows, OltpOptions, OnLost, ParameterSource, Phases, Reconnect,
-    Report, Retry, Scheduling, Shape, SqlStatement, SqlTransaction, SqlWorkload, StatementMode, Target,
-    TransactionOrder, Workload, WorkloadName, limits,
+    Client, Endpoint, Literal, Load, OltpOptions, OnLost, ParameterSource, Phases, Reconnect, Report, Retry,
+    Scheduling, Shape, SqlStatement, SqlTransaction, SqlWorkload, StatementMode, Target, TransactionOrder,
+    Workload, WorkloadName, limits,
 };
 
 use dbdyno_drive::{LastEvents, Options};
@@ -39,7 +39,6 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             options: OltpOptions::default(),
             keys: Default::default(),
             statements: StatementMode::Text,
-            new_rows: NewRows::default(),
             sql: Some(Box::new(workload(settings, each, keys))),
         },
         load: Load {

@@ -9,7 +9,7 @@
 //! - [`settings`]: what the values mean together, and what is refused. [`oltp`]: the options of the bundled workloads.
 //! - [`plan`]: a native workload as the engine's plan, and what is asked of the engine beyond it. [`faults`]: what is wrong
 //!   with one.
-//! - [`latency`]: the buckets of sysbench's percentiles.
+//! - [`tables`]: the statements that make, fill, read and drop tables. [`latency`]: the buckets of sysbench's percentiles.
 //! - [`log`]: the log with its verbosity, where a line that repeats is told once.
 //! - [`report`]: what is printed of a run.
 
@@ -26,6 +26,7 @@ pub mod plan;
 pub mod registry;
 pub mod report;
 pub mod settings;
+pub mod tables;
 
 /// Which sysbench is taken for a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,16 +1,18 @@
 //! A workload that the engine has natively, as the engine's plan.
 
+use std::sync::Arc;
+
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
-    Client, Compression, Endpoint, ErrorCode, Load, Loading, LoadingForm, NewRows, OltpOptions, OnLost,
-    Phases, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode, Workload,
-    WorkloadName, limits,
+    Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Reconnect, Report,
+    Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode, Workload, WorkloadName, limits,
 };
 
-use dbdyno_drive::{ExtraCounts, LastEvents, Options, QueueOverflow, Renewal};
+use dbdyno_drive::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};
 
 use super::registry::Registry;
 use super::settings::{Refused, Settings};
+use super::tables::Tables;
 use super::{Compat, latency, oltp, pgsql};
 
 /// Where MySQL's own clients look for a server on this machine.
@@ -52,7 +54,6 @@ pub fn plan(
             },
             keys: settings.keys.clone(),
             statements: statements(registry)?,
-            new_rows: NewRows::Sysbench,
             sql: None,
         },
         load: Load {
@@ -72,24 +73,22 @@ pub fn plan(
             Driver::Pgsql => pgsql::retry(registry)?,
         },
         reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
-        loading: Loading {
-            streams: settings.threads.min(limits::STREAMS),
-            form: LoadingForm::Sysbench,
-            create_table_options: registry.string("create_table_options").unwrap_or_default().into(),
-            ..Loading::default()
-        },
+        loading: Loading { streams: settings.threads.min(limits::STREAMS), ..Loading::default() },
         prewarm: Default::default(),
     })
 }
 
-/// What the engine is asked for beyond the plan.
-pub fn options(settings: &Settings) -> Options {
+/// What the engine is asked for beyond the plan that was made.
+pub fn options(plan: &Plan, registry: &Registry) -> Options {
+    let create_options = registry.string("create_table_options").unwrap_or_default();
     Options {
+        new_rows: NewRows::AllOver,
+        tables: Some(Arc::new(Tables::of(plan, create_options))),
         last_events: LastEvents::Counted,
         extra_counts: extra_counts(),
         queue_overflow: QueueOverflow::Abort,
         renewal: Renewal::WithinLastEvent,
-        uncounted_rollback: settings.driver == Driver::Pgsql,
+        uncounted_rollback: plan.target.is_postgresql(),
         empty_answers: true,
         ..Options::default()
     }
@@ -366,7 +365,6 @@ mod tests {
             [("reconnect", "5"), ("create-table-options", "ROW_FORMAT=dynamic"), ("mysql-compression", "on")];
         let plan = made_like(Compat::V11, &options).unwrap();
         assert_eq!(plan.load.reconnect_every, 5);
-        assert_eq!(plan.loading.create_table_options, "ROW_FORMAT=dynamic");
         assert_eq!(plan.faults(), Vec::<String>::new());
         let by = |algorithms: &str| {
             let name = "mysql-compression-algorithms";

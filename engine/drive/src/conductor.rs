@@ -13,7 +13,6 @@ use dbdyno_pace::timeline::Timeline;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::scripted::ScriptedConnector;
-use dbdyno_workload::Program;
 use dbdyno_workload::replay::Recorded;
 use tokio::sync::watch;
 
@@ -68,8 +67,7 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
 }
 
 fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    let (plan, contents) = (&order.plan, &order.secrets.contents);
-    let program = Program::of(plan, contents);
+    let program = order.program();
     let held = Arc::new(Held::default());
     let spawn = |number, links: Links| {
         let worker = Worker {
@@ -81,8 +79,13 @@ fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink
         std::thread::spawn(move || worker.run())
     };
     let before = |write: &mut dyn FnMut(Record)| {
-        contents.recorded.iter().for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
-        prewarm(plan, &connector, &inbox, write)
+        order
+            .secrets
+            .contents
+            .recorded
+            .iter()
+            .for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
+        prewarm(order, &connector, &inbox, write)
     };
     play(order, program.describe(), before, spawn, &inbox, sink)
 }

@@ -21,7 +21,7 @@
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
 //! - [`Hand`]: one connection outside any load.
 //! - `secrets`: passwords and certificates, as the caller has read them.
-//! - `failure`, `refusal`: errors with a way out; `client_words`: as MySQL's own clients tell them.
+//! - `failure`, `refusal`: errors with a way out; `client_words`: as the databases' own client libraries tell them.
 
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
@@ -58,7 +58,9 @@ pub use conductor::run;
 pub use control::{Control, Inbox, channel};
 pub use hand::Hand;
 pub use loader::{cleanup, prepare, prewarm};
-pub use options::{ExtraCounts, LastEvents, Options, Order, QueueOverflow, Renewal};
+pub use options::{
+    ExtraCounts, LastEvents, NewRows, Options, Order, QueueOverflow, Renewal, TableStatements,
+};
 pub use secrets::Secrets;
 
 use dbdyno_door::Record;

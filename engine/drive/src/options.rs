@@ -6,6 +6,9 @@ use std::sync::Arc;
 use dbdyno_door::Plan;
 pub use dbdyno_gauge::ExtraCounts;
 pub use dbdyno_pace::timeline::LastEvents;
+use dbdyno_workload::Program;
+use dbdyno_workload::schema::Schema;
+pub use dbdyno_workload::{NewRows, TableStatements};
 
 use crate::Secrets;
 
@@ -25,11 +28,26 @@ impl Order {
     pub fn new(plan: Plan, secrets: Secrets) -> Self {
         Self { plan: Arc::new(plan), options: Options::default(), secrets }
     }
+
+    /// What its users play.
+    pub(crate) fn program(&self) -> Program {
+        Program::of(&self.plan, &self.secrets.contents, self.options.new_rows)
+    }
+
+    /// The tables of the OLTP family.
+    pub(crate) fn schema(&self) -> Schema {
+        Schema::of(&self.plan).in_form_of(self.options.tables.as_ref())
+    }
 }
 
 /// What a program that embeds the engine may ask for beyond the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// How rows are numbered that the load adds, where a table does not number them by itself.
+    pub new_rows: NewRows,
+    /// Tables of another form than dbdyno's marked ones. Stream t of n makes, fills and indexes the tables t, t + n, … one
+    /// after the other, every step is told when it begins, and `cleanup` drops them whoever made them.
+    pub tables: Option<Arc<dyn TableStatements>>,
     /// What becomes of the events that are under way when the time is used up.
     pub last_events: LastEvents,
     /// What is counted of every event beside the usual.

@@ -1,9 +1,15 @@
 //! What a program that embeds the engine may ask for beyond the plan.
 
+use std::sync::Arc;
+
 use dbdyno_door::Record;
 use dbdyno_door::log_buckets::{LogScale, merge};
-use dbdyno_door::record::{End, EndReason, Interval, PhaseName, PhaseTotals};
-use dbdyno_drive::{ExtraCounts, LastEvents, Options, Order, QueueOverflow, Renewal, Secrets, Sink};
+use dbdyno_door::plan::Distribution;
+use dbdyno_door::record::{End, EndReason, Interval, LoadingStep, PhaseName, PhaseTotals};
+use dbdyno_drive::{
+    Ended, ExtraCounts, Inbox, LastEvents, Options, Order, QueueOverflow, Renewal, Secrets, Sink,
+    TableStatements,
+};
 use serde_json::{Value, json};
 
 /// What came out of a run.
@@ -40,8 +46,8 @@ impl Ran {
     }
 }
 
-/// Runs 8 connections whose statements take `answer_us`, with `changes` to the plan.
-fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
+/// 8 connections whose statements take `answer_us`, with `changes` to the plan.
+fn order(answer_us: u64, changes: &Value, options: Options) -> Order {
     let mut plan = json!({
         "schema": 1,
         "target": {"protocol": "null", "answer_us": answer_us},
@@ -55,10 +61,18 @@ fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
     plan.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     let order = Order { options, ..Order::new(serde_json::from_value(plan).unwrap(), Secrets::default()) };
     assert_eq!(order.plan.faults(), Vec::<String>::new());
+    order
+}
+
+fn play(work: fn(&Order, Inbox, &mut dyn Sink) -> Ended, order: &Order) -> Ran {
     let (_control, inbox) = dbdyno_drive::channel();
     let mut ran = Ran { reason: EndReason::Done, records: Vec::new() };
-    ran.reason = dbdyno_drive::run(&order, inbox, &mut ran).reason;
+    ran.reason = work(order, inbox, &mut ran).reason;
     ran
+}
+
+fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
+    play(dbdyno_drive::run, &order(answer_us, changes, options))
 }
 
 fn counting_last_events() -> Options {
@@ -151,6 +165,61 @@ fn without_a_server_answers_may_be_empty() {
     let ran = run(0, &changes, Options { empty_answers: true, ..Options::default() });
     let counts = &ran.measured().counts;
     assert_eq!((counts.events, counts.reads, counts.writes, counts.other), (10, 0, 0, 200));
+}
+
+/// Tables of five rows, with an index.
+#[derive(Debug)]
+struct Plain;
+
+impl TableStatements for Plain {
+    fn rows(&self) -> u64 {
+        5
+    }
+    fn keys(&self) -> &Distribution {
+        &Distribution::Uniform
+    }
+    fn create(&self, table: u32) -> String {
+        format!("CREATE TABLE sbtest{table} (id INT, k INT, c CHAR(120), pad CHAR(60))")
+    }
+    fn insert(&self, table: u32) -> (String, bool) {
+        (format!("INSERT INTO sbtest{table} VALUES"), true)
+    }
+    fn create_index(&self, table: u32) -> Option<String> {
+        Some(format!("CREATE INDEX k_{table} ON sbtest{table} (k)"))
+    }
+    fn before_scans(&self) -> &'static [&'static str] {
+        &[]
+    }
+    fn scans(&self, table: u32) -> Vec<String> {
+        vec![format!("SELECT COUNT(*) FROM sbtest{table}")]
+    }
+    fn drop_table(&self, table: u32) -> String {
+        format!("DROP TABLE sbtest{table}")
+    }
+}
+
+#[test]
+fn every_step_is_told_of_tables_of_another_form() {
+    type Command = fn(&Order, Inbox, &mut dyn Sink) -> Ended;
+    let steps = |command: Command, tables: Option<Arc<dyn TableStatements>>| {
+        let changes = json!({"workload": {"name": "oltp_read_only", "options": {"tables": 2}}});
+        let ran = play(command, &order(0, &changes, Options { tables, ..Options::default() }));
+        assert_eq!(ran.reason, EndReason::Done);
+        let steps = ran.records.into_iter().filter_map(|record| match record {
+            Record::Loading(step) => Some((step.step, step.table, step.rows_planned)),
+            _ => None,
+        });
+        steps.collect::<Vec<_>>()
+    };
+    let of = |begun: &[LoadingStep]| {
+        let tables = ["sbtest1", "sbtest2"].into_iter();
+        tables.flat_map(|table| begun.iter().map(|&step| (step, table.to_owned(), 10))).collect::<Vec<_>>()
+    };
+    let making = [LoadingStep::Creating, LoadingStep::Filling, LoadingStep::Indexing];
+    assert_eq!(steps(dbdyno_drive::prepare, Some(Arc::new(Plain))), of(&making));
+    assert_eq!(steps(dbdyno_drive::prewarm, Some(Arc::new(Plain))), of(&[LoadingStep::Prewarming]));
+    assert_eq!(steps(dbdyno_drive::cleanup, Some(Arc::new(Plain))), of(&[LoadingStep::Dropping]));
+    assert_eq!(steps(dbdyno_drive::prepare, None), []);
 }
 
 #[test]

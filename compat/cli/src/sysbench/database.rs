@@ -56,7 +56,7 @@ pub(super) fn plan(
         Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(env("PGPASSWORD")),
     }
     .unwrap_or_default();
-    Ok(Order { options: plan::options(settings), ..Order::new(plan, secrets) })
+    Ok(Order { options: plan::options(&plan, &registry), ..Order::new(plan, secrets) })
 }
 
 fn env(name: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! What can be wrong with a plan that has the right shape.
 
-use super::{Distribution, LoadingForm, LoadingMethod, Plan, Target};
+use super::{Distribution, LoadingMethod, Plan, Target};
 
 /// Limits of a plan, checked by [`Plan::faults`].
 pub mod limits {
@@ -12,7 +12,7 @@ pub mod limits {
     pub const WORKERS: u32 = 64;
     /// Longest step of a load, and longest time to wait for a lost connection: one day.
     pub const DURATION_US: u64 = 86_400_000_000;
-    /// Longest measurement and warm-up: as many seconds as sysbench's options hold.
+    /// Longest measurement and warm-up: as many seconds as 31 bits hold.
     pub const RUN_US: u64 = i32::MAX as u64 * 1_000_000;
     /// Most tables.
     pub const TABLES: u32 = 100_000;
@@ -72,13 +72,6 @@ impl Plan {
         within("segment.count", self.segment.count.into(), 1, 10_000);
         within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
         faults.extend(self.loading_fault());
-        if !self.loading.create_table_options.is_empty() && self.loading.form == LoadingForm::Marked {
-            faults.push(
-                "loading.create_table_options is given, and form marked says itself what its tables are; use form \
-                 sysbench"
-                    .into(),
-            );
-        }
         faults.extend(self.report.faults());
         faults.extend(self.target.faults());
         faults.extend(self.retry.faults());

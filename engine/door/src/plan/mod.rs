@@ -19,7 +19,7 @@ mod workload;
 
 pub use faults::limits;
 pub use load::{ConnectionStep, Gaps, Load, Phases, RateStep, Shape, ThinkTime};
-pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
+pub use loading::{Loading, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use report::Report;
@@ -29,7 +29,7 @@ pub use sql::{
 };
 pub use sql_tables::{ColumnSource, GeneratedColumn, GeneratedTable, TextLength, TimeOrder};
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
-pub use workload::{Distribution, NewRows, OltpOptions, StatementMode, Workload, WorkloadName};
+pub use workload::{Distribution, OltpOptions, StatementMode, Workload, WorkloadName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
