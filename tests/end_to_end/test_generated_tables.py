@@ -133,7 +133,7 @@ def told(
         "target": server.address.target(),
         "workload": {"name": "sql", "sql": sql or SQL},
         "load": {"connections": 2},
-        "phases": {"measure_us": 60_000_000, "events": 100, "last_events": "counted"},
+        "phases": {"measure_us": 60_000_000, "events": 100},
         "seed": 5,
         **changes,
     }

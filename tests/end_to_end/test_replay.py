@@ -81,7 +81,7 @@ def play(server: LocalServer, replay: dict[str, Any], **changes: Any) -> tuple[E
         "target": address.target(),
         "workload": {"name": "sql", "sql": {"order": order, "replay": replay}},
         "load": {"connections": 3},
-        "phases": {"measure_us": 120_000_000, "last_events": "counted"},
+        "phases": {"measure_us": 120_000_000},
         "retry": {"codes": [1213, 1205]},
         "seed": 1,
         **changes,
@@ -129,7 +129,7 @@ def test_a_weighted_mix_has_the_shares_of_the_log(mariadb: LocalServer, tmp_path
         mariadb,
         {"file": str(log), "format": "queries"},
         order="weighted",
-        phases={"measure_us": 60_000_000, "events": 800, "last_events": "counted"},
+        phases={"measure_us": 60_000_000, "events": 800},
     )
     assert result.done, result.failure()
     seen = between(before, counted(mariadb))
@@ -190,7 +190,7 @@ def test_a_log_of_postgresql(postgresql: LocalServer, tmp_path: Path) -> None:
             postgresql,
             {},
             workload={"name": "sql", "statements": statements, "sql": sql},
-            phases={"measure_us": 60_000_000, "events": 50, "last_events": "counted"},
+            phases={"measure_us": 60_000_000, "events": 50},
         )
         assert result.done, result.failure()
         log = tmp_path / "recorded.log"

@@ -1,14 +1,15 @@
 """The native workloads send what sysbench's scripts send, by the server's general log.
 
-Both run with one connection, the same options and a fixed number of events. Ids and strings are drawn by
-different generators, so statements are compared without them: which, in which order, and how they travel.
+sysbench and the drop-in run with one connection, the same options and a fixed number of events. Ids and
+strings are drawn by different generators, so statements are compared without them: which, in which order, and
+how they travel.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -43,8 +44,9 @@ def drop_in(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(autouse=True)
 def no_tables(mariadb: LocalServer) -> None:
-    """Every test begins without tables."""
+    """Every test begins without tables, and the server takes LOAD DATA LOCAL."""
     drop(mariadb)
+    mariadb.query("SET GLOBAL local_infile = 1")
 
 
 def drop(server: LocalServer) -> None:
@@ -77,27 +79,24 @@ def kinds(server: LocalServer) -> list[tuple[str, str]]:
     return found
 
 
-def ours(server: LocalServer, command: Any, **plan: Any) -> tuple[EngineResult, list[Any]]:
-    """The result and the records of one command of the engine, as the drop-in asks for it."""
-    records: list[Any] = []
+def engine(server: LocalServer, workload: dict[str, Any], **plan: Any) -> EngineResult:
+    """A run of the engine's own over tables that are there."""
     asked = {
         "schema": 1,
         "target": server.address().target(),
+        "workload": workload,
         "load": {"connections": 1},
-        "phases": {"measure_us": 0, "events": EVENTS, "last_events": "counted"},
+        "phases": {"measure_us": 0, "events": EVENTS},
         "report": {"interval_us": 0, "tick_us": 0},
         "retry": {"rollback": False},
         "reconnect": {"on_lost": "stop"},
-        "loading": {"form": "sysbench", "streams": 1, "method": "insert"},
         "seed": 1,
         **plan,
     }
-    asked["workload"] = {"new_rows": "sysbench", **asked["workload"]}
-    result = Engine().run(command, asked, server.address().environment(), records.append)
-    return result, records
+    return Engine().run("run", asked, server.address().environment(), lambda _: None)
 
 
-def theirs(
+def ran(
     server: LocalServer,
     script: str,
     command: str,
@@ -105,7 +104,7 @@ def theirs(
     events: int = EVENTS,
     program: str = "sysbench",
 ) -> subprocess.CompletedProcess[str]:
-    """One command of sysbench, or of the `program` in its place."""
+    """One command of sysbench, or of the drop-in as `program` in its place."""
     limits = (f"--events={events}", "--time=0", "--rand-seed=1", "--rand-type=uniform")
     with sysbench(server.address(), *limits, *options, script, command, program=program) as argv:
         return subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -115,20 +114,6 @@ def counters(said: str) -> dict[str, int]:
     """The numbers of sysbench's SQL statistics."""
     names = ("read", "write", "other", "total", "transactions", "ignored errors", "reconnects")
     return {name: int(re.search(rf"^ +{name}: +(\d+)", said, re.M)[1]) for name in names}  # type: ignore[index]
-
-
-def counted(end: Mapping[str, Any]) -> dict[str, int]:
-    """The same of the engine's totals."""
-    totals = end["phases"]["measure"]
-    return {
-        "read": totals["reads"],
-        "write": totals["writes"],
-        "other": totals["other"],
-        "total": totals["reads"] + totals["writes"] + totals["other"],
-        "transactions": totals["events"],
-        "ignored errors": sum(totals["errors"].values()),
-        "reconnects": totals["reconnects"],
-    }
 
 
 SMALL = {"tables": 2, "table_size": 1000}
@@ -160,91 +145,55 @@ def arguments(options: dict[str, Any]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("mode", ["prepared", "text"])
-@pytest.mark.parametrize(("name", "options"), CASES)
+TEXT = ["--db-ps-mode=disable"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "way"),
+    [([], []), (TEXT, []), ([], ["--lua"]), (TEXT, ["--lua"])],
+    ids=["prepared", "text", "prepared-lua", "text-lua"],
+)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_the_same_statements_in_the_same_order(
-    mariadb: LocalServer, name: str, options: dict[str, Any], mode: str
+    mariadb: LocalServer, drop_in: str, case: tuple[str, dict[str, Any]], mode: list[str], way: list[str]
 ) -> None:
-    extra = [*arguments(options), *(["--db-ps-mode=disable"] if mode == "text" else [])]
-    workload = {"name": name, "options": options, "statements": mode}
-    assert theirs(mariadb, name, "prepare", *extra).returncode == 0
-    forget(mariadb)
-    said = theirs(mariadb, name, "run", *extra)
-    assert said.returncode == 0, said.stdout
-    expected = kinds(mariadb)
-    drop(mariadb)
-    assert ours(mariadb, "prepare", workload=workload)[0].done
-    forget(mariadb)
-    result, _ = ours(mariadb, "run", workload=workload)
-    assert result.end is not None
-    assert result.end["reason"] == "event-limit", result.failure()
-    assert kinds(mariadb) == expected
-    assert len(expected) >= EVENTS
-    assert counted(result.end) == counters(said.stdout)
-
-
-@pytest.mark.parametrize("mode", ["prepared", "text"])
-@pytest.mark.parametrize(("name", "options"), CASES)
-def test_the_scripts_send_the_same_under_either(
-    mariadb: LocalServer, drop_in: str, name: str, options: dict[str, Any], mode: str
-) -> None:
-    """The package's own scripts in Lua, run by sysbench and by the drop-in."""
-    extra = [*arguments(options), *(["--db-ps-mode=disable"] if mode == "text" else [])]
+    """Natively, and by the package's own scripts in Lua."""
+    name, extra = case[0], [*arguments(case[1]), *mode]
     seen = []
-    for program, way in (("sysbench", []), (drop_in, ["--lua"])):
+    for program, more in (("sysbench", extra), (drop_in, [*extra, *way])):
         drop(mariadb)
-        assert theirs(mariadb, name, "prepare", *extra, *way, program=program).returncode == 0
+        assert ran(mariadb, name, "prepare", *more, program=program).returncode == 0
         forget(mariadb)
-        said = theirs(mariadb, name, "run", *extra, *way, program=program)
+        said = ran(mariadb, name, "run", *more, program=program)
         assert said.returncode == 0, said.stdout
         seen.append((kinds(mariadb), counters(said.stdout)))
     assert seen[1] == seen[0]
     assert len(seen[0][0]) >= EVENTS
 
 
-def test_bulk_insert_sends_the_same_bytes(mariadb: LocalServer) -> None:
-    workload, events = {"name": "bulk_insert"}, 150_000
-    phases = {"measure_us": 0, "events": events, "last_events": "counted"}
+def test_bulk_insert_sends_the_same_bytes(mariadb: LocalServer, drop_in: str) -> None:
     seen: list[Any] = []
-    for who in ("theirs", "ours"):
+    for program in ("sysbench", drop_in):
         forget(mariadb)
         for command in ("prepare", "run", "cleanup"):
-            if who == "theirs":
-                said = theirs(mariadb, "bulk_insert", command, events=events)
-                assert said.returncode == 0, said.stdout
-                statistics = counters(said.stdout) if command == "run" else {}
-            else:
-                result, _ = ours(mariadb, command, workload=workload, phases=phases)
-                assert result.done, result.failure()
-                assert result.end is not None
-                statistics = counted(result.end) if command == "run" else {}
-            if statistics:
-                seen.append(statistics)
+            said = ran(mariadb, "bulk_insert", command, events=150_000, program=program)
+            assert said.returncode == 0, said.stdout
+            if command == "run":
+                seen.append(counters(said.stdout))
         seen.append([sql for _, kind, sql in log(mariadb) if kind in SENT])
     assert seen[2:] == seen[:2]
     assert seen[0]["write"] > 3
 
 
 @pytest.mark.parametrize("name", ["select_random_points", "select_random_ranges"])
-def test_random_reads_share_the_rows_as_sysbench_does(mariadb: LocalServer, name: str) -> None:
+def test_random_reads_share_the_rows_as_sysbench_does(mariadb: LocalServer, drop_in: str, name: str) -> None:
     """Thread t of 3 asks for k from t L to (t + 1) L of L = rows / 3, which is no whole number."""
     options = {"table_size": 1000, **({"delta": 0} if name == "select_random_ranges" else {})}
-    assert theirs(mariadb, name, "prepare", *arguments(options)).returncode == 0
-    for who in ("theirs", "ours"):
+    assert ran(mariadb, name, "prepare", *arguments(options)).returncode == 0
+    for program in ("sysbench", drop_in):
         forget(mariadb)
-        if who == "theirs":
-            assert (
-                theirs(mariadb, name, "run", "--threads=3", *arguments(options), events=600).returncode == 0
-            )
-        else:
-            result, _ = ours(
-                mariadb,
-                "run",
-                workload={"name": name, "options": options},
-                load={"connections": 3},
-                phases={"measure_us": 0, "events": 600, "last_events": "counted"},
-            )
-            assert result.done, result.failure()
+        said = ran(mariadb, name, "run", "--threads=3", *arguments(options), events=600, program=program)
+        assert said.returncode == 0
         asked: dict[int, set[int]] = {}
         for connection, kind, sql in log(mariadb):
             if kind == "Execute":
@@ -254,7 +203,7 @@ def test_random_reads_share_the_rows_as_sysbench_does(mariadb: LocalServer, name
         assert len(ranges) == 3
         for (low, high), (first, last) in zip(ranges, [(0, 333), (333, 666), (666, 1000)], strict=True):
             # A connection that was given few events may miss the ends of its part.
-            assert first <= low <= high <= last, (who, ranges)
+            assert first <= low <= high <= last, (program, ranges)
 
 
 @pytest.mark.parametrize(
@@ -267,20 +216,16 @@ def test_random_reads_share_the_rows_as_sysbench_does(mariadb: LocalServer, name
         ("oltp_read_only", {**SMALL, "mysql_storage_engine": "myisam"}),
     ],
 )
-@pytest.mark.parametrize("method", ["insert", "load-data"])
+@pytest.mark.parametrize("by_load_data", [0, 1])
 def test_tables_are_the_same_whoever_makes_them(
-    mariadb: LocalServer, name: str, options: dict[str, Any], method: str
+    mariadb: LocalServer, drop_in: str, name: str, options: dict[str, Any], by_load_data: int
 ) -> None:
+    mariadb.query(f"SET GLOBAL local_infile = {by_load_data}")
     seen = []
-    for who in ("theirs", "ours"):
+    for program in ("sysbench", drop_in):
         drop(mariadb)
-        if who == "theirs":
-            assert theirs(mariadb, name, "prepare", *arguments(options)).returncode == 0
-        else:
-            loading = {"form": "sysbench", "streams": 2, "method": method}
-            workload = {"name": name, "options": options}
-            result, _ = ours(mariadb, "prepare", workload=workload, loading=loading)
-            assert result.done, result.failure()
+        said = ran(mariadb, name, "prepare", "--threads=2", *arguments(options), program=program)
+        assert said.returncode == 0
         tables = [f"dbdyno.sbtest{number + 1}" for number in range(options["tables"])]
         shown = [mariadb.query(f"SHOW CREATE TABLE {table}")[0][1] for table in tables]
         rows = [
@@ -291,73 +236,60 @@ def test_tables_are_the_same_whoever_makes_them(
     assert seen[0] == seen[1]
 
 
-def test_either_ones_tables_serve_the_others_run(mariadb: LocalServer) -> None:
-    workload = {"name": "oltp_read_write", "options": SMALL}
-    assert theirs(mariadb, "oltp_read_write", "prepare", *arguments(SMALL)).returncode == 0
-    result, _ = ours(mariadb, "run", workload=workload)
-    assert result.done, result.failure()
-    assert result.end is not None
-    assert result.end["phases"]["measure"]["off_contract"] == 0
-    assert ours(mariadb, "cleanup", workload=workload)[0].done
-    assert mariadb.query("SHOW TABLES FROM dbdyno LIKE 'sbtest%'") == []
-    assert ours(mariadb, "prepare", workload=workload)[0].done
-    assert theirs(mariadb, "oltp_read_write", "run", *arguments(SMALL)).returncode == 0
-    assert theirs(mariadb, "oltp_read_write", "cleanup", *arguments(SMALL)).returncode == 0
+def test_either_ones_tables_serve_the_others_run(mariadb: LocalServer, drop_in: str) -> None:
+    for maker, player in (("sysbench", drop_in), (drop_in, "sysbench")):
+        for command, program in (("prepare", maker), ("run", player)):
+            said = ran(mariadb, "oltp_read_write", command, *arguments(SMALL), program=program)
+            assert said.returncode == 0, said.stdout
+        # Another seed: the drop-in's own strings once more would change no row.
+        result = engine(mariadb, {"name": "oltp_read_write", "options": SMALL}, seed=2)
+        assert result.end is not None
+        assert result.end["phases"]["measure"]["off_contract"] == 0
+        said = ran(mariadb, "oltp_read_write", "cleanup", *arguments(SMALL), program=player)
+        assert said.returncode == 0, said.stdout
+        assert mariadb.query("SHOW TABLES FROM dbdyno LIKE 'sbtest%'") == []
 
 
 @pytest.mark.parametrize("command", ["prepare", "prewarm", "cleanup"])
-@pytest.mark.parametrize("streams", [1, 3])
-def test_every_command_sends_the_same(mariadb: LocalServer, command: str, streams: int) -> None:
-    """Statement by statement, with numbers; rows alone are drawn differently."""
-    options = {"tables": 5, "table_size": 4000}
-    extra = [*arguments(options), f"--threads={streams}"]
-    loading = {"form": "sysbench", "streams": streams, "method": "insert"}
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_command_sends_the_same(mariadb: LocalServer, drop_in: str, command: str, threads: int) -> None:
+    """Statement by statement, with numbers; rows alone are drawn differently, and LOAD DATA is refused."""
+    extra = [*arguments({"tables": 5, "table_size": 4000}), f"--threads={threads}"]
+    mariadb.query("SET GLOBAL local_infile = 0")
     seen = []
-    for who in ("theirs", "ours"):
+    for program in ("sysbench", drop_in):
         drop(mariadb)
         if command != "prepare":
-            assert theirs(mariadb, "oltp_read_write", "prepare", *extra).returncode == 0
+            assert ran(mariadb, "oltp_read_write", "prepare", *extra).returncode == 0
         forget(mariadb)
-        if who == "theirs":
-            assert theirs(mariadb, "oltp_read_write", command, *extra).returncode == 0
-        else:
-            workload = {"name": "oltp_read_write", "options": options}
-            result, records = ours(mariadb, command, workload=workload, loading=loading)
-            assert result.done, result.failure()
+        said = ran(mariadb, "oltp_read_write", command, *extra, program=program)
+        assert said.returncode == 0, said.stdout
         by_connection: dict[int, list[str]] = {}
         for connection, kind, sql in log(mariadb):
-            if kind in SENT:
+            if kind in SENT and not sql.startswith("LOAD DATA"):
                 told = re.sub(r"VALUES.*", "VALUES", sql, flags=re.S)
                 by_connection.setdefault(connection, []).append(told)
-        seen.append(sorted(by_connection.values()))
+        steps = sorted(line for line in said.stdout.splitlines() if "sbtest" in line)
+        seen.append((sorted(by_connection.values()), steps))
     assert seen[0] == seen[1]
-    steps = [(r["data"]["step"], r["data"]["table"]) for r in records if r["type"] == "loading"]
-    begins = {
-        "prepare": ("creating", "filling", "indexing"),
-        "prewarm": ("prewarming",),
-        "cleanup": ("dropping",),
-    }
-    for begin in begins[command]:
-        assert sorted(table for step, table in steps if step == begin) == [f"sbtest{n + 1}" for n in range(5)]
+    assert len(seen[0][1]) == {"prepare": 15, "prewarm": 5, "cleanup": 5}[command]
 
 
-def test_a_table_that_is_there_is_an_error_with_sysbenchs_statement(mariadb: LocalServer) -> None:
-    workload = {"name": "oltp_read_write", "options": {"tables": 1, "table_size": 10}}
-    assert ours(mariadb, "prepare", workload=workload)[0].done
-    result, records = ours(mariadb, "prepare", workload=workload)
-    assert result.end is not None
-    assert result.end["reason"] == "server-error"
-    failure = result.end["failure"]["server"]
-    said = theirs(mariadb, "oltp_read_write", "prepare", "--tables=1", "--table-size=10").stdout
-    told = (
-        f"FATAL: mysql_drv_query() returned error {failure['code']} ({failure['message']}) "
-        f"for query '{failure['statement']}'"
-    )
-    assert told in said
-    assert failure["action"] == "query"
-    assert failure["sqlstate"] == re.search(r"state = '(\w+)'", said)[1]  # type: ignore[index]
-    # What was about to be done is told before it fails.
-    assert [record["data"]["step"] for record in records if record["type"] == "loading"] == ["creating"]
+def test_a_table_that_is_there_is_an_error_with_sysbenchs_statement(
+    mariadb: LocalServer, drop_in: str
+) -> None:
+    extra = ("--tables=1", "--table-size=10")
+    assert ran(mariadb, "oltp_read_write", "prepare", *extra, program=drop_in).returncode == 0
+    seen = []
+    for program in ("sysbench", drop_in):
+        said = ran(mariadb, "oltp_read_write", "prepare", *extra, program=program)
+        assert said.returncode == 1
+        failed = re.search(r"^FATAL: mysql_drv_query\(\) returned error.*?'.*?'$", said.stdout, re.M | re.S)
+        assert failed, said.stdout
+        # What was about to be done is told before it fails.
+        seen.append((failed[0], "Creating table 'sbtest1'..." in said.stdout.splitlines()))
+    assert seen[0] == seen[1]
+    assert seen[0][1]
 
 
 @pytest.mark.parametrize("mode", ["prepared", "text"])
@@ -365,13 +297,13 @@ def test_a_failed_statement_is_told_as_sysbench_tells_it(mariadb: LocalServer, m
     """A row that is there already meets oltp_insert's, which sends one statement an event."""
     extra = ["--table-size=10", *(["--db-ps-mode=disable"] if mode == "text" else [])]
     workload = {"name": "oltp_update_index", "options": {"table_size": 10}, "statements": mode}
-    assert ours(mariadb, "prepare", workload=workload)[0].done
+    assert ran(mariadb, "oltp_update_index", "prepare", *extra).returncode == 0
     mariadb.query(
         "CREATE TRIGGER dbdyno.refusal BEFORE UPDATE ON dbdyno.sbtest1 FOR EACH ROW "
         "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not today', MYSQL_ERRNO = 30001"
     )
-    said = theirs(mariadb, "oltp_update_index", "run", *extra).stdout
-    result, _ = ours(mariadb, "run", workload=workload)
+    said = ran(mariadb, "oltp_update_index", "run", *extra).stdout
+    result = engine(mariadb, workload)
     assert result.end is not None
     failure = result.end["failure"]["server"]
     function = {"execute": "mysql_stmt_execute()", "query": "mysql_drv_query()"}[failure["action"]]
@@ -389,7 +321,7 @@ def test_no_server_is_told_in_the_librarys_words(mariadb: LocalServer) -> None:
         elsewhere = [re.sub(r"--mysql-port=\d+", "--mysql-port=1", word) for word in argv]
         said = subprocess.run(elsewhere, capture_output=True, text=True, check=False).stdout
     target = {**mariadb.address().target(), "endpoints": [{"tcp": {"host": "127.0.0.1", "port": 1}}]}
-    result, _ = ours(mariadb, "run", workload={"name": "oltp_point_select"}, target=target)
+    result = engine(mariadb, {"name": "oltp_point_select"}, target=target)
     assert result.end is not None
     failure = result.end["failure"]["server"]
     assert failure["endpoint"] == {"tcp": {"host": "127.0.0.1", "port": 1}}
@@ -397,7 +329,7 @@ def test_no_server_is_told_in_the_librarys_words(mariadb: LocalServer) -> None:
 
 
 def test_a_statement_that_is_not_there_is_told_while_preparing(mariadb: LocalServer) -> None:
-    result, _ = ours(mariadb, "run", workload={"name": "oltp_point_select"})
+    result = engine(mariadb, {"name": "oltp_point_select"})
     assert result.end is not None
     failure = result.end["failure"]["server"]
     assert (failure["action"], failure["code"], failure["sqlstate"]) == ("prepare", 1146, "42S02")
@@ -407,10 +339,10 @@ def test_a_statement_that_is_not_there_is_told_while_preparing(mariadb: LocalSer
 def test_any_error_starts_an_event_anew_and_nothing_is_rolled_back(mariadb: LocalServer) -> None:
     """Of two tables one is missing: an event that meets it draws its table once more, as in sysbench."""
     options = {"tables": 1, "table_size": 100}
-    assert theirs(mariadb, "oltp_point_select", "prepare", *arguments(options)).returncode == 0
+    assert ran(mariadb, "oltp_point_select", "prepare", *arguments(options)).returncode == 0
     forget(mariadb)
     both = {**options, "tables": 2}
-    said = theirs(
+    said = ran(
         mariadb,
         "oltp_point_select",
         "run",
@@ -420,10 +352,9 @@ def test_any_error_starts_an_event_anew_and_nothing_is_rolled_back(mariadb: Loca
     )
     assert said.returncode == 0, said.stdout
     forget(mariadb)
-    result, _ = ours(
+    result = engine(
         mariadb,
-        "run",
-        workload={"name": "oltp_point_select", "options": both, "statements": "text"},
+        {"name": "oltp_point_select", "options": both, "statements": "text"},
         retry={"all": True, "rollback": False},
     )
     assert result.end is not None

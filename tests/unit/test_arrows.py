@@ -5,7 +5,9 @@ The arrows between the lab's packages are contracts in pyproject.toml, held by i
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,29 @@ ENGINE = {
     "cli": {"door", "draw", "pace", "gauge", "wire", "workload", "drive"},
 }
 COMPAT = {
-    "sysbench": {"door"},
-    "slap": {"door"},
+    "sysbench": {"door", "drive"},
+    "slap": {"door", "drive"},
     "builtin": {"door", "draw", "pace", "gauge"},
     "lua": set(ENGINE) - {"workload", "cli"},
     "compat": {*ENGINE, "sysbench", "slap", "builtin", "lua"},
 }
 ALLOWED = {**ENGINE, **COMPAT}
+
+# Where a workload or a distribution of its keys names its origin, and in how many lines. The engine names no
+# other tool anywhere else.
+ORIGINS = {
+    "door/src/plan/workload.rs": 3,
+    "draw/src/key/gaussian.rs": 1,
+    "draw/src/key/mod.rs": 1,
+    "draw/src/key/pareto.rs": 1,
+    "draw/src/key/special.rs": 1,
+    "workload/src/bulk.rs": 1,
+    "workload/src/kind.rs": 1,
+    "workload/src/oltp.rs": 1,
+    "workload/src/schema.rs": 1,
+    "workload/src/shares.rs": 1,
+}
+OTHER_TOOLS = re.compile("sysbench|mysqlslap|mariadb-slap", re.IGNORECASE)
 
 # Crates that use the clock, sockets or the kernel; the others are arithmetic.
 MAY_DEPEND_ON = {
@@ -84,6 +102,17 @@ def test_a_crate_imports_only_what_is_below_it(crate: str) -> None:
 @pytest.mark.parametrize("crate", ENGINE)
 def test_the_engine_needs_nothing_of_compat(crate: str) -> None:
     assert not ours(dependencies(crate, tests=True)) & set(COMPAT)
+
+
+def test_the_engine_names_other_tools_only_as_the_origin_of_a_workload() -> None:
+    folder = ROOT / "engine"
+    files = {
+        path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()
+    }
+    named = [(file, line) for file in files for line in files[file].splitlines() if OTHER_TOOLS.search(line)]
+    assert Counter(file for file, _ in named) == ORIGINS
+    assert all(line.startswith(("///", "//!")) for _, line in named)
+    assert not any(OTHER_TOOLS.search(file) for file in files)
 
 
 @pytest.mark.parametrize("crate", ALLOWED)

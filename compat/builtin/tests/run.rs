@@ -7,9 +7,11 @@ use std::time::Duration;
 use dbdyno_builtin::run::{Ledger, Order, Stopped, channel, run};
 use dbdyno_builtin::{Bench, Line, Runner, Work};
 use dbdyno_door::Record;
-use dbdyno_door::plan::{LastEvents, Phases, Report};
+use dbdyno_door::log_buckets::LogScale;
+use dbdyno_door::plan::{Phases, Report};
 use dbdyno_door::record::{EndReason, Interval, PhaseName};
 use dbdyno_draw::Rng;
+use dbdyno_gauge::ExtraCounts;
 
 /// Events of some length, each a read of 10 bytes; the thread's `own` number of them, and one sync after the last.
 #[derive(Clone)]
@@ -58,23 +60,11 @@ fn reads(length_us: u64) -> Reads {
 }
 
 fn order(threads: u32, measure_ms: u64, events: Option<u64>) -> Order {
-    let last_events = LastEvents::Counted;
     Order {
         threads,
-        phases: Phases {
-            warmup_us: 0,
-            measure_us: measure_ms * 1000,
-            events,
-            last_events,
-            drain_us: u64::MAX,
-        },
-        report: Report {
-            interval_us: 50_000,
-            tick_us: 0,
-            users: true,
-            sysbench_buckets: true,
-            ..Report::default()
-        },
+        phases: Phases { warmup_us: 0, measure_us: measure_ms * 1000, events, drain_us: u64::MAX },
+        report: Report { interval_us: 50_000, tick_us: 0, ..Report::default() },
+        extra_counts: ExtraCounts { log_buckets: Some(LogScale::new(1024, 0.001, 100_000.0)), users: true },
         rate_per_s: 0.0,
         queue_limit: 1000,
         seed: 1,

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
-    Client, Endpoint, LastEvents, Literal, Load, NewRows, OltpOptions, OnLost, ParameterSource, Phases,
-    QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, SqlStatement, SqlTransaction, SqlWorkload,
-    StatementMode, Target, TransactionOrder, Workload, WorkloadName, limits,
+    Client, Endpoint, Literal, Load, OltpOptions, OnLost, ParameterSource, Phases, Reconnect, Report, Retry,
+    Scheduling, Shape, SqlStatement, SqlTransaction, SqlWorkload, StatementMode, Target, TransactionOrder,
+    Workload, WorkloadName, limits,
 };
+
+use dbdyno_drive::{LastEvents, Options};
 
 use super::settings::Settings;
 use super::statements::title;
@@ -37,7 +39,6 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             options: OltpOptions::default(),
             keys: Default::default(),
             statements: StatementMode::Text,
-            new_rows: NewRows::default(),
             sql: Some(Box::new(workload(settings, each, keys))),
         },
         load: Load {
@@ -45,15 +46,12 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             shape: Shape::Closed,
             think_time: None,
             queue_limit: None,
-            queue_overflow: QueueOverflow::default(),
             reconnect_every: settings.detach,
-            reconnect_within: false,
         },
         phases: Phases {
             warmup_us: 0,
             measure_us: 0,
             events: Some(each.saturating_mul(clients.into())),
-            last_events: LastEvents::Counted,
             drain_us: u64::MAX,
         },
         seed: 1,
@@ -66,11 +64,16 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             statements_us: limits::DURATION_US,
             ..Report::default()
         },
-        retry: Retry { codes: Vec::new(), all: false, rollback: false, uncounted_rollback: false },
+        retry: Retry { codes: Vec::new(), all: false, rollback: false },
         reconnect: Reconnect { on_lost: OnLost::Stop, ..Reconnect::default() },
         loading: Default::default(),
         prewarm: Default::default(),
     }
+}
+
+/// What the engine is asked for beyond the plan.
+pub fn options() -> Options {
+    Options { last_events: LastEvents::Counted, multi_statements: true, ..Options::default() }
 }
 
 fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {

@@ -44,7 +44,6 @@ pub fn target(given: &Given, files: &dyn Files) -> Result<Target, Refused> {
         compression,
         server_public_key: given.text("server-public-key-path").map(Into::into),
         allow_public_key_retrieval: given.is_on("get-server-public-key"),
-        multi_statements: true,
     })
 }
 

@@ -8,7 +8,9 @@
 //! - [`commandline`], [`config_file`]: where values come from. [`help`]: the texts that list them.
 //! - [`settings`]: what the values mean together, and what is refused. [`oltp`]: the options of the bundled workloads.
 //! - [`driver`], [`pgsql`]: which database, and where its servers are. [`refused`]: why a command line cannot be used.
-//! - [`plan`]: a native workload as the engine's plan. [`faults`]: what is wrong with one.
+//! - [`plan`]: a native workload as the engine's plan, and what is asked of the engine beyond it. [`faults`]: what is wrong
+//!   with one.
+//! - [`tables`]: the statements that make, fill, read and drop tables. [`latency`]: the buckets of sysbench's percentiles.
 //! - [`log`]: the log with its verbosity, where a line that repeats is told once.
 //! - [`report`]: what is printed of a run.
 
@@ -17,6 +19,7 @@ pub mod config_file;
 pub mod driver;
 pub mod faults;
 pub mod help;
+pub mod latency;
 pub mod log;
 pub mod oltp;
 pub mod options;
@@ -26,6 +29,7 @@ pub mod refused;
 pub mod registry;
 pub mod report;
 pub mod settings;
+pub mod tables;
 
 /// The name of the program whose place it takes.
 pub const NAME: &str = "sysbench";

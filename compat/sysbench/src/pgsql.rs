@@ -98,7 +98,7 @@ pub(super) fn retry(registry: &Registry) -> Result<Retry, Refused> {
     } else {
         given.iter().filter(|code| *code != "all").map(state).collect::<Result<_, _>>()?
     };
-    Ok(Retry { codes, all, rollback: true, uncounted_rollback: true })
+    Ok(Retry { codes, all, rollback: true })
 }
 
 #[cfg(test)]

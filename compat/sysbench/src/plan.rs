@@ -1,17 +1,21 @@
 //! A workload that the engine has natively, as the engine's plan.
 
+use std::sync::Arc;
+
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
-    Client, Compression, Endpoint, ErrorCode, LastEvents, Load, Loading, LoadingForm, NewRows, OltpOptions,
-    OnLost, Phases, QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls,
-    TlsMode, Workload, WorkloadName, limits,
+    Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Reconnect, Report,
+    Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode, Workload, WorkloadName, limits,
 };
+
+use dbdyno_drive::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};
 
 use super::driver::{Driver, connect_timeout_us, driver, places};
 use super::refused::Refused;
 use super::registry::Registry;
 use super::settings::Settings;
-use super::{Compat, oltp, pgsql};
+use super::tables::Tables;
+use super::{Compat, latency, oltp, pgsql};
 
 /// Events that may wait; with one more sysbench gives up.
 pub const QUEUE: u32 = 131_072;
@@ -50,7 +54,6 @@ pub fn plan(
             },
             keys: settings.keys.clone(),
             statements: statements(registry)?,
-            new_rows: NewRows::Sysbench,
             sql: None,
         },
         load: Load {
@@ -58,9 +61,7 @@ pub fn plan(
             shape: shape(settings.rate),
             think_time: None,
             queue_limit: (settings.rate > 0).then_some(QUEUE),
-            queue_overflow: if settings.rate > 0 { QueueOverflow::Abort } else { QueueOverflow::Drop },
             reconnect_every: workload.map_or(0, |workload| oltp::reconnect_every(workload, registry)),
-            reconnect_within: true,
         },
         phases: phases(settings),
         seed,
@@ -72,14 +73,30 @@ pub fn plan(
             Driver::Pgsql => pgsql::retry(registry)?,
         },
         reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
-        loading: Loading {
-            streams: settings.threads.min(limits::STREAMS),
-            form: LoadingForm::Sysbench,
-            create_table_options: registry.string("create_table_options").unwrap_or_default().into(),
-            ..Loading::default()
-        },
+        loading: Loading { streams: settings.threads.min(limits::STREAMS), ..Loading::default() },
         prewarm: Default::default(),
     })
+}
+
+/// What the engine is asked for beyond the plan that was made.
+pub fn options(plan: &Plan, registry: &Registry) -> Options {
+    let create_options = registry.string("create_table_options").unwrap_or_default();
+    Options {
+        new_rows: NewRows::AllOver,
+        tables: Some(Arc::new(Tables::of(plan, create_options))),
+        last_events: LastEvents::Counted,
+        extra_counts: extra_counts(),
+        queue_overflow: QueueOverflow::Abort,
+        renewal: Renewal::WithinLastEvent,
+        uncounted_rollback: plan.target.is_postgresql(),
+        empty_answers: true,
+        ..Options::default()
+    }
+}
+
+/// What is counted of every event of a run of anything: the percentiles are those of sysbench's own buckets.
+pub fn extra_counts() -> ExtraCounts {
+    ExtraCounts { log_buckets: Some(latency::scale()), users: true }
 }
 
 /// The phases of a run of anything.
@@ -89,7 +106,6 @@ pub fn phases(settings: &Settings) -> Phases {
         warmup_us: u64::from(settings.warmup_s) * SECOND_US,
         measure_us: time_us,
         events: (settings.events > 0).then_some(settings.events),
-        last_events: LastEvents::Counted,
         drain_us: settings
             .forced_shutdown_s
             .map_or(u64::MAX, |at_s| at_s.saturating_mul(SECOND_US).saturating_sub(time_us)),
@@ -103,8 +119,6 @@ pub fn report(settings: &Settings) -> Report {
         interval_us: u64::from(settings.report_interval_s) * SECOND_US,
         tick_us: 0,
         marks_us: marks.filter(|&at| at > 0).collect(),
-        sysbench_buckets: true,
-        users: true,
         ..Report::default()
     }
 }
@@ -128,7 +142,7 @@ fn statements(registry: &Registry) -> Result<StatementMode, Refused> {
 
 fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
     if registry.bool("mysql-dry-run") {
-        return Ok(Target::Null { answer_us: 0, silent: true });
+        return Ok(Target::Null { answer_us: 0 });
     }
     Ok(Target::Mysql {
         endpoints: places(registry)?.into_iter().map(|(endpoint, _)| endpoint).collect(),
@@ -141,7 +155,6 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
         server_public_key: None,
         // As MySQL's client library does over a socket of this machine; elsewhere TLS or a file is the way.
         allow_public_key_retrieval: false,
-        multi_statements: false,
     })
 }
 
@@ -191,12 +204,7 @@ fn retry(registry: &Registry) -> Result<Retry, Refused> {
             Refused::Fatal(format!("Invalid value for --{option}: '{text}'; {numbers}"))
         })
     };
-    Ok(Retry {
-        codes: numbers.map(read).collect::<Result<_, _>>()?,
-        all,
-        rollback: false,
-        uncounted_rollback: false,
-    })
+    Ok(Retry { codes: numbers.map(read).collect::<Result<_, _>>()?, all, rollback: false })
 }
 
 /// Under SCHED_BATCH where the server runs on the same CPUs.
@@ -273,7 +281,7 @@ mod tests {
         let plan =
             made(&[("time", "0"), ("events", "5"), ("rate", "7"), ("report-checkpoints", "0,2")]).unwrap();
         assert_eq!((plan.phases.measure_us, plan.phases.events), (0, Some(5)));
-        assert_eq!(plan.load.queue_overflow, QueueOverflow::Abort);
+        assert_eq!(plan.load.queue_limit, Some(QUEUE));
         assert_eq!(plan.report.marks_us, [2_000_000]);
         assert_eq!(made(&[("forced-shutdown", "3")]).unwrap().phases.drain_us, 3_000_000);
         let most = made(&[("time", "2147483647"), ("forced-shutdown", "4294967295%")]).unwrap();
@@ -285,8 +293,7 @@ mod tests {
         let options =
             [("reconnect", "5"), ("create-table-options", "ROW_FORMAT=dynamic"), ("mysql-compression", "on")];
         let plan = made_like(Compat::V11, &options).unwrap();
-        assert_eq!((plan.load.reconnect_every, plan.load.reconnect_within), (5, true));
-        assert_eq!(plan.loading.create_table_options, "ROW_FORMAT=dynamic");
+        assert_eq!(plan.load.reconnect_every, 5);
         assert_eq!(plan.faults(), Vec::<String>::new());
         let by = |algorithms: &str| {
             let name = "mysql-compression-algorithms";

@@ -10,9 +10,8 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
 use dbdyno_cli::{exit, input, output, signals};
-use dbdyno_door::Plan;
 use dbdyno_door::plan::Start;
-use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
+use dbdyno_drive::{Ended, Inbox, Order, Sink};
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
@@ -28,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 /// Reads the plan, does the work, and turns the end into an exit code.
-fn with_plan(work: fn(&Plan, &Secrets, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
+fn with_plan(work: fn(&Order, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
     let (plan, secrets) = match input::read_plan().and_then(|plan| Ok((input::secrets(&plan)?, plan))) {
         Ok((secrets, plan)) => (plan, secrets),
         Err(faults) => {
@@ -43,7 +42,7 @@ fn with_plan(work: fn(&Plan, &Secrets, Inbox, &mut dyn Sink) -> Ended) -> ExitCo
     if let Start::OnCommand { .. } = plan.start {
         input::follow_commands(control);
     }
-    let ended = work(&plan, &secrets, inbox, &mut output::JsonLines::default());
+    let ended = work(&Order::new(plan, secrets), inbox, &mut output::JsonLines::default());
     if let Some(failure) = &ended.failure {
         eprintln!("dbdyno-engine: {}", failure.text);
         if let Some(hint) = &failure.hint {

@@ -7,7 +7,8 @@
 //! # Layout
 //! - [`plan`]: what the engine is asked to do.
 //! - [`record`]: what it answers.
-//! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: that of sysbench.
+//! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: a rule of equal widths on a
+//!   logarithmic scale.
 //! - [`calendar`]: dates and times as plans write them.
 //! - [`placeholders`]: parameters in the user's own SQL.
 //! - [`option`]: options that a script or a built-in test declares, and what they were set to.

@@ -2,7 +2,7 @@
 //!
 //! No part of the plan or the records: whoever reads the command line and whoever needs the values share these words.
 
-/// Types of an option's value, under sysbench's names.
+/// Types of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `on` or `off`.

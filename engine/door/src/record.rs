@@ -186,12 +186,13 @@ pub struct Interval {
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
     /// What each user of this engine did since the last mark, or since the phase began, by its number: in intervals
-    /// that end at a mark or with the phase, where the plan asks for it.
+    /// that end at a mark or with the phase, where a program that embeds the engine asks for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserTotals>,
-    /// Latencies once more, in sysbench's buckets (see [`crate::log_buckets`]); only where the plan asks for them.
+    /// Latencies once more, counted in buckets of a logarithmic scale as `[bucket, count]`, where a program that embeds the
+    /// engine asks for it and chooses the scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sysbench_buckets: Vec<(u16, u64)>,
+    pub log_buckets: Vec<(u16, u64)>,
     /// Percentiles of the latencies of events that ended in the interval; null without events.
     pub percentiles_us: Option<Percentiles>,
     /// Events due and not started at the end of the interval.

@@ -1,4 +1,4 @@
-//! Numbers of 32 bits, each once, in an order that looks random: sysbench's `unique`.
+//! Numbers of 32 bits, each once, in an order that looks random.
 //!
 //! A counter is pushed through a permutation by quadratic residues: for a prime p = 3 mod 4, x² mod p differs for all x up
 //! to p/2, and p - x² mod p gives the others (Preshing, "How to generate a sequence of unique random integers", 2012).

@@ -1,6 +1,5 @@
-//! Failures in the words of MySQL's own clients: what somebody looks for who knows sysbench's messages.
-//!
-//! The words are those of MariaDB's client library, with which sysbench is packaged.
+//! Failures in the words of the databases' own client libraries, which people know and look for: MariaDB's, and libpq for
+//! PostgreSQL.
 
 use dbdyno_door::plan::{Endpoint, Target};
 use dbdyno_door::record::{FailedAction, ServerFailure};

@@ -14,7 +14,6 @@ use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_workload::replay::Recorded;
-use dbdyno_workload::{Contents, Program};
 use tokio::sync::watch;
 
 use crate::absent;
@@ -26,9 +25,9 @@ use crate::merge::{Complete, Merge};
 use crate::post::{Links, Post, Signal, share};
 use crate::prewarm::prewarm;
 use crate::refusal::Held;
-use crate::secrets::{AnyConnector, Secrets, connector};
+use crate::secrets::{AnyConnector, connector};
 use crate::worker::Worker;
-use crate::{Ended, Sink};
+use crate::{Ended, Order, Sink};
 
 /// How far ahead a stop is set, so that no worker has closed a span after it.
 const STOP_AHEAD: Duration = Duration::from_millis(50);
@@ -39,20 +38,20 @@ const OWING: Duration = Duration::from_secs(1);
 /// How far ahead a start at once is set, so that every worker is there.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
-/// Runs a plan to its end and writes every record of it.
+/// Runs an order to its end and writes every record of it.
 ///
 /// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
-pub fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    let workers = u64::from(plan.segment.count) * u64::from(plan.client.workers);
-    let (sampled, contents) = (SAMPLED_PER_WORKER * workers, &secrets.contents);
-    match connector(plan, secrets) {
+pub fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    let workers = u64::from(order.plan.segment.count) * u64::from(order.plan.client.workers);
+    let sampled = SAMPLED_PER_WORKER * workers;
+    match connector(order) {
         AnyConnector::Mysql(connector) => {
-            conduct(plan, contents, MysqlConnector { sampled, ..connector }, inbox, sink)
+            conduct(order, MysqlConnector { sampled, ..connector }, inbox, sink)
         }
         AnyConnector::Postgres(connector) => {
-            conduct(plan, contents, PostgresConnector { sampled, ..connector }, inbox, sink)
+            conduct(order, PostgresConnector { sampled, ..connector }, inbox, sink)
         }
-        AnyConnector::Null(connector) => conduct(plan, contents, connector, inbox, sink),
+        AnyConnector::Null(connector) => conduct(order, connector, inbox, sink),
     }
 }
 
@@ -67,19 +66,12 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
     }))
 }
 
-fn conduct<C: ScriptedConnector>(
-    plan: &Plan,
-    contents: &Contents,
-    connector: C,
-    inbox: Inbox,
-    sink: &mut dyn Sink,
-) -> Ended {
-    let program = Program::of(plan, contents);
-    let shared = Arc::new(plan.clone());
+fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    let program = order.program();
     let held = Arc::new(Held::default());
     let spawn = |number, links: Links| {
         let worker = Worker {
-            post: Post::new(&shared, number, links),
+            post: Post::new(order, number, links),
             program: program.clone(),
             connector: connector.clone(),
             held: Arc::clone(&held),
@@ -87,10 +79,15 @@ fn conduct<C: ScriptedConnector>(
         std::thread::spawn(move || worker.run())
     };
     let before = |write: &mut dyn FnMut(Record)| {
-        contents.recorded.iter().for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
-        prewarm(plan, &connector, &inbox, write)
+        order
+            .secrets
+            .contents
+            .recorded
+            .iter()
+            .for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
+        prewarm(order, &connector, &inbox, write)
     };
-    play(plan, program.describe(), before, spawn, &inbox, sink)
+    play(order, program.describe(), before, spawn, &inbox, sink)
 }
 
 /// What of a recording is not replayed.
@@ -111,20 +108,21 @@ fn left_out(recorded: &Recorded) -> Option<Record> {
 /// Plays a run whose workers `spawn` starts, each by its number within this engine: the records, the signals and the
 /// sums are the same whatever the workers do. `before` is done between the first record and the first worker.
 pub fn play(
-    plan: &Plan,
+    order: &Order,
     statements: Vec<StatementKind>,
     before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), Ended>,
     spawn: impl Fn(u32, Links) -> JoinHandle<()>,
     inbox: &Inbox,
     sink: &mut dyn Sink,
 ) -> Ended {
+    let (plan, last_events) = (&*order.plan, order.options.last_events);
     let (signal, listener) = watch::channel(Signal::Wait);
     let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
-    let finish = Arc::new(Finish::new(&plan.phases, users));
+    let finish = Arc::new(Finish::new(&plan.phases, last_events, users));
     let kinds = statements.iter().map(|statement| statement.kind.clone()).collect();
     let mut conductor = Conductor {
-        plan,
-        timeline: Timeline::new(&plan.phases, &plan.report),
+        order,
+        timeline: Timeline::new(&plan.phases, &plan.report, last_events),
         merge: Merge::new(plan.client.workers, kinds, plan.report.tick_us > 0),
         inbox,
         sink,
@@ -158,7 +156,7 @@ pub fn play(
 }
 
 struct Conductor<'a> {
-    plan: &'a Plan,
+    order: &'a Order,
     timeline: Timeline,
     merge: Merge,
     inbox: &'a Inbox,
@@ -179,10 +177,10 @@ struct Conductor<'a> {
 impl Conductor<'_> {
     /// Collects the workers' reports and waits for the order to start. `None` when it does not come to that.
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
-        let mut waiting = self.plan.client.workers;
+        let mut waiting = self.order.plan.client.workers;
         let mut ready =
             Ready { connections: 0, connect_us: 0, prepared_statements: 0, session: Session::default() };
-        let mut ordered = matches!(self.plan.start, Start::AtOnce).then(Instant::now);
+        let mut ordered = matches!(self.order.plan.start, Start::AtOnce).then(Instant::now);
         let mut deadline = None;
         while waiting > 0 || ordered.is_none() {
             match self.next_message(deadline)? {
@@ -210,7 +208,7 @@ impl Conductor<'_> {
     }
 
     fn start_deadline(&self) -> Option<Instant> {
-        match self.plan.start {
+        match self.order.plan.start {
             Start::AtOnce => None,
             Start::OnCommand { start_timeout_us } => {
                 Some(Instant::now() + Duration::from_micros(start_timeout_us))
@@ -276,7 +274,7 @@ impl Conductor<'_> {
         self.given_up = true;
         let silent = self.finish.users().saturating_sub(self.merge.in_flight() as u32);
         let known = (self.merge.written_to(), self.end());
-        let spans = absent::spans(self.plan, self.merge.kinds(), silent, known);
+        let spans = absent::spans(self.order, self.merge.kinds(), silent, known);
         for complete in self.merge.stand_in(spans) {
             self.write_complete(complete, start_unix_us);
         }
@@ -308,8 +306,7 @@ impl Conductor<'_> {
             Message::Stop(reason) => self.end_early(Ended { reason, failure: None }),
             Message::Failed(reason, failure) => self.end_early(Ended { reason, failure: Some(failure) }),
             Message::Warning(warning) => self.write(Record::Warning(warning)),
-            Message::Full => self.all_begun(),
-            Message::AllLeft => self.call(),
+            Message::Full | Message::AllLeft => self.call(),
             Message::Drained(drained, users) => self.merge.drained(&drained, users),
             Message::Finished => self.working -= 1,
             Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
@@ -326,15 +323,6 @@ impl Conductor<'_> {
             self.timeline.truncate(at);
             self.finish.stop(at);
             self.call();
-        }
-    }
-
-    /// No event begins any more.
-    fn all_begun(&mut self) {
-        if self.finish.counts_last_events() {
-            self.call();
-        } else {
-            self.end_early(Ended { reason: EndReason::EventLimit, failure: None });
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) enum Message {
     Ready(WorkerReady),
     /// A worker has closed a span.
     Closed { bound: Nanos, closed: Box<Closed>, fared: Option<Fared> },
-    /// All events of the plan have begun.
+    /// All events of the plan have begun: no other does.
     Full,
     /// The last user of all workers has left: when the run ends is known.
     AllLeft,

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::task::Poll;
 
-use dbdyno_door::plan::QueueOverflow;
 use dbdyno_door::record::{EndReason, ErrorClass, Failure};
 use dbdyno_gauge::{Event, Gauge, Statement};
 use dbdyno_pace::Nanos;
@@ -18,6 +17,7 @@ use dbdyno_pace::arrivals::Arrivals;
 use dbdyno_pace::pauses::Pauses;
 use tokio::sync::Notify;
 
+use crate::QueueOverflow;
 use crate::clock::Clock;
 use crate::control::Message;
 use crate::failure;
@@ -367,11 +367,7 @@ impl Desk {
     /// Lets the gauge close no span after the end of the run, which other workers may have found meanwhile.
     fn agree_on_end(&self, state: &mut State, now: Nanos) {
         let closes = state.gauge.next_bound().is_some_and(|bound| bound <= now);
-        let stop_at = if closes && self.finish.counts_last_events() {
-            self.finish.closing(now)
-        } else {
-            self.finish.stop_at()
-        };
+        let stop_at = if closes { self.finish.closing(now) } else { self.finish.stop_at() };
         if stop_at != Nanos::MAX {
             state.gauge.stop_at(stop_at);
         }

@@ -2,18 +2,22 @@
 //!
 //! ```text
 //!                     a limit of time or events is reached        the last user has left
-//!   events begin ─────────────┬──────── no event begins ─────────────────┬──── over (last events counted)
-//!                             └─ over (last events unfinished)           └ or earlier, when they are given up
+//!   events begin ─────────────┬──────── no event begins ─────────────────┬──── over
+//!                             └─ over, by the time limit                 └ or earlier, when they are given up
 //! ```
+//! A run of so many events ends with the last of them. One that is over by its time ends at that instant, unless the
+//! events under way are to be counted too ([`LastEvents`]).
+//!
 //! Nothing here is touched on the hot path unless the plan has a limit of events; then one counter is.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use dbdyno_door::plan::{LastEvents, Phases};
+use dbdyno_door::plan::Phases;
 use dbdyno_door::record::EndReason;
 use dbdyno_pace::Nanos;
+use dbdyno_pace::timeline::LastEvents;
 
 /// How long users may take to say goodbye that have nothing else to do.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -30,7 +34,7 @@ pub(crate) struct Finish {
     full: AtomicBool,
     /// First instant at which no event begins any more, where those under way are counted.
     limit: Nanos,
-    /// Whether the run is over when all users have left.
+    /// Whether events under way at the time limit are waited for and counted.
     counted: bool,
     edge: Mutex<Edge>,
 }
@@ -46,8 +50,8 @@ struct Edge {
 
 impl Finish {
     /// For `users` over all workers of this engine.
-    pub(crate) fn new(phases: &Phases, users: u32) -> Self {
-        let counted = phases.last_events == LastEvents::Counted;
+    pub(crate) fn new(phases: &Phases, last_events: LastEvents, users: u32) -> Self {
+        let counted = last_events == LastEvents::Counted;
         Self {
             stop_at: AtomicU64::new(Nanos::MAX),
             events: phases.events,
@@ -85,7 +89,7 @@ impl Finish {
         self.full.load(Ordering::Acquire)
     }
 
-    /// Whether the run is over with the last event, and not at the limit.
+    /// Whether the events under way at the time limit are counted.
     pub(crate) fn counts_last_events(&self) -> bool {
         self.counted
     }
@@ -114,7 +118,7 @@ impl Finish {
     pub(crate) fn leave(&self, at: Nanos) -> bool {
         let mut edge = self.edge();
         edge.users = edge.users.saturating_sub(1);
-        let last = edge.users == 0 && self.counted;
+        let last = edge.users == 0;
         if last {
             // At least a microsecond after whatever is closed, so that the last span is none of length 0.
             self.stop(at.max(edge.closed_to + 1000));
@@ -129,12 +133,12 @@ impl Finish {
 
     /// How long to wait for the users once the run is over.
     pub(crate) fn drain(&self, drain_us: u64) -> Duration {
-        if !self.counted {
-            Duration::from_micros(drain_us)
-        } else if self.edge().users > 0 {
+        if self.edge().users == 0 {
+            CLOSING
+        } else if self.counted {
             Duration::ZERO // Given up.
         } else {
-            CLOSING
+            Duration::from_micros(drain_us)
         }
     }
 
@@ -159,7 +163,7 @@ mod tests {
     use super::*;
 
     fn finish(last_events: LastEvents, events: Option<u64>, users: u32) -> Finish {
-        Finish::new(&Phases { warmup_us: 1, measure_us: 9, events, last_events, drain_us: 0 }, users)
+        Finish::new(&Phases { warmup_us: 1, measure_us: 9, events, drain_us: 0 }, last_events, users)
     }
 
     #[test]
@@ -182,10 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn users_that_leave_end_nothing_where_the_last_events_do_not_count() {
-        let finish = finish(LastEvents::Unfinished, None, 1);
-        assert!(!finish.leave(5));
+    fn users_with_no_more_to_do_end_the_run_before_its_time() {
+        let finish = finish(LastEvents::Unfinished, None, 2);
+        assert!(!finish.leave(5_000));
         assert_eq!((finish.stop_at(), finish.limit()), (Nanos::MAX, Nanos::MAX));
+        assert!(finish.leave(6_000));
+        assert_eq!((finish.stop_at(), finish.reason()), (6_000, EndReason::TimeLimit));
+    }
+
+    #[test]
+    fn the_first_of_two_stops_counts() {
+        let finish = finish(LastEvents::Unfinished, None, 1);
         finish.stop(70);
         finish.stop(90);
         assert_eq!((finish.stop_at(), finish.reason()), (70, EndReason::TimeLimit));

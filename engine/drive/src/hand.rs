@@ -1,14 +1,14 @@
 //! One connection by hand: statements one after the other, outside any load, for drop-ins whose originals keep such a
 //! connection beside their clients.
 
-use dbdyno_door::plan::Plan;
 use dbdyno_door::record::Failure;
 use dbdyno_wire::mysql::MysqlConnection;
 use dbdyno_wire::{Connection, Connector};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
+use crate::Order;
 use crate::failure;
-use crate::secrets::{AnyConnector, Secrets, connector};
+use crate::secrets::{AnyConnector, connector};
 
 /// A connection to a MySQL or MariaDB server. Not for measuring.
 pub struct Hand {
@@ -17,19 +17,19 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// Opens it to the target of `plan`.
+    /// Opens it to the order's target.
     ///
     /// # Errors
     /// The server cannot be reached or refuses the login, or is of another kind.
-    pub fn open(plan: &Plan, secrets: &Secrets) -> Result<Self, Failure> {
+    pub fn open(order: &Order) -> Result<Self, Failure> {
         let said = |text: String| Failure { text, ..Failure::default() };
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.map_err(|error| said(error.to_string()))?;
-        let AnyConnector::Mysql(connector) = connector(plan, secrets) else {
+        let AnyConnector::Mysql(connector) = connector(order) else {
             return Err(said("only MySQL and MariaDB are spoken to by hand".into()));
         };
         let opened = runtime.block_on(connector.connect(0));
-        let connection = opened.map_err(|error| failure::connecting(&error, &plan.target, 0).1)?;
+        let connection = opened.map_err(|error| failure::connecting(&error, &order.plan.target, 0).1)?;
         Ok(Self { runtime, connection })
     }
 

@@ -12,6 +12,7 @@
 //! records to a sink. It knows no SQL and measures nothing itself.
 //!
 //! # Layout
+//! - [`Order`]: what is to be done; [`Options`]: what of it no plan says.
 //! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
 //! - [`external`]: for programs whose users play something else than the plan's workload.
 //! - `finish`: how all workers come to the same end.
@@ -20,7 +21,7 @@
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
 //! - [`Hand`]: one connection outside any load.
 //! - `secrets`: passwords and certificates, as the caller has read them.
-//! - `failure`, `refusal`: errors with a way out; `client_words`: as MySQL's own clients tell them.
+//! - `failure`, `refusal`: errors with a way out; `client_words`: as the databases' own client libraries tell them.
 
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
@@ -40,6 +41,7 @@ mod health;
 mod loader;
 mod machine;
 mod merge;
+mod options;
 mod post;
 mod prewarm;
 mod refusal;
@@ -57,5 +59,8 @@ pub use conductor::run;
 pub use control::{Control, Inbox, channel};
 pub use hand::Hand;
 pub use loader::{cleanup, prepare, prewarm};
+pub use options::{
+    ExtraCounts, LastEvents, NewRows, Options, Order, QueueOverflow, Renewal, TableStatements,
+};
 pub use secrets::Secrets;
 pub use sink::{Ended, Sink};

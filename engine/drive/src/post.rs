@@ -25,6 +25,7 @@ use crate::failure;
 use crate::finish::Finish;
 use crate::machine;
 use crate::timer::Timer;
+use crate::{Options, Order};
 
 /// Tasks that are polled before the kernel is asked again what is ready: many small batches cost more than a few large
 /// ones, and a timer that is due meanwhile waits for no more than these.
@@ -109,6 +110,7 @@ pub fn spawn_user(users: &mut JoinSet<()>, desk: &Rc<Desk>, play: impl Future<Ou
 pub struct Post {
     /// The plan of the run.
     pub plan: Arc<Plan>,
+    pub(crate) options: Options,
     /// Number of this worker and how many there are, over the whole fleet.
     index: u32,
     count: u32,
@@ -135,10 +137,11 @@ pub fn work_on_this_thread(links: Links, work: impl Future<Output = io::Result<(
 
 impl Post {
     /// That of worker `number` of this engine.
-    pub fn new(plan: &Arc<Plan>, number: u32, links: Links) -> Self {
+    pub fn new(order: &Order, number: u32, links: Links) -> Self {
+        let (plan, options) = (Arc::clone(&order.plan), order.options.clone());
         let (segment, workers) = (plan.segment, plan.client.workers);
         let (index, count) = (segment.index * workers + number, segment.count * workers);
-        Self { plan: Arc::clone(plan), index, count, links }
+        Self { plan, options, index, count, links }
     }
 
     /// Whether it is the first of this engine.
@@ -217,8 +220,8 @@ impl Post {
         let clock = Clock::starting_at(start);
         let schedule = self.schedule();
         let open = matches!(schedule, Schedule::Open { .. });
-        let gauge = Gauge::new(Timeline::new(&plan.phases, &plan.report), kinds, open)
-            .reporting(&plan.report, numbers);
+        let timeline = Timeline::new(&plan.phases, &plan.report, self.options.last_events);
+        let gauge = Gauge::new(timeline, kinds, open).counting(&self.options.extra_counts, numbers);
         let Links { mut signal, finish, messages } = self.links;
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
         // Local tasks must be 'static, and the conductor keeps its own handle of the finish.
@@ -255,7 +258,7 @@ impl Post {
         let (index, count) = (u64::from(self.index), u64::from(self.count));
         if let Some(arrivals) = arrivals(&plan.load.shape, begin, index, count, plan.seed) {
             let queue_limit = plan.load.queue_limit.map(|limit| self.share(limit).into());
-            return Schedule::Open { arrivals, queue_limit, overflow: plan.load.queue_overflow };
+            return Schedule::Open { arrivals, queue_limit, overflow: self.options.queue_overflow };
         }
         match Pauses::new(&plan.load, begin, index, count, plan.seed) {
             Some(pauses) => Schedule::Paced(pauses),

@@ -6,44 +6,49 @@
 use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
-use dbdyno_door::plan::{Plan, Prewarm};
+use dbdyno_door::plan::Prewarm;
 use dbdyno_door::record::{Loading, LoadingStep};
 use dbdyno_wire::{Connection, Connector};
-use dbdyno_workload::schema::Schema;
 use dbdyno_workload::tables::Tables;
 
 use crate::control::{Inbox, Message};
-use crate::{Ended, failure};
+use crate::{Ended, Order, failure};
 
 /// How often an order to stop is looked for while the server reads.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// Reads the tables as the plan asks, and hands a record per table to `write`. What ends it early is returned.
 pub(crate) fn prewarm<C: Connector>(
-    plan: &Plan,
+    order: &Order,
     connector: &C,
     inbox: &Inbox,
     write: impl FnMut(Record),
 ) -> Result<(), Ended> {
-    if plan.prewarm == Prewarm::None {
+    if order.plan.prewarm == Prewarm::None {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime needs three file descriptors");
     runtime.block_on(async {
         tokio::select! {
-            ended = scan(plan, connector, write) => ended,
+            ended = scan(order, connector, write) => ended,
             ended = stopped(inbox) => Err(ended),
         }
     })
 }
 
-async fn scan<C: Connector>(plan: &Plan, connector: &C, mut write: impl FnMut(Record)) -> Result<(), Ended> {
+async fn scan<C: Connector>(
+    order: &Order,
+    connector: &C,
+    mut write: impl FnMut(Record),
+) -> Result<(), Ended> {
     let ended = |(reason, failure)| Ended { reason, failure: Some(failure) };
     let began = Instant::now();
-    let schema = Schema::of(plan);
-    let mut connection =
-        connector.connect(0).await.map_err(|error| ended(failure::connecting(&error, &plan.target, 0)))?;
+    let schema = order.schema();
+    let mut connection = connector
+        .connect(0)
+        .await
+        .map_err(|error| ended(failure::connecting(&error, &order.plan.target, 0)))?;
     for table in 1..=schema.tables() {
         for sql in schema.scans(table) {
             let read = connection.query(sql.as_bytes()).await;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use dbdyno_door::Plan;
 use dbdyno_door::plan::{Endpoint, Target};
 use dbdyno_wire::Address;
 use dbdyno_wire::mysql::{MysqlConnector, PublicKey};
@@ -10,6 +9,8 @@ use dbdyno_wire::null::NullConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::tls::TlsClient;
 use dbdyno_workload::Contents;
+
+use crate::Order;
 
 /// What the plan names and does not hold. Never printed.
 #[derive(Clone, Default)]
@@ -41,8 +42,8 @@ pub enum AnyConnector {
     Null(NullConnector),
 }
 
-/// The connector of a plan's target.
-pub fn connector(plan: &Plan, secrets: &Secrets) -> AnyConnector {
+/// The connector of an order's target.
+pub fn connector(Order { plan, options, secrets }: &Order) -> AnyConnector {
     match &plan.target {
         Target::Mysql {
             endpoints,
@@ -51,7 +52,6 @@ pub fn connector(plan: &Plan, secrets: &Secrets) -> AnyConnector {
             connect_timeout_us,
             compression,
             allow_public_key_retrieval,
-            multi_statements,
             ..
         } => AnyConnector::Mysql(MysqlConnector {
             addresses: endpoints.iter().map(address).collect(),
@@ -60,7 +60,7 @@ pub fn connector(plan: &Plan, secrets: &Secrets) -> AnyConnector {
             database: database.clone(),
             timeout: Duration::from_micros(*connect_timeout_us),
             local_data: false,
-            multi_statements: *multi_statements,
+            multi_statements: options.multi_statements,
             sampled: 0,
             tls: secrets.tls.clone(),
             compression: *compression,
@@ -78,10 +78,10 @@ pub fn connector(plan: &Plan, secrets: &Secrets) -> AnyConnector {
                 tls: secrets.tls.clone(),
             })
         }
-        Target::Null { answer_us, silent } => AnyConnector::Null(NullConnector {
+        Target::Null { answer_us } => AnyConnector::Null(NullConnector {
             answer: Duration::from_micros(*answer_us),
             rows: plan.workload.options.table_size,
-            silent: *silent,
+            empty_answers: options.empty_answers,
         }),
     }
 }

@@ -24,11 +24,13 @@ use crate::backoff::Backoff;
 use crate::desk::{Desk, Seat};
 use crate::failure;
 use crate::session::{Opener, Session, Way};
+use crate::{Options, Renewal};
 
 /// What all users of a run share.
 pub(crate) struct Script {
     pub(crate) program: Program,
     pub(crate) plan: Arc<Plan>,
+    pub(crate) options: Options,
 }
 
 /// Plays the script on a session of its own until the run is over.
@@ -56,8 +58,8 @@ enum Halt {
 
 impl<C: ScriptedConnector> User<C> {
     pub(crate) async fn play(mut self) {
-        let load = &self.script.plan.load;
-        let (every, within) = (load.reconnect_every, load.reconnect_within);
+        let every = self.script.plan.load.reconnect_every;
+        let within = self.script.options.renewal == Renewal::WithinLastEvent;
         let mut played = 0;
         let mut free_since = None;
         if let Err((reason, failure)) = Box::pin(self.follow_rows()).await {
@@ -234,7 +236,7 @@ impl<C: ScriptedConnector> User<C> {
         if rollback {
             // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
             self.session.connection.query(b"ROLLBACK").await?;
-            if !self.script.plan.retry.uncounted_rollback {
+            if !self.script.options.uncounted_rollback {
                 self.desk.other_statement(self.desk.now());
             }
         }

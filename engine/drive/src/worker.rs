@@ -135,7 +135,8 @@ impl<C: ScriptedConnector> Worker<C> {
         let numbers: Vec<u64> = sessions.iter().map(|session| session.number).collect();
         let kinds = self.program.describe().len();
         let plan = Arc::clone(&self.post.plan);
-        let script = Rc::new(Script { program: self.program, plan: Arc::clone(&plan) });
+        let options = self.post.options.clone();
+        let script = Rc::new(Script { program: self.program, plan: Arc::clone(&plan), options });
         let openers = Rc::clone(&opener);
         let spawn = |desk: &Rc<Desk>, users: &mut JoinSet<()>| {
             for (here, session) in sessions.into_iter().enumerate() {

@@ -71,8 +71,8 @@ pub struct Span {
     pub users_active: u32,
     /// What each user did since the last mark, by number; at marks, where the plan asks for it.
     pub users: Vec<(u64, UserTotals)>,
-    /// From due to end, in sysbench's buckets, where the plan asks for them.
-    pub sysbench_buckets: Vec<(u16, u64)>,
+    /// From due to end, in buckets of a logarithmic scale, where they are asked for.
+    pub log_buckets: Vec<(u16, u64)>,
 }
 
 /// Statement statistics over a window.
@@ -133,7 +133,7 @@ impl Span {
         self.backlog += other.backlog;
         self.in_flight += other.in_flight;
         self.users_active += other.users_active;
-        log_buckets::merge(&mut self.sysbench_buckets, &other.sysbench_buckets);
+        log_buckets::merge(&mut self.log_buckets, &other.log_buckets);
     }
 }
 

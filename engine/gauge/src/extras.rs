@@ -1,21 +1,29 @@
-//! What is counted of an event only where the plan asks for it: sysbench's buckets, and what each user did.
+//! What is counted of an event only where a program that embeds the engine asks for it.
 
-use dbdyno_door::log_buckets::{LogScale, SYSBENCH_BUCKETS};
-use dbdyno_door::plan::Report;
+use dbdyno_door::log_buckets::LogScale;
 use dbdyno_door::record::UserTotals;
 use dbdyno_pace::Nanos;
+
+/// What is counted of every event beside the usual.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExtraCounts {
+    /// Latencies once more, in buckets of this scale of milliseconds.
+    pub log_buckets: Option<LogScale>,
+    /// What each user did.
+    pub users: bool,
+}
 
 /// The extras of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Extras {
-    buckets: Option<SysbenchBuckets>,
+    buckets: Option<LogBuckets>,
     users: Option<Users>,
 }
 
 #[derive(Clone, Debug)]
-struct SysbenchBuckets {
+struct LogBuckets {
     scale: LogScale,
-    counts: Box<[u64; SYSBENCH_BUCKETS]>,
+    counts: Box<[u64]>,
 }
 
 /// What each user did, by seat.
@@ -38,13 +46,12 @@ struct User {
 }
 
 impl Extras {
-    /// What the plan asks for, of the users with these numbers by seat; `None` where that is nothing.
-    pub(crate) fn new(report: &Report, numbers: &[u64]) -> Option<Box<Self>> {
-        let buckets = report.sysbench_buckets.then(|| SysbenchBuckets {
-            scale: LogScale::sysbench(),
-            counts: Box::new([0; SYSBENCH_BUCKETS]),
-        });
-        let users = report.users.then(|| Users {
+    /// What is `wanted`, of the users with these numbers by seat; `None` where that is nothing.
+    pub(crate) fn new(wanted: &ExtraCounts, numbers: &[u64]) -> Option<Box<Self>> {
+        let buckets = wanted
+            .log_buckets
+            .map(|scale| LogBuckets { scale, counts: vec![0; scale.buckets()].into_boxed_slice() });
+        let users = wanted.users.then(|| Users {
             numbers: numbers.to_vec(),
             part: vec![User::default(); numbers.len()],
             before: vec![User::default(); numbers.len()],
@@ -54,8 +61,8 @@ impl Extras {
 
     /// An event of the user on `seat` ended well.
     pub(crate) fn event(&mut self, seat: usize, latency: Nanos) {
-        if let Some(SysbenchBuckets { scale, counts }) = &mut self.buckets {
-            // Not rounded to microseconds before, as sysbench does not.
+        if let Some(LogBuckets { scale, counts }) = &mut self.buckets {
+            // Not rounded to microseconds before.
             counts[scale.bucket(latency as f64 / 1e6)] += 1;
         }
         if let Some(user) = self.users.as_mut().and_then(|users| users.part.get_mut(seat)) {
@@ -65,7 +72,7 @@ impl Extras {
 
     /// Hands over the buckets counted since the last call, without the empty ones.
     pub(crate) fn take_buckets(&mut self) -> Vec<(u16, u64)> {
-        let Some(SysbenchBuckets { counts, .. }) = &mut self.buckets else { return Vec::new() };
+        let Some(LogBuckets { counts, .. }) = &mut self.buckets else { return Vec::new() };
         let counted = counts.iter().enumerate().filter(|&(_, &count)| count > 0);
         let taken = counted.map(|(bucket, &count)| (bucket as u16, count)).collect();
         counts.fill(0);
@@ -127,8 +134,13 @@ impl User {
 mod tests {
     use super::*;
 
-    fn extras(sysbench_buckets: bool, users: bool) -> Option<Box<Extras>> {
-        Extras::new(&Report { sysbench_buckets, users, ..Report::default() }, &[10, 20, 30, 40])
+    fn scale() -> LogScale {
+        LogScale::new(1024, 0.001, 100_000.0)
+    }
+
+    fn extras(log_buckets: bool, users: bool) -> Option<Box<Extras>> {
+        let log_buckets = log_buckets.then(scale);
+        Extras::new(&ExtraCounts { log_buckets, users }, &[10, 20, 30, 40])
     }
 
     #[test]
@@ -168,7 +180,7 @@ mod tests {
         for latency in [0, 1_000, 1_000_000, 200_000_000_000] {
             extras.event(0, latency);
         }
-        let middle = LogScale::sysbench().bucket(1.0) as u16;
+        let middle = scale().bucket(1.0) as u16;
         assert_eq!(extras.take_buckets(), [(0, 2), (middle, 1), (1023, 1)]);
         assert_eq!(extras.take_buckets(), []);
     }

@@ -1,14 +1,13 @@
 //! What a worker counts into.
 
 use dbdyno_door::histogram::Buckets;
-use dbdyno_door::plan::Report;
 use dbdyno_door::record::{Accounting, Counts, ErrorClass, StatementClass, UserTotals};
 use dbdyno_pace::timeline::{Bound, Timeline};
 use dbdyno_pace::{LATE, Nanos};
 
 use crate::closed::{Closed, Drained, count_error};
 use crate::ended::{Event, Statement};
-use crate::extras::Extras;
+use crate::extras::{ExtraCounts, Extras};
 use crate::histogram::Histogram;
 use crate::outstanding::Outstanding;
 
@@ -75,9 +74,9 @@ impl Gauge {
         }
     }
 
-    /// Also counts what the plan's report asks for, of users with these numbers over the whole fleet, by seat.
-    pub fn reporting(mut self, report: &Report, numbers: &[u64]) -> Self {
-        self.extras = Extras::new(report, numbers);
+    /// Also counts what is `wanted` beside the usual, of users with these numbers over the whole fleet, by seat.
+    pub fn counting(mut self, wanted: &ExtraCounts, numbers: &[u64]) -> Self {
+        self.extras = Extras::new(wanted, numbers);
         self.users = numbers.len() as u32;
         self
     }
@@ -172,7 +171,7 @@ impl Gauge {
         }
         let class = statement.class.unwrap_or(match (statement.returns_rows, statement.rows) {
             (true, _) => StatementClass::Read,
-            // As sysbench counts: a change that found no row is no write.
+            // A change that found no row is no write.
             (false, 0) => StatementClass::Other,
             (false, _) => StatementClass::Write,
         });
@@ -262,7 +261,7 @@ impl Gauge {
         std::mem::take(&mut self.closed)
     }
 
-    /// What each user did, by number; empty where the plan does not ask for it.
+    /// What each user did, by number; empty where nobody asks for it.
     pub fn user_totals(&self) -> Vec<(u64, UserTotals)> {
         self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
     }
@@ -288,8 +287,9 @@ fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{LastEvents, Phases};
+    use dbdyno_door::plan::{Phases, Report};
     use dbdyno_door::record::PhaseName;
+    use dbdyno_pace::timeline::LastEvents;
 
     use super::*;
     use crate::phases::Totals;
@@ -297,7 +297,7 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     fn phases(warmup_us: u64, measure_us: u64) -> Phases {
-        Phases { warmup_us, measure_us, events: None, last_events: LastEvents::default(), drain_us: 0 }
+        Phases { warmup_us, measure_us, events: None, drain_us: 0 }
     }
 
     /// 100 ms of warm-up and 300 ms of measurement in intervals of 100 ms.
@@ -305,7 +305,7 @@ mod tests {
         let phases = phases(100_000, 300_000);
         let report =
             Report { interval_us: 100_000, tick_us: 50_000, statements_us: 200_000, ..Report::default() };
-        Gauge::new(Timeline::new(&phases, &report), 1, open_loop)
+        Gauge::new(Timeline::new(&phases, &report, LastEvents::default()), 1, open_loop)
     }
 
     fn event(due: Nanos, end: Nanos) -> Event {

@@ -7,7 +7,7 @@
 //! # Layout
 //! - [`Gauge`]: what a worker counts into.
 //! - [`closed`]: the spans it hands over, and how those of several workers are added up; [`phases`]: and told.
-//! - `extras`: what is counted only where the plan asks for it.
+//! - [`ExtraCounts`]: what is counted beside the usual, where a program that embeds the engine asks for it.
 //! - [`Outstanding`]: events that are due and have not ended.
 //! - [`histogram`]: recording, taking, merging; [`mod@percentiles`]: what can be said of values that are cut off.
 
@@ -23,6 +23,7 @@ mod outstanding;
 
 pub use closed::Closed;
 pub use ended::{Event, Statement};
+pub use extras::ExtraCounts;
 pub use gauge::Gauge;
 pub use outstanding::Outstanding;
 pub use percentiles::percentiles;

@@ -29,8 +29,8 @@ pub struct Totals {
     pub counts: Counts,
     /// From due to end.
     pub latency: Taken,
-    /// The same in sysbench's buckets, where the plan asks for them.
-    pub sysbench_buckets: Vec<(u16, u64)>,
+    /// The same in buckets of a logarithmic scale, where they are asked for.
+    pub log_buckets: Vec<(u16, u64)>,
 }
 
 impl Totals {
@@ -39,7 +39,7 @@ impl Totals {
         self.end = span.end;
         add_counts(&mut self.counts, &span.counts);
         self.latency.merge(&span.latency);
-        log_buckets::merge(&mut self.sysbench_buckets, &span.sysbench_buckets);
+        log_buckets::merge(&mut self.log_buckets, &span.log_buckets);
     }
 }
 
@@ -68,7 +68,7 @@ impl Phases {
             users: by_number(span.users),
             generator,
             counts: span.counts,
-            sysbench_buckets: span.sysbench_buckets,
+            log_buckets: span.log_buckets,
             latency_us: span.latency.buckets,
             service_us: span.service.buckets,
         }
@@ -107,7 +107,7 @@ impl Phases {
 }
 
 fn told(totals: &Totals, closed: &PhaseClosed, drained: &Drained) -> PhaseTotals {
-    let Totals { start, end, counts, latency, sysbench_buckets } = totals.clone();
+    let Totals { start, end, counts, latency, log_buckets } = totals.clone();
     let mut censored_us = closed.censored.clone();
     merge(&mut censored_us, &drained.censored);
     let mut known = latency.clone();
@@ -122,7 +122,7 @@ fn told(totals: &Totals, closed: &PhaseClosed, drained: &Drained) -> PhaseTotals
         latency_min_us: latency.min_us,
         latency_max_us: latency.max_us,
         percentiles_us: percentiles(&known.buckets, (known.min_us, known.max_us), &censored_us),
-        sysbench_buckets,
+        log_buckets,
         drained_us: drained.latency.buckets.clone(),
         censored_us,
     }

@@ -73,7 +73,7 @@ fn busy(shape: &Shape, begin: Nanos) -> Option<Level> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{ConnectionStep, QueueOverflow};
+    use dbdyno_door::plan::ConnectionStep;
 
     use super::*;
 
@@ -81,15 +81,7 @@ mod tests {
 
     fn pauses(shape: Shape, think_time: Option<ThinkTime>) -> Option<Pauses> {
         Pauses::new(
-            &Load {
-                connections: 10,
-                shape,
-                think_time,
-                queue_limit: None,
-                queue_overflow: QueueOverflow::Drop,
-                reconnect_every: 0,
-                reconnect_within: false,
-            },
+            &Load { connections: 10, shape, think_time, queue_limit: None, reconnect_every: 0 },
             0,
             0,
             1,

@@ -12,10 +12,23 @@
 //! A measurement whose last events are counted has no end that is known before: its timeline ends when those events
 //! are given up, or never, and is truncated where they have ended.
 
-use dbdyno_door::plan::{LastEvents, Phases, Report};
+use dbdyno_door::plan::{Phases, Report};
 use dbdyno_door::record::PhaseName;
 
 use crate::Nanos;
+
+/// What becomes of the events that are under way when the time is used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LastEvents {
+    /// The measurement ends at the limit and they are unfinished: they may end, for as long as the plan's `drain_us`,
+    /// and are not counted as done; in an open loop their latency enters the percentiles of the phase.
+    #[default]
+    Unfinished,
+    /// They are finished and counted, and the measurement ends with the last of them; intervals go on meanwhile.
+    /// Whatever has not ended `drain_us` after the time limit is given up and unfinished, and the run ends as
+    /// `forced-shutdown`.
+    Counted,
+}
 
 /// Where a run stands in its phases.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,13 +72,13 @@ pub struct Bound {
 
 impl Timeline {
     /// The timeline of a plan.
-    pub fn new(phases: &Phases, report: &Report) -> Self {
+    pub fn new(phases: &Phases, report: &Report, last_events: LastEvents) -> Self {
         let warmup = phases.warmup_us * 1000;
         let mut spans = Vec::new();
         if warmup > 0 {
             spans.push(PhaseSpan { name: PhaseName::Warmup, start: 0, end: warmup });
         }
-        spans.push(PhaseSpan { name: PhaseName::Measure, start: warmup, end: end(phases) });
+        spans.push(PhaseSpan { name: PhaseName::Measure, start: warmup, end: end(phases, last_events) });
         let interval = report.interval_us * 1000;
         let tick = if report.tick_us == 0 { interval } else { report.tick_us * 1000 };
         let interval = rounded(interval, tick);
@@ -116,8 +129,8 @@ impl Timeline {
 }
 
 /// First instant after the measurement, as far as it is known before; `Nanos::MAX` for never.
-fn end(phases: &Phases) -> Nanos {
-    let end_us = match phases.last_events {
+fn end(phases: &Phases, last_events: LastEvents) -> Nanos {
+    let end_us = match last_events {
         LastEvents::Unfinished => phases.limit_us(),
         LastEvents::Counted => phases.limit_us().saturating_add(phases.drain_us),
     };
@@ -131,8 +144,6 @@ fn rounded(length: Nanos, unit: Nanos) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::LastEvents;
-
     use super::*;
 
     const MS: Nanos = 1_000_000;
@@ -152,7 +163,6 @@ mod tests {
                 warmup_us: warmup_ms * 1000,
                 measure_us: measure_ms * 1000,
                 events: None,
-                last_events,
                 drain_us: 500_000,
             },
             &Report {
@@ -160,8 +170,8 @@ mod tests {
                 marks_us: marks_ms.iter().map(|ms| ms * 1000).collect(),
                 tick_us: tick_ms * 1000,
                 statements_us: 2000 * 1000,
-                ..Report::default()
             },
+            last_events,
         )
     }
 

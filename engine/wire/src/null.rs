@@ -18,7 +18,7 @@ pub struct NullConnector {
     /// Ids in the tables it pretends to have: 1 to this.
     pub rows: u64,
     /// Whether every statement neither returns nor changes a row.
-    pub silent: bool,
+    pub empty_answers: bool,
 }
 
 /// A session with nobody.
@@ -26,7 +26,7 @@ pub struct NullConnector {
 pub struct NullConnection {
     answer: Duration,
     rows: u64,
-    silent: bool,
+    empty_answers: bool,
     statements: Vec<Shape>,
     session: Session,
     /// What a script's next message asks for, and how many rows.
@@ -68,7 +68,7 @@ impl Shape {
 impl NullConnection {
     /// What it answers to a statement.
     fn shape(&self, sql: &str) -> Shape {
-        if self.silent { Shape::Nothing } else { Shape::of(sql) }
+        if self.empty_answers { Shape::Nothing } else { Shape::of(sql) }
     }
 
     async fn wait(&self) {
@@ -90,7 +90,7 @@ impl Connector for NullConnector {
         Ok(NullConnection {
             answer: self.answer,
             rows: self.rows,
-            silent: self.silent,
+            empty_answers: self.empty_answers,
             statements: Vec::new(),
             session,
             said: (Shape::Nothing, 0),

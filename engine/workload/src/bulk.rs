@@ -2,13 +2,14 @@
 //!
 //! Facts from sysbench's script: every connection has a table of its own; an event is one row appended. The event whose
 //! row has no room any more sends those before it first, and what is left at the end is sent after the last event. So
-//! most events take no time, and a few take that of a whole INSERT. Unless the plan asks for sysbench's rows, new ones
-//! follow the last that is there: a second run meets none of the first.
+//! most events take no time, and a few take that of a whole INSERT. New rows follow the last that is there, and a second
+//! run meets none of the first, unless another rule is asked for ([`NewRows`]).
 
-use dbdyno_door::plan::NewRows;
 use dbdyno_wire::Value;
 
-/// Most bytes of one INSERT: sysbench's half a MiB.
+use crate::new_ids::NewRows;
+
+/// Most bytes of one INSERT: half a MiB.
 const STATEMENT_BYTES: usize = 512 * 1024;
 /// Bytes of it beside the table's name and the rows.
 const WORDS_BYTES: usize = "INSERT INTO  VALUES".len();
@@ -85,7 +86,6 @@ mod tests {
             options: Default::default(),
             keys: Default::default(),
             statements: Default::default(),
-            new_rows: Default::default(),
             sql: None,
         };
         Oltp::new(&workload, 1)

@@ -43,7 +43,7 @@ pub enum Kind {
     Delete,
     /// Puts the row back.
     Insert,
-    /// Adds a row; always sent as text, as sysbench does.
+    /// Adds a row; always sent as text.
     NewRow,
     /// Some rows by equal values of k.
     RandomPoints,

@@ -11,7 +11,8 @@
 //! - [`oltp`]: which statements make a transaction, with which parameters and which promise.
 //! - [`shares`]: how often each kind stands in a transaction.
 //! - `bulk`: the rows that bulk_insert collects; `new_ids`: the numbers of those that oltp_insert adds.
-//! - [`schema`]: the tables, `postgresql`: in its SQL, `sysbench_form`: as sysbench makes them; [`rows`]: their content as text.
+//! - [`schema`]: the tables, `postgresql`: in its SQL; [`TableStatements`]: for tables of another form; [`rows`]: their content as
+//!   text.
 //! - [`generated`]: tables of the user's own with values from generators; [`tables`]: either, as who loads them sees it.
 
 mod bulk;
@@ -27,11 +28,13 @@ pub mod rows;
 pub mod schema;
 pub mod shares;
 pub mod sql;
-mod sysbench_form;
+mod table_statements;
 pub mod tables;
 mod turns;
 
 pub use call::{Call, Seat, Statement};
 pub use kind::{Dialect, Kind};
+pub use new_ids::NewRows;
 pub use oltp::Oltp;
 pub use program::{Contents, Event, Program};
+pub use table_statements::TableStatements;

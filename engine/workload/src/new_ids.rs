@@ -1,10 +1,21 @@
 //! Ids of the rows that oltp_insert adds to tables that number none by themselves.
 
-use dbdyno_door::plan::NewRows;
 use dbdyno_draw::Rng;
 use dbdyno_draw::unique::Unique;
 
 use crate::call::Seat;
+
+/// How rows are numbered that a run adds, where the table does not number them by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NewRows {
+    /// So that they meet no other row: `oltp_insert` below 0, where no loaded row is, and `bulk_insert` after the last
+    /// row that is there.
+    #[default]
+    Apart,
+    /// `oltp_insert` all over the range of the column, each number once, and `bulk_insert` from 1 on, so that a second
+    /// run meets the rows of the first.
+    AllOver,
+}
 
 /// Numbers of a signed column of 32 bits, below 0 or from it on.
 const HALF: u64 = 1 << 31;
@@ -31,7 +42,7 @@ impl NewIds {
         let (rule, first) = match rows {
             // Each seed begins elsewhere, so that a second run does not meet the rows of the first.
             NewRows::Apart => (Rule::Below, Rng::new(seed, &[u64::from_be_bytes(*b"new rows")]).below(HALF)),
-            NewRows::Sysbench => (Rule::Unique(Unique::new(seed)), 0),
+            NewRows::AllOver => (Rule::Unique(Unique::new(seed)), 0),
         };
         Self { rule, next: first + seat.index, step: seat.count }
     }
@@ -59,7 +70,7 @@ mod tests {
 
     #[test]
     fn ids_of_all_users_differ() {
-        for rows in [NewRows::Apart, NewRows::Sysbench] {
+        for rows in [NewRows::Apart, NewRows::AllOver] {
             let ids = ids(rows);
             assert!(ids.iter().all(|id| i32::try_from(*id).is_ok()), "{rows:?}");
             assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4000, "{rows:?}");
@@ -69,7 +80,7 @@ mod tests {
     #[test]
     fn ids_lie_apart_or_all_over() {
         assert!(ids(NewRows::Apart).iter().all(|&id| id < 0));
-        let above = ids(NewRows::Sysbench).iter().filter(|&&id| id >= 0).count();
+        let above = ids(NewRows::AllOver).iter().filter(|&&id| id >= 0).count();
         // Half of 4,000; four standard deviations are 126.
         assert!(above.abs_diff(2000) < 126, "{above}");
     }

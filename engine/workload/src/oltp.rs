@@ -13,7 +13,7 @@ use dbdyno_wire::Value;
 use crate::bulk::Bulk;
 use crate::call::{Call, Seat, Statement};
 use crate::kind::{Dialect, Kind, Tables};
-use crate::new_ids::NewIds;
+use crate::new_ids::{NewIds, NewRows};
 use crate::shares::{Share, shares};
 
 /// A workload of the OLTP family.
@@ -27,6 +27,7 @@ pub struct Oltp {
     first_statement: Vec<usize>,
     seed: u64,
     dialect: Dialect,
+    new_rows: NewRows,
 }
 
 /// The transaction under way on one connection.
@@ -47,9 +48,9 @@ pub struct Event {
 }
 
 impl Oltp {
-    /// The workload of a plan.
-    pub fn of(plan: &Plan) -> Self {
-        Self { dialect: Dialect::of(&plan.target), ..Self::new(&plan.workload, plan.seed) }
+    /// The workload of a plan, with the rows it adds numbered by this rule.
+    pub fn of(plan: &Plan, new_rows: NewRows) -> Self {
+        Self { dialect: Dialect::of(&plan.target), new_rows, ..Self::new(&plan.workload, plan.seed) }
     }
 
     /// A workload with this seed, in MySQL's words.
@@ -58,7 +59,7 @@ impl Oltp {
         let shares = shares(workload.name, options);
         let mut steps = Vec::new();
         for (position, share) in shares.iter().enumerate() {
-            // sysbench draws one table per group; delete and insert are one group, repeated as pairs.
+            // One table is drawn per group; delete and insert are one group, repeated as pairs.
             if share.kind == Kind::Insert {
                 continue;
             }
@@ -75,7 +76,15 @@ impl Oltp {
             first_statement.push(next);
             next += if share.kind.tables() == Tables::Any { options.tables as usize } else { 1 };
         }
-        Self { workload: workload.clone(), shares, steps, first_statement, seed, dialect: Dialect::default() }
+        Self {
+            workload: workload.clone(),
+            shares,
+            steps,
+            first_statement,
+            seed,
+            dialect: Dialect::default(),
+            new_rows: NewRows::default(),
+        }
     }
 
     /// The statement kinds that run, in order.
@@ -97,7 +106,7 @@ impl Oltp {
         })
     }
 
-    /// Numbers of the statements in the order in which sysbench's scripts prepare them.
+    /// Numbers of the statements in the order in which they are prepared, which is that of the original scripts.
     pub fn in_order(&self) -> Vec<usize> {
         let verbs_wait = self.workload.name == WorkloadName::OltpReadOnly;
         let place = |kind: Kind| match kind {
@@ -131,25 +140,24 @@ impl Oltp {
     pub fn events(&self, seat: Seat) -> Event {
         let rows = self.workload.options.table_size;
         let (low, high) = match self.workload.name {
-            // sysbench gives every thread a part of the rows of its own.
+            // Every connection has a part of the rows of its own.
             WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
-                // The parts of neighbours share an edge, as they do there.
+                // The parts of neighbours share an edge.
                 let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(seat.count)) as u64;
                 (edge(seat.index), edge(seat.index + 1))
             }
             _ => (1, rows),
         };
-        let new_rows = self.workload.new_rows;
         Event {
             step: 0,
             table: 1,
             deleted: 0,
             keys: Keys::new(&self.workload.keys, low, high),
-            new_ids: NewIds::new(new_rows, self.seed, seat),
+            new_ids: NewIds::new(self.new_rows, self.seed, seat),
             rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), seat.index]),
             call: Call::default(),
             bulk: (self.workload.name == WorkloadName::BulkInsert)
-                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1), new_rows)),
+                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1), self.new_rows)),
         }
     }
 
@@ -325,7 +333,6 @@ mod tests {
             options: options.clone(),
             keys: Default::default(),
             statements: Default::default(),
-            new_rows: Default::default(),
             sql: None,
         };
         Oltp::new(&workload, 1)
@@ -342,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn read_write_is_twenty_statements_in_sysbenchs_order() {
+    fn read_write_is_twenty_statements_in_order() {
         let kinds = kinds(WorkloadName::OltpReadWrite, &OltpOptions::default());
         assert_eq!(kinds.len(), 20);
         assert_eq!(kinds[..2], ["begin", "point_select"]);

@@ -1,7 +1,5 @@
 //! The tables in PostgreSQL's SQL. What dbdyno made carries its mark as in MySQL: in the table's comment.
 
-use dbdyno_door::plan::LoadingForm;
-
 use crate::schema::{LOADING, Schema};
 use crate::tables::Tables;
 
@@ -23,20 +21,6 @@ impl Schema {
             "CREATE TABLE {name}(id {id}, k {integer} DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
              pad CHAR(60) DEFAULT '' NOT NULL{key}); {}",
             self.pg_comment(table, LOADING)
-        )
-    }
-
-    pub(crate) fn pg_create_as_sysbench(&self, table: u32) -> String {
-        if self.bulk {
-            // What sysbench sends to MySQL, too.
-            return self.create_as_sysbench(table);
-        }
-        let (id, integer) = (self.pg_id(), self.integer());
-        let key = if self.options.secondary { "KEY xid" } else { "PRIMARY KEY" };
-        format!(
-            "CREATE TABLE sbtest{table}(\n  id {id},\n  k {integer} DEFAULT '0' NOT NULL,\n  \
-             c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n)  {more}",
-            more = self.table_options
         )
     }
 
@@ -70,9 +54,8 @@ impl Schema {
 
     pub(crate) fn pg_create_index(&self, table: u32) -> Option<String> {
         let name = self.name(table);
-        let on_id = self.options.secondary && self.form == LoadingForm::Marked;
         let indexes = [
-            on_id.then(|| format!("CREATE INDEX xid_{table} ON {name}(id)")),
+            self.options.secondary.then(|| format!("CREATE INDEX xid_{table} ON {name}(id)")),
             self.options.create_secondary.then(|| format!("CREATE INDEX k_{table} ON {name}(k)")),
         ];
         let indexes: Vec<String> = indexes.into_iter().flatten().collect();
@@ -113,18 +96,18 @@ impl Schema {
 mod tests {
     use super::*;
 
-    fn schema(name: &str, form: &str, options: serde_json::Value) -> Schema {
+    fn schema(name: &str, options: serde_json::Value) -> Schema {
         let plan = serde_json::json!({
             "schema": 1, "target": {"protocol": "postgresql", "endpoints": [], "user": "u", "database": "d"},
             "workload": {"name": name, "options": options}, "load": {"connections": 3},
-            "phases": {"measure_us": 0}, "seed": 1, "loading": {"form": form}
+            "phases": {"measure_us": 0}, "seed": 1
         });
         Schema::of(&serde_json::from_value(plan).unwrap())
     }
 
     #[test]
     fn tables_are_marked_by_their_comment() {
-        let schema = schema("oltp_read_only", "marked", serde_json::json!({"table_size": 10}));
+        let schema = schema("oltp_read_only", serde_json::json!({"table_size": 10}));
         let create = schema.create(2);
         assert!(
             create.starts_with("CREATE TABLE sbtest2(id SERIAL, k INTEGER DEFAULT '0' NOT NULL, "),
@@ -144,8 +127,7 @@ mod tests {
 
     #[test]
     fn a_secondary_index_takes_the_place_of_the_primary_key() {
-        let schema =
-            schema("oltp_read_only", "marked", serde_json::json!({"secondary": true, "auto_inc": false}));
+        let schema = schema("oltp_read_only", serde_json::json!({"secondary": true, "auto_inc": false}));
         assert!(!schema.create(1).contains("PRIMARY KEY"));
         assert!(schema.create(1).contains("id INTEGER NOT NULL,"));
         let index = schema.create_index(1).unwrap();
@@ -155,22 +137,13 @@ mod tests {
 
     #[test]
     fn ids_get_wider_when_rows_need_it() {
-        let schema = schema("oltp_read_only", "marked", serde_json::json!({"table_size": 3_000_000_000u64}));
+        let schema = schema("oltp_read_only", serde_json::json!({"table_size": 3_000_000_000u64}));
         assert!(schema.create(1).contains("id BIGSERIAL, k BIGINT"), "{}", schema.create(1));
     }
 
     #[test]
-    fn sysbenchs_tables_are_written_line_by_line() {
-        let schema = schema("oltp_read_only", "sysbench", serde_json::json!({}));
-        let create = schema.create(7);
-        let lines: Vec<&str> = create.split('\n').collect();
-        assert_eq!(lines[..2], ["CREATE TABLE sbtest7(", "  id SERIAL,"]);
-        assert_eq!(lines[5..], ["  PRIMARY KEY (id)", ")  "]);
-    }
-
-    #[test]
     fn bulk_insert_has_a_table_for_each_connection() {
-        let schema = schema("bulk_insert", "marked", serde_json::json!({}));
+        let schema = schema("bulk_insert", serde_json::json!({}));
         assert_eq!((schema.tables(), schema.create_index(1)), (3, None));
         assert_eq!(schema.mark(), "dbdyno v1 bulk_insert");
     }

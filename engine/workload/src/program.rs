@@ -7,6 +7,7 @@ use dbdyno_door::plan::StatementMode;
 use dbdyno_door::record::StatementKind;
 
 use crate::call::{Call, Seat, Statement};
+use crate::new_ids::NewRows;
 use crate::oltp::{self, Oltp};
 use crate::replay::{self, Recorded, Replayed};
 use crate::sql::{self, Columns, Sql};
@@ -43,8 +44,8 @@ pub enum Event {
 }
 
 impl Program {
-    /// What a plan plays, with what its files hold.
-    pub fn of(plan: &Plan, contents: &Contents) -> Self {
+    /// What a plan plays, with what its files hold, and with the rows it adds numbered by this rule.
+    pub fn of(plan: &Plan, contents: &Contents, new_rows: NewRows) -> Self {
         let recorded = contents.recorded.clone();
         match (plan.workload.own_sql(), recorded) {
             (Some(own), Some(recorded)) => Program::Replayed(Replayed::new(own, recorded, plan)),
@@ -52,7 +53,7 @@ impl Program {
                 let prepared = plan.workload.statements == StatementMode::Prepared;
                 Program::Sql(Sql::new(own, prepared, &contents.columns, plan))
             }
-            (None, _) => Program::Oltp(Box::new(Oltp::of(plan))),
+            (None, _) => Program::Oltp(Box::new(Oltp::of(plan, new_rows))),
         }
     }
 

@@ -8,7 +8,7 @@ use dbdyno_draw::row::row;
 
 use crate::tables::BulkRows;
 
-/// Bytes of one INSERT statement; sysbench's size.
+/// Bytes of one INSERT statement.
 const INSERT_BYTES: usize = 512 * 1024;
 /// More than a row takes in either form: two numbers of 20 digits, 119 and 59 characters, and what separates them.
 const ROW_BYTES: usize = 256;

@@ -1,13 +1,16 @@
 //! The tables, as statements that make and drop them. Their rows are in [`crate::rows`].
 //!
 //! The schema is sysbench's. What dbdyno made carries a mark in the table's comment: while it is being loaded
-//! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped, unless the plan
-//! asks for sysbench's own form (`sysbench_form`).
+//! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped, unless a program that
+//! embeds the engine brings [`TableStatements`] of its own.
 
-use dbdyno_door::plan::{Distribution, LoadingForm, OltpOptions, Plan, WorkloadName};
+use std::sync::Arc;
+
+use dbdyno_door::plan::{Distribution, OltpOptions, Plan, WorkloadName};
 
 use crate::kind::Dialect;
 use crate::rows::{BulkForm, Rows};
+use crate::table_statements::TableStatements;
 use crate::tables::Tables;
 
 /// Every mark begins with this.
@@ -25,10 +28,9 @@ pub struct Schema {
     seed: u64,
     /// Tables of bulk_insert: empty, with id and k alone, one for each connection.
     pub(crate) bulk: bool,
-    pub(crate) form: LoadingForm,
-    /// What follows at the end of CREATE TABLE in sysbench's form.
-    pub(crate) table_options: String,
-    /// Of column k. Under our own mark always uniform: what is stored must not depend on what will be asked.
+    /// Of another form than the marked one.
+    statements: Option<Arc<dyn TableStatements>>,
+    /// Of column k. In marked tables always uniform: what is stored must not depend on what will be asked.
     keys: Distribution,
     dialect: Dialect,
 }
@@ -36,14 +38,12 @@ pub struct Schema {
 impl Schema {
     /// The tables that `options` describe, with rows from `seed`.
     pub fn new(options: &OltpOptions, seed: u64) -> Self {
-        let (form, keys) = (LoadingForm::Marked, Distribution::Uniform);
         Self {
             options: options.clone(),
             seed,
             bulk: false,
-            form,
-            table_options: String::new(),
-            keys,
+            statements: None,
+            keys: Distribution::Uniform,
             dialect: Dialect::default(),
         }
     }
@@ -62,15 +62,17 @@ impl Schema {
             schema.options.secondary = false;
             schema.options.create_secondary = false;
         }
-        if plan.loading.form == LoadingForm::Sysbench {
-            schema.form = LoadingForm::Sysbench;
-            schema.table_options = plan.loading.create_table_options.clone();
-            schema.keys = plan.workload.keys.clone();
-            if plan.workload.name == WorkloadName::OltpInsert && !schema.options.auto_inc {
-                schema.options.table_size = 0; // Loaded rows could meet those that are added.
-            }
-        }
         schema
+    }
+
+    /// The same tables in the form of these statements; in the marked form without any.
+    pub fn in_form_of(mut self, statements: Option<&Arc<dyn TableStatements>>) -> Self {
+        if let Some(statements) = statements {
+            self.options.table_size = statements.rows();
+            self.keys = statements.keys().clone();
+        }
+        self.statements = statements.cloned();
+        self
     }
 
     /// Number of tables.
@@ -105,11 +107,11 @@ impl Schema {
 
     /// CREATE TABLE, marked as being loaded.
     pub fn create(&self, table: u32) -> String {
-        match (self.form, self.is_pg()) {
-            (LoadingForm::Marked, false) => {}
-            (LoadingForm::Marked, true) => return self.pg_create(table),
-            (LoadingForm::Sysbench, false) => return self.create_as_sysbench(table),
-            (LoadingForm::Sysbench, true) => return self.pg_create_as_sysbench(table),
+        if let Some(statements) = &self.statements {
+            return statements.create(table);
+        }
+        if self.is_pg() {
+            return self.pg_create(table);
         }
         if self.bulk {
             return format!(
@@ -140,10 +142,6 @@ impl Schema {
         self.options.table_size > i32::MAX as u64
     }
 
-    pub(crate) fn speaks_mysql(&self) -> bool {
-        !self.is_pg()
-    }
-
     fn is_pg(&self) -> bool {
         self.dialect == Dialect::Postgresql
     }
@@ -155,6 +153,9 @@ impl Schema {
 
     /// Makes the index on k, where the options ask for it, and what other index has to wait for the rows.
     pub fn create_index(&self, table: u32) -> Option<String> {
+        if let Some(statements) = &self.statements {
+            return statements.create_index(table);
+        }
         if self.is_pg() {
             return self.pg_create_index(table);
         }
@@ -175,9 +176,12 @@ impl Schema {
         if self.is_pg() { self.pg_set_sequence(table) } else { None }
     }
 
-    /// Drops a table that is there.
+    /// Drops a table; a marked one that is there.
     pub fn drop_table(&self, table: u32) -> String {
-        format!("DROP TABLE {}", self.name(table))
+        match &self.statements {
+            Some(statements) => statements.drop_table(table),
+            None => format!("DROP TABLE {}", self.name(table)),
+        }
     }
 
     /// Refreshes the optimiser's statistics.
@@ -193,11 +197,11 @@ impl Schema {
     pub fn scans(&self, table: u32) -> Vec<String> {
         let name = self.name(table);
         let column = if self.bulk { "k" } else { "LENGTH(pad)" };
+        if let Some(statements) = &self.statements {
+            return statements.scans(table);
+        }
         if self.is_pg() {
             return self.pg_scans(table);
-        }
-        if self.form == LoadingForm::Sysbench {
-            return self.scans_as_sysbench(table);
         }
         let mut scans = vec![format!("SELECT SUM({column}) FROM {name}")];
         if self.options.secondary {
@@ -207,6 +211,11 @@ impl Schema {
             scans.push(format!("SELECT SUM(k) FROM {name} FORCE INDEX (k_{table})"));
         }
         scans
+    }
+
+    /// What each connection sends before those of [`Schema::scans`].
+    pub fn before_scans(&self) -> &'static [&'static str] {
+        self.statements.as_ref().map_or(&[], |statements| statements.before_scans())
     }
 
     /// Name and comment of the tables with these names that are there.
@@ -241,7 +250,10 @@ impl Tables for Schema {
     }
 
     fn insert(&self, table: u32) -> (String, bool) {
-        self.insert_words(table)
+        match &self.statements {
+            Some(statements) => statements.insert(table),
+            None => (format!("INSERT INTO {} (id, k, c, pad) VALUES", self.name(table)), true),
+        }
     }
 
     fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {

@@ -9,7 +9,7 @@ use dbdyno_door::Record;
 use dbdyno_door::plan::Phases;
 use dbdyno_door::record::{EndReason, Phase};
 use dbdyno_pace::Nanos;
-use dbdyno_pace::timeline::Timeline;
+use dbdyno_pace::timeline::{LastEvents, Timeline};
 
 use super::control::{Inbox, Message};
 use super::ledger::Ledger;
@@ -48,7 +48,7 @@ pub fn run(
     inbox: &Inbox,
     write: &mut dyn FnMut(&Record) -> bool,
 ) -> Result<EndReason, Stopped> {
-    let timeline = Timeline::new(&order.phases, &order.report);
+    let timeline = Timeline::new(&order.phases, &order.report, LastEvents::Counted);
     let common = Arc::new(common(bench, order, &timeline, inbox));
     for number in 0..order.threads {
         let common = Arc::clone(&common);
@@ -80,9 +80,9 @@ pub fn run(
 }
 
 fn common(bench: &Arc<dyn Bench>, order: &Order, timeline: &Timeline, inbox: &Inbox) -> Common {
-    let Order { phases, report, rate_per_s, queue_limit, seed, threads } = order;
+    let Order { phases, extra_counts, rate_per_s, queue_limit, seed, threads, report: _ } = order;
     let open_loop = *rate_per_s > 0.0;
-    let meter = |number| Shared::new(timeline, report, u64::from(number), open_loop);
+    let meter = |number| Shared::new(timeline, extra_counts, u64::from(number), open_loop);
     Common {
         bench: Arc::clone(bench),
         meters: (0..*threads).map(meter).collect(),

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dbdyno_door::plan::Report;
 use dbdyno_door::record::UserTotals;
-use dbdyno_gauge::{Closed, Event, Gauge};
+use dbdyno_gauge::{Closed, Event, ExtraCounts, Gauge};
 use dbdyno_pace::Nanos;
 use dbdyno_pace::timeline::Timeline;
 
@@ -41,8 +40,8 @@ pub(super) struct Part {
 }
 
 impl Shared {
-    pub(super) fn new(timeline: &Timeline, report: &Report, number: u64, open_loop: bool) -> Self {
-        let gauge = Gauge::new(timeline.clone(), 0, open_loop).reporting(report, &[number]);
+    pub(super) fn new(timeline: &Timeline, extra_counts: &ExtraCounts, number: u64, open_loop: bool) -> Self {
+        let gauge = Gauge::new(timeline.clone(), 0, open_loop).counting(extra_counts, &[number]);
         let meter = Meter { gauge, work: Work::default(), closed: Vec::new(), told: false };
         Self { meter: Mutex::new(meter), begun: AtomicU64::new(0) }
     }
@@ -130,7 +129,8 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{LastEvents, Phases};
+    use dbdyno_door::plan::{Phases, Report};
+    use dbdyno_pace::timeline::LastEvents;
 
     use super::*;
 
@@ -138,11 +138,11 @@ mod tests {
 
     /// 300 ms in intervals of 100 ms.
     fn shared() -> Shared {
-        let last_events = LastEvents::Counted;
-        let phases =
-            Phases { warmup_us: 0, measure_us: 300_000, events: None, last_events, drain_us: u64::MAX };
-        let report = Report { interval_us: 100_000, tick_us: 0, users: true, ..Report::default() };
-        Shared::new(&Timeline::new(&phases, &report), &report, 7, false)
+        let phases = Phases { warmup_us: 0, measure_us: 300_000, events: None, drain_us: u64::MAX };
+        let report = Report { interval_us: 100_000, tick_us: 0, ..Report::default() };
+        let timeline = Timeline::new(&phases, &report, LastEvents::Counted);
+        let extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
+        Shared::new(&timeline, &extra_counts, 7, false)
     }
 
     fn event(shared: &Shared, start: Nanos, end: Nanos) {

@@ -29,6 +29,7 @@ pub use control::{Control, Inbox, channel};
 pub use ledger::Ledger;
 
 use dbdyno_door::plan::{Phases, Report};
+use dbdyno_gauge::ExtraCounts;
 use dbdyno_pace::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -41,6 +42,8 @@ pub struct Order {
     pub phases: Phases,
     /// When intervals end.
     pub report: Report,
+    /// What is counted of every event beside the usual.
+    pub extra_counts: ExtraCounts,
     /// Mean events per second, due at exponential gaps; 0 for as many as the threads can do.
     pub rate_per_s: f64,
     /// Events that may be due and wait for a thread; with one more the run is over.

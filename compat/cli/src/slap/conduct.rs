@@ -5,9 +5,9 @@ use std::process::{Command, ExitCode};
 use dbdyno_door::Plan;
 use dbdyno_door::plan::Target;
 use dbdyno_door::record::{FailedAction, Failure, Record};
-use dbdyno_drive::{Ended, Hand, Secrets, Sink};
+use dbdyno_drive::{Ended, Hand, Order, Secrets, Sink};
 use dbdyno_slap::Refused;
-use dbdyno_slap::plan::plan;
+use dbdyno_slap::plan::{options, plan};
 use dbdyno_slap::report::{Of, Round, Times};
 use dbdyno_slap::rounds::{self, PARTS, STATEMENTS, Step};
 use dbdyno_slap::settings::Settings;
@@ -51,7 +51,7 @@ impl Conductor {
         let secrets = Secrets { password, ..input::secrets(&at_home).map_err(refused)? };
         // The schema may not be there yet.
         at_home.target = target.clone();
-        let main = Hand::open(&at_home, &secrets);
+        let main = Hand::open(&order(at_home, &secrets));
         let main =
             main.map_err(|failure| refused(format!("Error when connecting to server: {}", words(&failure))))?;
         let program = program.to_owned();
@@ -144,7 +144,7 @@ impl Conductor {
         let settings = &self.settings;
         let plan = plan(settings, &self.target, clients, &self.keys, workers(settings));
         let mut reading = Reading::default();
-        let ended = play(&plan, &self.secrets, &mut reading);
+        let ended = play(&order(plan, &self.secrets), &mut reading);
         if let Some(failure) = ended.failure {
             return Err(self.failed(&failure));
         }
@@ -204,10 +204,14 @@ impl Sink for Reading {
     }
 }
 
-fn play(plan: &Plan, secrets: &Secrets, sink: &mut dyn Sink) -> Ended {
+fn order(plan: Plan, secrets: &Secrets) -> Order {
+    Order { options: options(), ..Order::new(plan, secrets.clone()) }
+}
+
+fn play(order: &Order, sink: &mut dyn Sink) -> Ended {
     // Nobody stops it but a signal, which ends the process as it ends the originals.
     let (_control, inbox) = dbdyno_drive::channel();
-    dbdyno_drive::run(plan, secrets, inbox, sink)
+    dbdyno_drive::run(order, inbox, sink)
 }
 
 fn cannot_run(sql: &str, failure: &Failure) -> String {

@@ -112,6 +112,7 @@ impl BuiltIn {
             threads: settings.threads,
             phases: plan::phases(settings),
             report: plan::report(settings),
+            extra_counts: plan::extra_counts(),
             rate_per_s: settings.rate.into(),
             queue_limit: plan::QUEUE as usize,
             seed: database::seed(settings),

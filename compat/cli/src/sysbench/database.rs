@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dbdyno_door::Plan;
 use dbdyno_door::plan::{Target, TlsMode, WorkloadName};
-use dbdyno_drive::Secrets;
+use dbdyno_drive::Order;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::plan;
@@ -26,12 +25,12 @@ pub(super) enum Unusable {
     Plan(String),
 }
 
-/// The plan of a native workload or of a script, and its secrets.
+/// The order of a native workload or of a script.
 pub(super) fn plan(
     workload: Option<WorkloadName>,
     line: &CommandLine,
     settings: &Settings,
-) -> Result<(Plan, Secrets), Unusable> {
+) -> Result<Order, Unusable> {
     let mut registry = Cow::Borrowed(&line.registry);
     if settings.driver == Driver::Pgsql {
         pgsql::take_variables(registry.to_mut(), env);
@@ -59,7 +58,7 @@ pub(super) fn plan(
         Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(env("PGPASSWORD")),
     }
     .unwrap_or_default();
-    Ok((plan, secrets))
+    Ok(Order { options: plan::options(&plan, &registry), ..Order::new(plan, secrets) })
 }
 
 fn env(name: &str) -> Option<String> {

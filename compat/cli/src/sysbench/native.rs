@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use dbdyno_door::Plan;
 use dbdyno_door::plan::WorkloadName;
 use dbdyno_door::record::Record;
-use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
+use dbdyno_drive::{Ended, Inbox, Order, Sink};
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
@@ -21,7 +20,7 @@ use crate::exit::FAILED;
 use dbdyno_cli::signals;
 
 /// What is done with tables and load alike.
-type Work = fn(&Plan, &Secrets, Inbox, &mut dyn Sink) -> Ended;
+type Work = fn(&Order, Inbox, &mut dyn Sink) -> Ended;
 
 /// A workload and what was asked of it.
 struct Native {
@@ -139,7 +138,7 @@ impl Native {
         sink: &mut dyn Sink,
     ) -> ExitCode {
         let made = database::plan(Some(self.workload), &self.line, &self.settings);
-        let (plan, secrets) = match made {
+        let order = match made {
             Ok(made) => made,
             Err(database::Unusable::Driver(said)) => {
                 before();
@@ -152,7 +151,7 @@ impl Native {
                 return FAILED.into();
             }
         };
-        code(work(&plan, &secrets, inbox, sink).reason)
+        code(work(&order, inbox, sink).reason)
     }
 }
 

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dbdyno_door::Plan;
 use dbdyno_door::option::{Declared, Value};
 use dbdyno_door::record::Warning;
-use dbdyno_drive::Secrets;
+use dbdyno_drive::Order;
 use dbdyno_lua::api::modules::{Environment, SHARE};
 use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
 use dbdyno_lua::{
@@ -118,7 +117,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     };
     let from_stdin = path.is_none();
     let asked = line.test.clone().unwrap_or_default();
-    let (plan, secrets, fault) = match planned(&line, &settings) {
+    let (order, fault) = match planned(&line, &settings) {
         Ok(made) => made,
         Err(said) => {
             eprintln!("{said}");
@@ -136,7 +135,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         path,
         line: Mutex::new(line),
     });
-    let setting = Setting { plan, secrets, program, front: desk.clone(), own_threads };
+    let setting = Setting { order, program, front: desk.clone(), own_threads };
     let script = match Main::load(setting) {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{asked}' not found")) => {
@@ -151,9 +150,9 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     }
 }
 
-/// The plan of a script's run, its secrets, and why there is no database: scripts need none, and those that want one are told
-/// when they ask for its driver.
-fn planned(line: &CommandLine, settings: &Settings) -> Result<(Plan, Secrets, Option<String>), String> {
+/// The order of a script's run, and why there is no database: scripts need none, and those that want one are told when they
+/// ask for its driver.
+fn planned(line: &CommandLine, settings: &Settings) -> Result<(Order, Option<String>), String> {
     let (made, fault) = match database::plan(None, line, settings) {
         Err(database::Unusable::Driver(said)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
@@ -162,7 +161,7 @@ fn planned(line: &CommandLine, settings: &Settings) -> Result<(Plan, Secrets, Op
         made => (made, None),
     };
     match made {
-        Ok((plan, secrets)) => Ok((plan, secrets, fault)),
+        Ok(order) => Ok((order, fault)),
         Err(
             database::Unusable::Driver(said)
             | database::Unusable::Other(said)

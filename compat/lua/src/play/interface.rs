@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::plan::Plan;
-use dbdyno_drive::{Ended, Inbox, Secrets, Sink};
+use dbdyno_drive::{Ended, Inbox, Order, Sink};
 
 use super::LuaFailure;
 use crate::{Front, Program, Stat};
@@ -11,9 +10,7 @@ use crate::{Front, Program, Stat};
 /// What a script runs with.
 pub struct Setting {
     /// Target, load, phases and reports. The workload means nothing.
-    pub plan: Plan,
-    /// Passwords.
-    pub secrets: Secrets,
+    pub order: Order,
     /// The script.
     pub program: Program,
     /// Who runs it.

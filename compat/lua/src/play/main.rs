@@ -28,7 +28,7 @@ impl Main {
     /// # Errors
     /// It is not Lua, or it fails.
     pub fn load(setting: Setting) -> Result<Self, LuaFailure> {
-        let stage: Rc<dyn AnyStage> = match connector(&setting.plan, &setting.secrets) {
+        let stage: Rc<dyn AnyStage> = match connector(&setting.order) {
             AnyConnector::Mysql(connector) => {
                 Rc::new(Stage::load(MysqlConnector { multi_statements: true, ..connector }, setting)?)
             }

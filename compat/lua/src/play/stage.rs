@@ -22,7 +22,7 @@ use super::{LuaFailure, parallel};
 use dbdyno_drive::Inbox;
 use dbdyno_drive::external::Post;
 use dbdyno_drive::external::play;
-use dbdyno_drive::{Ended, Sink};
+use dbdyno_drive::{Ended, Order, Sink};
 
 /// States per worker up to which traces are compiled. More would evict each other's machine code.
 const JIT_STATES_MAX: u32 = 64;
@@ -48,16 +48,16 @@ impl<C: ScriptedConnector> Stage<C> {
     pub(super) fn load(connector: C, setting: Setting) -> Result<Self, LuaFailure> {
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.map_err(|error| LuaFailure::Chunk(error.to_string()))?;
-        let workers = setting.plan.client.workers.max(1);
+        let workers = setting.order.plan.client.workers.max(1);
         let jit = match setting.program.jit {
-            Jit::Auto => setting.plan.load.connections.div_ceil(workers) <= JIT_STATES_MAX,
+            Jit::Auto => setting.order.plan.load.connections.div_ceil(workers) <= JIT_STATES_MAX,
             Jit::On => true,
             Jit::Off => false,
         };
         let (program, front) = (Arc::new(setting.program.clone()), Arc::clone(&setting.front));
         let mut making = Making { program, front, jit, shared: false };
         let common = Arc::new(Common::default());
-        let plan = Arc::new(setting.plan.clone());
+        let plan = Arc::clone(&setting.order.plan);
         let shared = Shared::new(connector.clone(), plan, Arc::clone(&setting.front), Arc::clone(&common));
         let watch = Rc::new(Watch::nobody());
         let own = Vms::new(&making, 1)?.of(0)?;
@@ -77,13 +77,14 @@ impl<C: ScriptedConnector> Stage<C> {
         })
     }
 
-    /// The plan as it runs: where every user has a thread of its own, there are as many workers.
-    fn plan(&self) -> Plan {
-        let mut plan = self.setting.plan.clone();
+    /// The order as it runs: where every user has a thread of its own, there are as many workers.
+    fn order(&self) -> Order {
+        let mut order = self.setting.order.clone();
         if self.has_own_threads() {
+            let plan = Arc::make_mut(&mut order.plan);
             plan.client.workers = plan.load.connections;
         }
-        plan
+        order
     }
 
     fn call_task(&self, name: &str, mut task: Task) -> Result<Returned, LuaFailure> {
@@ -115,7 +116,7 @@ impl<C: ScriptedConnector> Stage<C> {
 
     /// Makes the state of a report, whose number is that after the users'.
     fn report_state(&self) -> Result<Player<C>, LuaFailure> {
-        let number = u64::from(self.setting.plan.load.connections);
+        let number = u64::from(self.setting.order.plan.load.connections);
         let mut making = self.making.clone();
         making.jit = false;
         let vm = Vms::new(&making, 1)?.of(0)?;
@@ -126,7 +127,7 @@ impl<C: ScriptedConnector> Stage<C> {
 
     /// Makes the states of those reports that are asked for, hooks or none: as in sysbench the chunk runs once in each.
     fn make_report_states(&self) -> Result<(), LuaFailure> {
-        let report = &self.setting.plan.report;
+        let report = &self.setting.order.plan.report;
         for (place, wanted) in [report.interval_us > 0, !report.marks_us.is_empty()].into_iter().enumerate() {
             if wanted {
                 let made = self.report_state()?;
@@ -187,11 +188,11 @@ impl<C: ScriptedConnector> AnyStage for Stage<C> {
         let Some((task, parallel)) = command.map_err(|error| LuaFailure::function(CALL, error))? else {
             return Err(LuaFailure::Missing(name.to_owned()));
         };
-        let threads = self.setting.plan.load.connections;
+        let threads = self.setting.order.plan.load.connections;
         if parallel && threads > 1 {
             drop(task);
             let own_threads = self.has_own_threads();
-            return parallel::run(&self.connector, &self.making, &self.setting.plan, own_threads, name);
+            return parallel::run(&self.connector, &self.making, &self.setting.order.plan, own_threads, name);
         }
         match self.call_task(CALL, task)? {
             Returned::False => Err(LuaFailure::False),
@@ -251,16 +252,15 @@ impl<C: ScriptedConnector> AnyStage for Stage<C> {
             let failure = Some(Failure { text, ..Failure::default() });
             return Ended { reason: EndReason::ScriptError, failure };
         }
-        let plan = self.plan();
-        let worker = self.workers(&plan);
-        let shared = Arc::new(plan.clone());
+        let order = self.order();
+        let worker = self.workers(&order.plan);
         let spawn = |number, links| {
-            let worker = worker(Post::new(&shared, number, links));
+            let worker = worker(Post::new(&order, number, links));
             std::thread::spawn(move || worker.run())
         };
         let before =
             |_: &mut dyn FnMut(Record)| self.make_report_states().map_err(|failure| self.ended_by(&failure));
-        let ended = play(&plan, statements(), before, spawn, &inbox, sink);
+        let ended = play(&order, statements(), before, spawn, &inbox, sink);
         // A run that is ended by force ends at once.
         if ended.reason != EndReason::ForcedShutdown
             && self.has_function("done")

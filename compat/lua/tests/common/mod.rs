@@ -6,7 +6,7 @@ use dbdyno_door::Record;
 use dbdyno_door::option::{Declared, Value};
 use dbdyno_door::plan::{Distribution, Plan};
 use dbdyno_door::record::{Counts, End, PhaseName, Warning};
-use dbdyno_drive::{Ended, Secrets, Sink};
+use dbdyno_drive::{Ended, LastEvents, Order, Secrets, Sink};
 use dbdyno_lua::play::{LuaFailure, Main, Setting};
 use dbdyno_lua::{Compat, Database, Front, Jit, Level, Program, RandomSettings, Source};
 
@@ -125,7 +125,7 @@ impl Run {
             "schema": 1, "seed": 1, "target": {"protocol": "null", "answer_us": 0},
             "workload": {"name": "oltp_point_select"}, "load": {"connections": self.threads, "shape": "closed"},
             "phases": {"warmup_us": 0, "measure_us": self.time_ms * 1000, "events": self.events,
-                       "drain_us": 60_000_000, "last_events": "counted"},
+                       "drain_us": 60_000_000},
             "report": {"interval_us": self.interval_ms * 1000,
                        "marks_us": self.marks_ms.iter().map(|mark| mark * 1000).collect::<Vec<_>>()},
             "client": {"workers": self.workers},
@@ -159,8 +159,9 @@ impl Run {
             database: Database::default(),
         };
         let front: Arc<dyn Front> = heard.clone();
-        let (plan, secrets) = (self.plan(), Secrets::default());
-        let main = Main::load(Setting { plan, secrets, program, front, own_threads: self.own_threads })?;
+        let mut order = Order::new(self.plan(), Secrets::default());
+        order.options.last_events = LastEvents::Counted;
+        let main = Main::load(Setting { order, program, front, own_threads: self.own_threads })?;
         main.read_options()?;
         Ok((main, heard))
     }

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use dbdyno_door::log_buckets::LogScale;
 use dbdyno_door::record::UserTotals;
 
-use super::super::Compat;
 use super::super::settings::Settings;
+use super::super::{Compat, latency};
 use super::reader::Stretch;
 use super::tally::Tally;
 
@@ -155,7 +154,7 @@ pub fn threads(users: &[UserTotals]) -> Vec<String> {
 
 /// The rows of the histogram under their head.
 pub fn histogram(tally: &Tally) -> String {
-    let scale = LogScale::sysbench();
+    let scale = latency::scale();
     let largest = tally.buckets.iter().map(|&(_, count)| count).max().unwrap_or(1);
     let mut text = String::from("       value  ------------- distribution ------------- count\n");
     for &(bucket, count) in &tally.buckets {
@@ -188,7 +187,7 @@ mod tests {
             latency_sum_us: 4_013_320.0,
             latency_min_us: Some(21_360.0),
             latency_max_us: Some(95_100.0),
-            buckets: vec![(LogScale::sysbench().bucket(61.08) as u16, 100)],
+            buckets: vec![(latency::scale().bucket(61.08) as u16, 100)],
             users: vec![user(60, 2_500_000.0), user(40, 1_513_320.0)],
             ..Tally::default()
         }
@@ -272,7 +271,7 @@ Threads fairness:
 
     #[test]
     fn stars_are_shares_of_the_largest_bucket() {
-        let scale = LogScale::sysbench();
+        let scale = latency::scale();
         let buckets = vec![(scale.bucket(99.327) as u16, 3), (scale.bucket(101.132) as u16, 1)];
         let expected = "       value  ------------- distribution ------------- count
       99.327 |**************************************** 3

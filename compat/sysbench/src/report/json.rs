@@ -106,7 +106,6 @@ fn of<'a>(settings: &Settings, extra: &dyn Extra, report: &'static str, stretch:
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::log_buckets::LogScale;
 
     use super::*;
     use crate::Compat;
@@ -118,7 +117,7 @@ mod tests {
         let mut registry = Registry::new(Compat::V10);
         registry.set("percentile", Some("50,99.9")).unwrap();
         let settings = Settings::read(&registry, Compat::V10).unwrap();
-        let buckets = vec![(LogScale::sysbench().bucket(2.0) as u16, 4)];
+        let buckets = vec![(crate::latency::scale().bucket(2.0) as u16, 4)];
         let tally = Tally {
             end_us: 2_000_000,
             events: 4,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_door::log_buckets::{self, LogScale};
+use dbdyno_door::log_buckets;
 use dbdyno_door::record::{Interval, UserTotals};
+
+use super::super::latency;
 
 /// Codes of MySQL's clients for a connection that is lost: sysbench opens it again and counts no error.
 const LOST: [&str; 4] = ["2006", "2011", "2013", "2055"];
@@ -69,7 +71,7 @@ impl Tally {
         self.latency_sum_us += interval.latency_sum_us;
         self.latency_min_us = fold(self.latency_min_us, interval.latency_min_us, f64::min);
         self.latency_max_us = fold(self.latency_max_us, interval.latency_max_us, f64::max);
-        log_buckets::merge(&mut self.buckets, &interval.sysbench_buckets);
+        log_buckets::merge(&mut self.buckets, &interval.log_buckets);
         if !interval.users.is_empty() {
             self.users.clone_from(&interval.users);
         }
@@ -96,7 +98,7 @@ impl Tally {
 
     /// A percentile in ms, as sysbench has it.
     pub fn percentile_ms(&self, percent: f64) -> f64 {
-        LogScale::sysbench().percentile(&self.buckets, percent)
+        latency::scale().percentile(&self.buckets, percent)
     }
 }
 

@@ -185,7 +185,6 @@ fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::log_buckets::LogScale;
     use dbdyno_door::record::UserTotals;
 
     use super::*;
@@ -216,7 +215,7 @@ mod tests {
             active: 4,
             backlog: 7,
             in_flight: 3,
-            buckets: vec![(LogScale::sysbench().bucket(11.45) as u16, 400)],
+            buckets: vec![(crate::latency::scale().bucket(11.45) as u16, 400)],
             ..Tally::default()
         };
         Stretch { at_us: 10_000_000, tally }

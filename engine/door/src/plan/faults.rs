@@ -1,6 +1,6 @@
 //! What can be wrong with a plan that has the right shape.
 
-use super::{Distribution, LoadingForm, LoadingMethod, Plan, Target, limits};
+use super::{Distribution, LoadingMethod, Plan, Target, limits};
 use crate::SCHEMA_VERSION;
 
 impl Plan {
@@ -33,13 +33,6 @@ impl Plan {
         within("segment.count", self.segment.count.into(), 1, 10_000);
         within("segment.index", self.segment.index.into(), 0, self.segment.count.max(1) as u64 - 1);
         faults.extend(self.loading_fault());
-        if !self.loading.create_table_options.is_empty() && self.loading.form == LoadingForm::Marked {
-            faults.push(
-                "loading.create_table_options is given, and form marked says itself what its tables are; use form \
-                 sysbench"
-                    .into(),
-            );
-        }
         faults.extend(self.report.faults());
         faults.extend(self.target.faults());
         faults.extend(self.retry.faults());

@@ -8,7 +8,7 @@ pub const ENDPOINTS: usize = 1000;
 pub const WORKERS: u32 = 64;
 /// Longest step of a load, and longest time to wait for a lost connection: one day.
 pub const DURATION_US: u64 = 86_400_000_000;
-/// Longest measurement and warm-up: as many seconds as sysbench's options hold.
+/// Longest measurement and warm-up: as many seconds as 31 bits hold.
 pub const RUN_US: u64 = i32::MAX as u64 * 1_000_000;
 /// Most tables.
 pub const TABLES: u32 = 100_000;

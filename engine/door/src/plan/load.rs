@@ -20,27 +20,10 @@ pub struct Load {
     /// wait is dropped and counted. Without it nothing is ever dropped.
     #[serde(default)]
     pub queue_limit: Option<u32>,
-    /// What becomes of an event that is due when so many wait.
-    #[serde(default)]
-    pub queue_overflow: QueueOverflow,
     /// After so many events a connection is closed and opened anew, which counts in the latency of its next event;
     /// 0 for never.
     #[serde(default)]
     pub reconnect_every: u32,
-    /// Whether that is done at the end of the last one of these events, as a part of it, and not before the next.
-    #[serde(default)]
-    pub reconnect_within: bool,
-}
-
-/// What becomes of an event that finds `queue_limit` others waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueOverflow {
-    /// It is dropped and counted.
-    #[default]
-    Drop,
-    /// The run ends as `queue-full`.
-    Abort,
 }
 
 /// When each event is due.
@@ -166,30 +149,14 @@ pub struct Phases {
     /// Length of the measurement, in microseconds; 0 for no limit.
     pub measure_us: u64,
     /// Events after which the measurement ends, over all workers of this engine; those started in the warm-up do not
-    /// count. Without it the time alone ends the measurement.
+    /// count. The measurement then ends with the last of them. Without it the time alone ends the measurement.
     #[serde(default)]
     pub events: Option<u64>,
-    /// What becomes of the events that are under way when a limit is reached.
-    #[serde(default)]
-    pub last_events: LastEvents,
     /// How long events in flight may take to end after the time limit, in microseconds; 18446744073709551615 for as
-    /// long as they like. What that means for them `last_events` says.
+    /// long as they like. They are unfinished: not counted as done, and in an open loop their latency enters the
+    /// percentiles of the phase.
     #[serde(default = "drain_us")]
     pub drain_us: u64,
-}
-
-/// What becomes of the events that are under way when the time or the number of events is used up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LastEvents {
-    /// The measurement ends at the limit and they are unfinished: they may end, for as long as `drain_us`, and are not
-    /// counted as done; in an open loop their latency enters the percentiles of the phase.
-    #[default]
-    Unfinished,
-    /// They are finished and counted, and the measurement ends with the last of them; intervals go on meanwhile.
-    /// Whatever has not ended `drain_us` after the time limit is given up and unfinished, and the run ends as
-    /// `forced-shutdown`. This is sysbench's way.
-    Counted,
 }
 
 impl Phases {

@@ -1,6 +1,6 @@
 //! What can be wrong with a load.
 
-use super::{Load, QueueOverflow, Shape, ThinkTime, limits};
+use super::{Load, Shape, ThinkTime, limits};
 
 impl Load {
     /// Everything that is wrong with the load, each as one sentence with key, value and limit.
@@ -21,10 +21,6 @@ impl Load {
             faults.push(format!(
                 "load.queue_limit is {limit}, but in a closed loop nothing waits; leave it out"
             ));
-        }
-        if self.queue_overflow == QueueOverflow::Abort && self.queue_limit.is_none() {
-            faults
-                .push("load.queue_overflow is abort, but nothing overflows without load.queue_limit".into());
         }
         faults
     }
@@ -107,16 +103,7 @@ mod tests {
     use super::*;
 
     fn faults(shape: Shape) -> Vec<String> {
-        Load {
-            connections: 10,
-            shape,
-            think_time: None,
-            queue_limit: None,
-            queue_overflow: QueueOverflow::Drop,
-            reconnect_every: 0,
-            reconnect_within: false,
-        }
-        .faults()
+        Load { connections: 10, shape, think_time: None, queue_limit: None, reconnect_every: 0 }.faults()
     }
 
     #[test]
@@ -159,9 +146,7 @@ mod tests {
             shape: Shape::Poisson { rate_per_s: 1.0 },
             think_time: Some(ThinkTime::Constant { us: 0 }),
             queue_limit: Some(0),
-            queue_overflow: QueueOverflow::Drop,
             reconnect_every: 0,
-            reconnect_within: false,
         };
         assert_eq!(load.faults().len(), 2, "{:?}", load.faults());
         load.shape = Shape::Closed;

@@ -23,8 +23,8 @@ mod workload;
 
 pub use distribution::Distribution;
 pub use literal::Literal;
-pub use load::{ConnectionStep, Gaps, LastEvents, Load, Phases, QueueOverflow, RateStep, Shape, ThinkTime};
-pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
+pub use load::{ConnectionStep, Gaps, Load, Phases, RateStep, Shape, ThinkTime};
+pub use loading::{Loading, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use report::Report;
@@ -34,7 +34,7 @@ pub use sql::{
 pub use sql_tables::{ColumnSource, GeneratedColumn, GeneratedTable, TextLength, TimeOrder};
 pub use statement_mode::StatementMode;
 pub use target::{Compression, Endpoint, Secret, Target, Tls, TlsMode};
-pub use workload::{NewRows, OltpOptions, Workload, WorkloadName};
+pub use workload::{OltpOptions, Workload, WorkloadName};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

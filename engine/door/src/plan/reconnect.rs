@@ -45,8 +45,7 @@ impl std::fmt::Display for ErrorCode {
 
 /// Which errors start an event anew instead of ending the run.
 ///
-/// One that says that the connection is lost opens it again, even under `on_lost = "stop"`: as sysbench does with
-/// 2006, 2011, 2013 and 2055 among its ignored errors.
+/// One that says that the connection is lost opens it again, even under `on_lost = "stop"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
@@ -58,21 +57,13 @@ pub struct Retry {
     /// Whether a ROLLBACK is sent first. Without it what a failed transaction has done so far is committed by the BEGIN
     /// after it, where the server rolled back the statement alone.
     pub rollback: bool,
-    /// Whether that ROLLBACK is left out of the counts of statements, as sysbench leaves it out with PostgreSQL.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub uncounted_rollback: bool,
 }
 
 impl Default for Retry {
     fn default() -> Self {
         let numbers = [1213, 1020, 1205].map(ErrorCode::Number);
         let states = ["40001", "40P01", "23505"].map(|state| ErrorCode::State(state.into()));
-        Self {
-            codes: numbers.into_iter().chain(states).collect(),
-            all: false,
-            rollback: true,
-            uncounted_rollback: false,
-        }
+        Self { codes: numbers.into_iter().chain(states).collect(), all: false, rollback: true }
     }
 }
 

@@ -17,9 +17,8 @@ pub struct Replay {
     /// Only what was recorded in this database, as far as the log tells. None: everything.
     #[serde(default)]
     pub database: Option<String>,
-    /// How often the list is played, in one of the orders; after that users have no more to do, and with `last_events`
-    /// counted the run ends. `in-order`: so often by all users together; `each-in-order`: by each of them. None: until
-    /// the phases end.
+    /// How often the list is played, in one of the orders; after that users have no more to do, and the run ends.
+    /// `in-order`: so often by all users together; `each-in-order`: by each of them. None: until the phases end.
     #[serde(default)]
     pub times: Option<u32>,
 }

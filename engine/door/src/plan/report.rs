@@ -18,22 +18,11 @@ pub struct Report {
     pub tick_us: u64,
     /// Length of a window of statement statistics, in microseconds. Without intervals a window is a phase.
     pub statements_us: u64,
-    /// Whether latencies are also counted in sysbench's own buckets.
-    pub sysbench_buckets: bool,
-    /// Whether `end` tells what each user did.
-    pub users: bool,
 }
 
 impl Default for Report {
     fn default() -> Self {
-        Self {
-            interval_us: 1_000_000,
-            marks_us: Vec::new(),
-            tick_us: 100_000,
-            statements_us: 5_000_000,
-            sysbench_buckets: false,
-            users: false,
-        }
+        Self { interval_us: 1_000_000, marks_us: Vec::new(), tick_us: 100_000, statements_us: 5_000_000 }
     }
 }
 

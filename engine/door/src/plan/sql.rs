@@ -44,7 +44,7 @@ pub struct SqlWorkload {
     /// Statements that each user sends before it closes its connection at the end; not counted.
     #[serde(default)]
     pub farewell: Vec<String>,
-    /// Transactions after which a user has no more to do; with `last_events` counted the run ends when no user has.
+    /// Transactions after which a user has no more to do; the run ends when no user has.
     /// None: the phases alone end it.
     #[serde(default)]
     pub each: Option<u64>,

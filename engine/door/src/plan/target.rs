@@ -40,9 +40,6 @@ pub enum Target {
         /// then reads the password. Loopback and unix sockets need no permission.
         #[serde(default)]
         allow_public_key_retrieval: bool,
-        /// Whether one text may hold several statements, separated by semicolons.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        multi_statements: bool,
     },
     /// PostgreSQL's protocol, version 3.
     Postgresql {
@@ -63,15 +60,11 @@ pub enum Target {
         #[serde(default)]
         tls: Tls,
     },
-    /// Answers from memory: calibrates the generator and tests without a server.
+    /// Answers from memory, as the OLTP family promises: calibrates the generator and tests without a server.
     Null {
         /// Time from a request to its answer, in microseconds.
         #[serde(default)]
         answer_us: u64,
-        /// Whether every statement neither returns nor changes a row, as in sysbench's dry run. Otherwise the answers
-        /// keep what the OLTP family promises.
-        #[serde(default)]
-        silent: bool,
     },
 }
 

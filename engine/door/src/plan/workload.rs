@@ -22,25 +22,9 @@ pub struct Workload {
     /// How statements travel.
     #[serde(default)]
     pub statements: StatementMode,
-    /// How `oltp_insert` and `bulk_insert` number the rows they add.
-    #[serde(default)]
-    pub new_rows: NewRows,
     /// The transactions of the workload named `sql`; no other has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<Box<SqlWorkload>>,
-}
-
-/// How rows are numbered that a run adds, where the table does not number them by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NewRows {
-    /// So that they meet no other row: `oltp_insert` below 0, where no loaded row is, and `bulk_insert` after the last
-    /// row that is there.
-    #[default]
-    Apart,
-    /// As sysbench does it: `oltp_insert` all over the range of the column, each number once, and `bulk_insert` from 1
-    /// on, so that a second run meets the rows of the first.
-    Sysbench,
 }
 
 /// The native workloads, under sysbench's names.
@@ -61,14 +45,16 @@ pub enum WorkloadName {
     OltpUpdateNonIndex,
     /// One delete, outside a transaction. Rows run out: a delete that finds none counts as `other`.
     OltpDelete,
-    /// One insert as text, outside a transaction.
+    /// One insert as text, outside a transaction. Where the table numbers no rows, new ones are numbered below 0: they
+    /// meet no other row.
     OltpInsert,
     /// One select of some rows by equal values of k, over the first table.
     SelectRandomPoints,
     /// One count of some short ranges of k, over the first table.
     SelectRandomRanges,
     /// One row appended to a buffer, which is inserted when half a MiB is full. Every connection has a table of its
-    /// own, sbtest1 and on, with id and k alone, empty after `prepare`; the options of tables and rows mean nothing.
+    /// own, sbtest1 and on, with id and k alone, empty after `prepare`; rows are numbered after the last that is there. The options of tables
+    /// and rows mean nothing.
     BulkInsert,
     /// SQL of the user's own, in `sql`; `options` and `keys` mean nothing.
     Sql,

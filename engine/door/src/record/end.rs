@@ -97,8 +97,8 @@ pub struct End {
     pub failure: Option<Failure>,
     /// Totals of each phase that began. Equal to the sum of its intervals.
     pub phases: BTreeMap<PhaseName, PhaseTotals>,
-    /// What each user of this engine did, by its number, from the start of the clock to the end; only where the plan
-    /// asks for it.
+    /// What each user of this engine did, by its number, from the start of the clock to the end; where a program that
+    /// embeds the engine asks for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserTotals>,
     /// Peak resident memory of the engine, in bytes.
@@ -140,9 +140,10 @@ pub struct PhaseTotals {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
-    /// Latencies once more, in sysbench's buckets; only where the plan asks for them.
+    /// Latencies once more, counted in buckets of a logarithmic scale as `[bucket, count]`, where a program that embeds the
+    /// engine asks for it and chooses the scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sysbench_buckets: Vec<(u16, u64)>,
+    pub log_buckets: Vec<(u16, u64)>,
     /// Open loops: latency of the events that were under way when the measurement ended and ended after it, within
     /// the time to drain. They are among the unfinished.
     pub drained_us: Buckets,

@@ -20,8 +20,8 @@ pub struct Loading {
     pub at_us: u64,
 }
 
-/// A step of `prepare` or `cleanup`, or of the reading before a run. What is under way is told for tables in sysbench's
-/// form alone, so that its messages come when sysbench prints them.
+/// A step of `prepare` or `cleanup`, or of the reading before a run. What is under way is told where tables are
+/// made one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadingStep {

@@ -4,8 +4,8 @@ use super::bates::bates;
 use crate::Rng;
 
 /// With probability `100 - hot_percent` percent a bell over the whole range; otherwise the upper part of a band
-/// of `percent` percent of the range around its middle. sysbench uses one random number for both decisions, so
-/// of the band only the upper `hot_percent` percent is reached; kept, because results are compared with it.
+/// of `percent` percent of the range around its middle. One random number makes both decisions, so
+/// of the band only the upper `hot_percent` percent is reached; kept, because results are compared with the original's.
 #[derive(Clone, Debug)]
 pub struct Special {
     low: u64,
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hot_rows_are_where_sysbench_has_them() {
+    fn the_hot_rows_are_where_the_original_has_them() {
         // Of 1,000 ids, 498 to 506 get some three quarters of the draws.
         let keys = Special::new(1, 1000, 12, 1, 75);
         let mut rng = Rng::new(1, &[]);

@@ -12,9 +12,10 @@
 //! - `fill`: rows, by LOAD DATA LOCAL, COPY or INSERT.
 //! - `generated`: the user's own tables with generated rows.
 //! - `finish`: index, mark, statistics.
-//! - `sysbench_form`: all of it as sysbench does it, table by table.
+//! - `by_table`: all of it for tables of another form, one after the other; `rehearse`: without a server.
 //! - `tally`: what it all took.
 
+mod by_table;
 mod command;
 mod existing;
 mod fill;
@@ -23,7 +24,6 @@ mod generated;
 mod pieces;
 mod queries;
 mod rehearse;
-mod sysbench_form;
 mod tally;
 
 use std::cell::{Cell, RefCell};
@@ -32,13 +32,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
-use dbdyno_door::plan::{LoadingForm, LoadingMethod, Plan, SqlWorkload, Target};
+use dbdyno_door::plan::{LoadingMethod, SqlWorkload, Target};
 use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, LoadingWay};
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::{Connection, Connector};
-use dbdyno_workload::Program;
 use dbdyno_workload::generated::Generated;
 use dbdyno_workload::schema::Schema;
 use dbdyno_workload::tables::Tables;
@@ -54,24 +53,23 @@ use crate::conductor::hello;
 use crate::control::{Inbox, Message};
 use crate::failure;
 use crate::machine;
-use crate::secrets::{AnyConnector, Secrets, connector};
-use crate::{Ended, Sink};
+use crate::secrets::{AnyConnector, connector};
+use crate::{Ended, Order, Sink};
 
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
 /// place is a conflict, and nothing is changed.
-pub fn prepare(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    work(plan, secrets, &inbox, sink, Command::Prepare)
+pub fn prepare(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    work(order, &inbox, sink, Command::Prepare)
 }
 
-/// Drops the plan's tables, as far as dbdyno made them; in sysbench's form whoever made them.
-pub fn cleanup(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    work(plan, secrets, &inbox, sink, Command::Cleanup)
+/// Drops the plan's tables, as far as dbdyno made them; those of another form ([`crate::Options::tables`]) whoever made them.
+pub fn cleanup(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    work(order, &inbox, sink, Command::Cleanup)
 }
 
-/// Reads the plan's tables, by as many streams as load them: what sysbench calls `prewarm`. The statements follow the form
-/// of the tables.
-pub fn prewarm(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
-    work(plan, secrets, &inbox, sink, Command::Prewarm)
+/// Reads the plan's tables, by as many streams as load them. The statements follow the form of the tables.
+pub fn prewarm(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    work(order, &inbox, sink, Command::Prewarm)
 }
 
 /// How often the loader looks for an order to stop.
@@ -122,16 +120,17 @@ struct Job<'a, C> {
     own: Option<&'a SqlWorkload>,
 }
 
-fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
-    sink.record(&hello(plan, Program::of(plan, &secrets.contents).describe()));
+fn work(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
+    let plan = &*order.plan;
+    sink.record(&hello(plan, order.program().describe()));
     let cpu_before = machine::process_cpu();
-    let outcome = match connector(plan, secrets) {
-        AnyConnector::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),
-        AnyConnector::Postgres(connector) => on_runtime(plan, connector, inbox, sink, command),
+    let outcome = match connector(order) {
+        AnyConnector::Mysql(connector) => on_runtime(order, connector, inbox, sink, command),
+        AnyConnector::Postgres(connector) => on_runtime(order, connector, inbox, sink, command),
         AnyConnector::Null(_) => {
-            // Nobody's tables are always ready; sysbench's users are told what they would have got.
-            if plan.loading.form == LoadingForm::Sysbench {
-                rehearse::rehearse(plan, command, sink);
+            // Nobody's tables are always ready; where every step is told, so are those that would have been taken.
+            if order.options.tables.is_some() {
+                rehearse::rehearse(&order.schema(), command, sink);
             }
             Ok(())
         }
@@ -152,15 +151,16 @@ fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, comm
 }
 
 fn on_runtime<C: Loads>(
-    plan: &Plan,
+    order: &Order,
     connector: C,
     inbox: &Inbox,
     sink: &mut dyn Sink,
     command: Command,
 ) -> Outcome {
+    let plan = &*order.plan;
     let own = plan.workload.own_sql();
     let job = Job {
-        schema: Rc::new(Schema::of(plan)),
+        schema: Rc::new(order.schema()),
         generated: Rc::new(Generated::of(plan)),
         target: plan.target.clone(),
         connector,
@@ -174,14 +174,14 @@ fn on_runtime<C: Loads>(
         own,
     };
     // Tables of the user's own have no form.
-    let form = if own.is_some() { LoadingForm::Marked } else { plan.loading.form };
+    let by_table = own.is_none() && order.options.tables.is_some();
     let done = async {
-        match (command, form) {
-            (Command::Prepare, LoadingForm::Marked) => job.prepare().await,
-            (Command::Prepare, LoadingForm::Sysbench) => job.prepare_as_sysbench().await,
-            (Command::Cleanup, LoadingForm::Marked) => job.cleanup().await,
-            (Command::Cleanup, LoadingForm::Sysbench) => job.cleanup_as_sysbench().await,
-            (Command::Prewarm, _) => job.prewarm().await,
+        match command {
+            Command::Prepare if by_table => job.prepare_by_table().await,
+            Command::Prepare => job.prepare().await,
+            Command::Cleanup if by_table => job.cleanup_by_table().await,
+            Command::Cleanup => job.cleanup().await,
+            Command::Prewarm => job.prewarm().await,
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

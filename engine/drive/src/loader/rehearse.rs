@@ -1,9 +1,8 @@
-//! `prepare`, `prewarm` and `cleanup` in sysbench's form without a server: every step is told, and nothing is done.
+//! `prepare`, `prewarm` and `cleanup` table by table without a server: every step is told, and nothing is done.
 
 use std::time::Instant;
 
 use dbdyno_door::Record;
-use dbdyno_door::plan::Plan;
 use dbdyno_door::record::{Loading, LoadingStep};
 use dbdyno_workload::schema::Schema;
 use dbdyno_workload::tables::Tables;
@@ -12,10 +11,10 @@ use super::command::Command;
 use crate::Sink;
 
 /// Tells the steps of `command`, table by table.
-pub(super) fn rehearse(plan: &Plan, command: Command, sink: &mut dyn Sink) {
-    let (schema, began) = (Schema::of(plan), Instant::now());
+pub(super) fn rehearse(schema: &Schema, command: Command, sink: &mut dyn Sink) {
+    let began = Instant::now();
     for table in 1..=schema.tables() {
-        for step in steps(&schema, command, table) {
+        for step in steps(schema, command, table) {
             sink.record(&Record::Loading(Loading {
                 step,
                 table: schema.name(table),

@@ -29,7 +29,7 @@ impl Gauge {
             counts: std::mem::take(&mut self.counts),
             latency: self.latency.take(),
             service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
-            sysbench_buckets: self.extras.as_mut().map(|extras| extras.take_buckets()).unwrap_or_default(),
+            log_buckets: self.extras.as_mut().map(|extras| extras.take_buckets()).unwrap_or_default(),
             users_active: self.users,
             users: self
                 .extras

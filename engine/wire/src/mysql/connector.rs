@@ -33,6 +33,6 @@ pub struct MysqlConnector {
     pub server_public_key: Option<PublicKey>,
     /// Whether a server on another machine is asked for its RSA key over a plain connection.
     pub allow_public_key_retrieval: bool,
-    /// Whether one text may hold several statements, as scripts for sysbench expect.
+    /// Whether one text may hold several statements, separated by semicolons.
     pub multi_statements: bool,
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use crate::Value;
 use crate::scripted::{Parameter, Type};
 
-/// Numbers of the types that parameters have, from pg_type: int8, float8, varchar; those that sysbench names too.
+/// Numbers of the types that parameters have, from pg_type: int8, float8, varchar.
 const INT8: u32 = 20;
 const FLOAT8: u32 = 701;
 const VARCHAR: u32 = 1043;
@@ -84,7 +84,7 @@ fn quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'\'');
 }
 
-/// Appends a statement with `$1`, `$2`, … in place of each `?`. Every `?` counts, as sysbench counts them.
+/// Appends a statement with `$1`, `$2`, … in place of each `?`. Every `?` counts, in a string too.
 pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
     let mut out = Vec::with_capacity(sql.len() + 16);
     let mut count = 0u16;

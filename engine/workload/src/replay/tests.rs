@@ -229,7 +229,11 @@ fn program(text: &str, sql: Json) -> Program {
     let plan: Plan = serde_json::from_value(plan).unwrap();
     let own = plan.workload.own_sql().unwrap();
     let recorded = read(own.replay.as_ref().unwrap(), own.order, Quoting::Mysql, text.as_bytes()).unwrap();
-    Program::of(&plan, &Contents { columns: Default::default(), recorded: Some(Arc::new(recorded)) })
+    Program::of(
+        &plan,
+        &Contents { columns: Default::default(), recorded: Some(Arc::new(recorded)) },
+        crate::NewRows::default(),
+    )
 }
 
 fn sent(call: &Call) -> String {

@@ -21,7 +21,7 @@ fn plan(sql: &serde_json::Value, statements: &str) -> Plan {
 fn program(sql: &serde_json::Value, statements: &str) -> Program {
     let plan = plan(sql, statements);
     let columns = columns::read(plan.workload.own_sql().unwrap(), |_| Err("none".into())).unwrap();
-    Program::of(&plan, &crate::Contents { columns, recorded: None })
+    Program::of(&plan, &crate::Contents { columns, recorded: None }, crate::NewRows::default())
 }
 
 /// Statements and parameters of the next transaction.

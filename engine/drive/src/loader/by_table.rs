@@ -1,6 +1,6 @@
-//! `prepare`, `prewarm` and `cleanup` as sysbench does them: table by table, stream t of n with the tables t, t + n, …
+//! `prepare`, `prewarm` and `cleanup` table by table: stream t of n has the tables t, t + n, …
 //!
-//! What is under way is told when it begins, as sysbench prints it.
+//! What is under way is told when it begins.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ enum Told {
 
 impl<C: Loads> Job<'_, C> {
     /// Makes, fills and indexes the tables.
-    pub(super) async fn prepare_as_sysbench(&self) -> Outcome {
+    pub(super) async fn prepare_by_table(&self) -> Outcome {
         let schema = &self.schema;
         self.rows_planned.set(u64::from(schema.tables()) * schema.rows());
         let (filling, connector) = self.filling(schema, Vec::new());
@@ -52,11 +52,11 @@ impl<C: Loads> Job<'_, C> {
     }
 
     /// Drops every table, whoever made it.
-    pub(super) async fn cleanup_as_sysbench(&self) -> Outcome {
+    pub(super) async fn cleanup_by_table(&self) -> Outcome {
         let mut connection = self.connect(&self.connector).await?;
         for table in 1..=self.schema.tables() {
             self.report(LoadingStep::Dropping, table);
-            query(&mut connection, &self.schema.drop_if_there(table)).await?;
+            query(&mut connection, &self.schema.drop_table(table)).await?;
             self.report(LoadingStep::Dropped, table);
         }
         connection.close().await;

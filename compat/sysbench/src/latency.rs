@@ -1,0 +1,23 @@
+//! sysbench's latency buckets. They are counted beside the engine's finer histogram so that the percentiles printed are the
+//! very numbers that sysbench would print.
+
+use dbdyno_door::log_buckets::LogScale;
+
+/// 1,024 buckets from 0.001 ms to 100 s.
+pub fn scale() -> LogScale {
+    LogScale::new(1024, 0.001, 100_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values that sysbench 1.0.20's own table of `--histogram` prints.
+    #[test]
+    fn values_are_those_that_sysbench_prints() {
+        for printed in ["99.327", "101.132", "11.446", "61.083", "0.001", "100000.000"] {
+            let bucket = scale().bucket(printed.parse().unwrap());
+            assert_eq!(format!("{:.3}", scale().value(bucket)), printed);
+        }
+    }
+}

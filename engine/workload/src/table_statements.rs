@@ -1,0 +1,34 @@
+//! Tables of another form than the engine's marked ones, for a program that embeds it and has to make, read and drop tables as
+//! another one does.
+
+use std::fmt::Debug;
+
+use dbdyno_door::plan::Distribution;
+
+/// The statements of a form of the OLTP family's tables, sbtest1 and on. A table of such a form carries no mark: it is made
+/// where none is there, and dropped whoever made it.
+pub trait TableStatements: Debug + Send + Sync {
+    /// Rows that each table is filled with.
+    fn rows(&self) -> u64;
+
+    /// Of column k.
+    fn keys(&self) -> &Distribution;
+
+    /// Makes a table.
+    fn create(&self, table: u32) -> String;
+
+    /// The beginning of an INSERT up to its values, and whether those have ids.
+    fn insert(&self, table: u32) -> (String, bool);
+
+    /// Makes what index has to wait for the rows.
+    fn create_index(&self, table: u32) -> Option<String>;
+
+    /// What each connection sends before it reads tables.
+    fn before_scans(&self) -> &'static [&'static str];
+
+    /// Reads a table from end to end.
+    fn scans(&self, table: u32) -> Vec<String>;
+
+    /// Drops a table, whether it is there or not.
+    fn drop_table(&self, table: u32) -> String;
+}
