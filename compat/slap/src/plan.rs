@@ -39,6 +39,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             statements: StatementMode::Text,
             new_rows: NewRows::default(),
             sql: Some(Box::new(workload(settings, each, keys))),
+            script: None,
         },
         load: Load {
             connections: clients,

@@ -1,10 +1,10 @@
-//! A workload that the engine has natively, as the engine's plan.
+//! A workload that the engine has natively, or a script, as the engine's plan.
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
     Client, Compression, Endpoint, ErrorCode, LastEvents, Load, Loading, LoadingForm, NewRows, OltpOptions,
-    OnLost, Phases, QueueOverflow, Reconnect, Report, Retry, Scheduling, Shape, StatementMode, Target, Tls,
-    TlsMode, Workload, WorkloadName, limits,
+    OnLost, Phases, QueueOverflow, Reconnect, Report, Retry, Scheduling, ScriptWorkload, Shape,
+    StatementMode, Target, Tls, TlsMode, Workload, WorkloadName, limits,
 };
 
 use super::registry::Registry;
@@ -20,13 +20,22 @@ const ZSTD_LEVEL: u8 = 3;
 const SECOND_US: u64 = 1_000_000;
 const DAY_US: u64 = 86_400 * SECOND_US;
 
-/// The plan of a native workload, for `run` as for its other commands, or of a script's run, which has none. The password
-/// is not in it, nor where to find it: whoever runs the plan has it from the same command line.
+/// What a test plays on a database.
+#[derive(Clone, Copy, Debug)]
+pub enum Played<'a> {
+    /// A workload that the engine has natively.
+    Native(WorkloadName),
+    /// The script of that name.
+    Script(&'a str),
+}
+
+/// The plan of a test on a database, for `run` as for its other commands. The password is not in it, nor where to find it:
+/// whoever runs the plan has it from the same command line. Nor are the options of a script, which asks for them itself.
 ///
 /// # Errors
 /// A port or an error number that is none, or a mode that does not exist.
 pub fn plan(
-    workload: Option<WorkloadName>,
+    played: Played<'_>,
     registry: &Registry,
     settings: &Settings,
     seed: u64,
@@ -37,21 +46,29 @@ pub fn plan(
         Driver::Mysql => target(registry, settings.compat)?,
         Driver::Pgsql => pgsql::target(registry)?,
     };
+    let (name, script) = match played {
+        Played::Native(name) => (name, None),
+        Played::Script(path) => {
+            let script = ScriptWorkload { path: path.into(), ..ScriptWorkload::default() };
+            (WorkloadName::Lua, Some(Box::new(script)))
+        }
+    };
     Ok(Plan {
         schema: 1,
         client: Client { workers, scheduling: scheduling(&target) },
         target,
         workload: Workload {
-            name: workload.unwrap_or(WorkloadName::OltpPointSelect),
-            // bulk_insert declares none.
-            options: match workload {
-                None | Some(WorkloadName::BulkInsert) => OltpOptions::default(),
-                Some(_) => oltp::options(registry),
+            name,
+            options: match name {
+                // They declare none of these.
+                WorkloadName::Lua | WorkloadName::BulkInsert => OltpOptions::default(),
+                _ => oltp::options(registry),
             },
             keys: settings.keys.clone(),
             statements: statements(registry)?,
             new_rows: NewRows::Sysbench,
             sql: None,
+            script,
         },
         load: Load {
             connections: settings.threads,
@@ -59,7 +76,7 @@ pub fn plan(
             think_time: None,
             queue_limit: (settings.rate > 0).then_some(QUEUE),
             queue_overflow: if settings.rate > 0 { QueueOverflow::Abort } else { QueueOverflow::Drop },
-            reconnect_every: workload.map_or(0, |workload| oltp::reconnect_every(workload, registry)),
+            reconnect_every: oltp::reconnect_every(name, registry),
             reconnect_within: true,
         },
         phases: phases(settings),
@@ -295,7 +312,7 @@ mod tests {
         oltp::declared(workload, compat).into_iter().for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, compat)?;
-        plan(Some(workload), &registry, &settings, 1, 1)
+        plan(Played::Native(workload), &registry, &settings, 1, 1)
     }
 
     fn where_to(options: &[(&str, &str)]) -> Vec<Endpoint> {

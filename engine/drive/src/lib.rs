@@ -29,6 +29,7 @@ mod absent;
 mod backoff;
 pub mod client_words;
 mod clock;
+mod command;
 mod conductor;
 mod control;
 mod desk;

@@ -87,6 +87,7 @@ mod tests {
             statements: Default::default(),
             new_rows: Default::default(),
             sql: None,
+            script: None,
         };
         Oltp::new(&workload, 1)
     }

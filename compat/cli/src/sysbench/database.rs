@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dbdyno_door::Plan;
-use dbdyno_door::plan::{Target, TlsMode, WorkloadName};
+use dbdyno_door::plan::{Target, TlsMode};
 use dbdyno_drive::Secrets;
 use dbdyno_sysbench::commandline::CommandLine;
-use dbdyno_sysbench::plan::{self, Driver};
+use dbdyno_sysbench::plan::{self, Driver, Played};
 use dbdyno_sysbench::settings::{Refused, Settings};
 use dbdyno_sysbench::{Compat, faults, pgsql};
 
@@ -26,7 +26,7 @@ pub(super) enum Unusable {
 
 /// The plan of a native workload or of a script, and its secrets.
 pub(super) fn plan(
-    workload: Option<WorkloadName>,
+    played: Played<'_>,
     line: &CommandLine,
     settings: &Settings,
 ) -> Result<(Plan, Secrets), Unusable> {
@@ -34,7 +34,7 @@ pub(super) fn plan(
     if settings.driver == Driver::Pgsql {
         pgsql::take_variables(registry.to_mut(), env);
     }
-    let made = plan::plan(workload, &registry, settings, seed(settings), workers(settings));
+    let made = plan::plan(played, &registry, settings, seed(settings), workers(settings));
     let mut plan = made.map_err(|refused| match refused {
         Refused::Fatal(said) => Unusable::Driver(said),
         Refused::Usage(said) | Refused::Plain(said) => Unusable::Other(said),

@@ -16,7 +16,7 @@ use dbdyno_lua::{
 };
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::plan::Driver;
+use dbdyno_sysbench::plan::{Driver, Played};
 use dbdyno_sysbench::registry::Registry;
 use dbdyno_sysbench::report::Nothing;
 use dbdyno_sysbench::settings::Settings;
@@ -117,7 +117,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     };
     let from_stdin = path.is_none();
     let asked = line.test.clone().unwrap_or_default();
-    let (plan, secrets, fault) = match planned(&line, &settings) {
+    let (plan, secrets, fault) = match planned(&name, &line, &settings) {
         Ok(made) => made,
         Err(said) => {
             eprintln!("{said}");
@@ -152,11 +152,16 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
 
 /// The plan of a script's run, its secrets, and why there is no database: scripts need none, and those that want one are told
 /// when they ask for its driver.
-fn planned(line: &CommandLine, settings: &Settings) -> Result<(Plan, Secrets, Option<String>), String> {
-    let (made, fault) = match database::plan(None, line, settings) {
+fn planned(
+    name: &str,
+    line: &CommandLine,
+    settings: &Settings,
+) -> Result<(Plan, Secrets, Option<String>), String> {
+    let played = Played::Script(name);
+    let (made, fault) = match database::plan(played, line, settings) {
         Err(database::Unusable::Driver(said)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
-            (database::plan(None, &without_driver(line), &settings), Some(said))
+            (database::plan(played, &without_driver(line), &settings), Some(said))
         }
         made => (made, None),
     };

@@ -10,6 +10,7 @@ mod loading;
 mod reconnect;
 mod replay;
 mod report;
+mod script;
 mod sql;
 mod sql_faults;
 mod sql_tables;
@@ -23,6 +24,7 @@ pub use loading::{Loading, LoadingForm, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use report::Report;
+pub use script::{ScriptOption, ScriptWorkload};
 pub use sql::{
     CsvSource, LineOrder, Literal, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload,
     TransactionOrder,

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::SqlWorkload;
+use super::{ScriptWorkload, SqlWorkload};
 
 /// The transaction that is repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Which member of the OLTP family, or `sql`.
+    /// Which member of the OLTP family, or `sql`, or `lua`.
     pub name: WorkloadName,
     /// Tables, rows and the make-up of a transaction.
     #[serde(default)]
@@ -26,6 +26,9 @@ pub struct Workload {
     /// The transactions of the workload named `sql`; no other has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<Box<SqlWorkload>>,
+    /// The script of the workload named `lua`; no other has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<ScriptWorkload>>,
 }
 
 /// Distribution of row ids, under sysbench's names and with its defaults.
@@ -120,6 +123,9 @@ pub enum WorkloadName {
     BulkInsert,
     /// SQL of the user's own, in `sql`; `options` and `keys` mean nothing.
     Sql,
+    /// A script, in `script`, which `dbdyno-compat` plays; `options` mean nothing, and `keys` are what the script draws by
+    /// where it names no distribution.
+    Lua,
 }
 
 impl Workload {

@@ -24,13 +24,12 @@ mod sysbench_form;
 mod tally;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
 use dbdyno_door::plan::{LoadingForm, LoadingMethod, Plan, SqlWorkload, Target};
-use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, LoadingWay};
+use dbdyno_door::record::{EndReason, Failure, Loading, LoadingStep, LoadingWay};
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
@@ -45,10 +44,9 @@ use tokio::task::{JoinSet, LocalSet};
 use self::fill::{Filling, fill};
 use self::pieces::{Piece, pieces, queue};
 use self::tally::Tally;
-use crate::conductor::hello;
-use crate::control::{Inbox, Message};
+use crate::command;
+use crate::control::Inbox;
 use crate::failure;
-use crate::machine;
 use crate::secrets::{AnyConnector, Secrets, connector};
 use crate::{Ended, Sink};
 
@@ -127,9 +125,8 @@ struct Job<'a, C> {
 }
 
 fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
-    sink.record(&hello(plan, Program::of(plan, &secrets.contents).describe()));
-    let cpu_before = machine::process_cpu();
-    let outcome = match connector(plan, secrets) {
+    let statements = Program::of(plan, &secrets.contents).describe();
+    command::command(plan, statements, sink, |sink| match connector(plan, secrets) {
         AnyConnector::Mysql(connector) => on_runtime(plan, connector, inbox, sink, command),
         AnyConnector::Postgres(connector) => on_runtime(plan, connector, inbox, sink, command),
         AnyConnector::Null(_) => {
@@ -139,20 +136,7 @@ fn work(plan: &Plan, secrets: &Secrets, inbox: &Inbox, sink: &mut dyn Sink, comm
             }
             Ok(())
         }
-    };
-    let (reason, failure) = match outcome {
-        Ok(()) => (EndReason::Done, None),
-        Err((reason, failure)) => (reason, (reason != EndReason::Interrupted).then_some(failure)),
-    };
-    sink.record(&Record::End(Box::new(End {
-        reason,
-        failure: failure.clone(),
-        phases: BTreeMap::new(),
-        users: Vec::new(),
-        memory_peak_bytes: machine::memory_peak_bytes(),
-        cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
-    })));
-    Ended { reason, failure }
+    })
 }
 
 fn on_runtime<C: Loads>(
@@ -324,12 +308,7 @@ impl<C: Loads> Job<'_, C> {
     }
 
     fn check_stop(&self) -> Outcome {
-        let orders = std::iter::from_fn(|| self.inbox.messages.try_recv().ok());
-        let stop = orders.into_iter().find_map(|message| match message {
-            Message::Stop(reason) => Some(reason),
-            _ => None,
-        });
-        match stop {
+        match self.inbox.stop_order() {
             Some(reason) => Err((
                 reason,
                 Failure { code: None, text: "stopped while loading".into(), ..Failure::default() },

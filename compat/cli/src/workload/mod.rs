@@ -1,0 +1,164 @@
+//! A plan whose workload is a script in Lua: the commands, records and exit codes of `dbdyno-engine`.
+//!
+//! - [`front`]: what the script finds of the plan, and where its words go. [`options`]: its options, checked.
+
+mod front;
+mod options;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use dbdyno_cli::output::JsonLines;
+use dbdyno_cli::{command, exit};
+use dbdyno_door::plan::{Plan, Prewarm};
+use dbdyno_door::record::{EndReason, Failure};
+use dbdyno_drive::{Ended, Inbox, Secrets, Sink, external};
+use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
+
+use crate::output;
+use front::PlanFront;
+
+/// Name in messages.
+const NAME: &str = "dbdyno-compat";
+/// How often an order to stop is looked for while the script works.
+const STOP_POLL: Duration = Duration::from_millis(50);
+
+/// What is done with a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Prepare,
+    Prewarm,
+    Run,
+    Cleanup,
+}
+
+impl Command {
+    /// Under this name it is called, and so is the command of the script.
+    fn name(self) -> &'static str {
+        match self {
+            Command::Prepare => "prepare",
+            Command::Prewarm => "prewarm",
+            Command::Run => "run",
+            Command::Cleanup => "cleanup",
+        }
+    }
+}
+
+/// The command that the only argument names.
+pub(crate) fn called(arguments: &[OsString]) -> Option<Command> {
+    let [_, argument] = arguments else { return None };
+    let all = [Command::Prepare, Command::Prewarm, Command::Run, Command::Cleanup];
+    all.into_iter().find(|command| argument == command.name())
+}
+
+/// Does it with the plan on standard input.
+pub(crate) fn main(command: Command) -> ExitCode {
+    let records = match output::take() {
+        Ok(records) => records,
+        Err(error) => {
+            eprintln!("{NAME}: standard output cannot be kept for records: {error}");
+            return exit::USAGE.into();
+        }
+    };
+    command::with_plan(NAME, &mut JsonLines::new(records), |plan, secrets, inbox, sink| match command {
+        Command::Run => run(plan, secrets, inbox, sink),
+        _ => do_command(plan, secrets, &inbox, sink, command),
+    })
+}
+
+/// The script, its chunk run and its options read; else why the plan cannot be used.
+fn load(plan: &Plan, secrets: &Secrets, command: Command) -> Result<Main, String> {
+    let script = plan.workload.own_script().ok_or_else(|| {
+        "dbdyno-engine plays this workload, and dbdyno-compat scripts in Lua; give it this plan".to_owned()
+    })?;
+    let setting = Setting {
+        plan: plan.clone(),
+        secrets: secrets.clone(),
+        program: front::program(plan, script),
+        front: Arc::new(PlanFront::new(plan, script, command.name())),
+        own_threads: None,
+    };
+    let unusable = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
+    let main = Main::load(setting).map_err(unusable)?;
+    main.read_options().map_err(unusable)?;
+    Ok(main)
+}
+
+/// Plays the script. Where the plan says so its `prewarm` reads the tables first.
+fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Result<Ended, String> {
+    let script = load(plan, secrets, Command::Run)?;
+    if plan.prewarm == Prewarm::Scan
+        && let Err(failed) = with_script(plan, secrets, &inbox, Command::Prewarm)
+    {
+        return Ok(external::command(plan, Vec::new(), sink, |_| Err(failed)));
+    }
+    Ok(script.run(inbox, sink))
+}
+
+/// Runs a command of the script that measures nothing.
+fn do_command(
+    plan: &Plan,
+    secrets: &Secrets,
+    inbox: &Inbox,
+    sink: &mut dyn Sink,
+    command: Command,
+) -> Result<Ended, String> {
+    let script = load(plan, secrets, command)?;
+    let mut plan = plan.clone();
+    if script.command(command.name()) == Some(CommandKind::Parallel) {
+        // Its users are connections that load.
+        plan.load.connections = plan.loading.streams;
+    }
+    drop(script);
+    Ok(external::command(&plan, Vec::new(), sink, |_| with_script(&plan, secrets, inbox, command)))
+}
+
+/// Loads the script and runs its command, on a thread of its own: an order to stop ends the process, whatever the script waits for.
+fn with_script(
+    plan: &Plan,
+    secrets: &Secrets,
+    inbox: &Inbox,
+    command: Command,
+) -> Result<(), (EndReason, Failure)> {
+    let (sender, done) = channel();
+    let (plan, secrets) = (plan.clone(), secrets.clone());
+    std::thread::spawn(move || {
+        let result = load(&plan, &secrets, command).and_then(|script| call(&script, command));
+        // The receiver is gone only when the process ends.
+        let _ = sender.send(result);
+    });
+    let failure = |text: String| Failure { text, ..Failure::default() };
+    loop {
+        match done.recv_timeout(STOP_POLL) {
+            Ok(result) => return result.map_err(|text| (EndReason::ScriptError, failure(text))),
+            Err(RecvTimeoutError::Disconnected) => {
+                let text = format!("the script's {} ended in a panic", command.name());
+                return Err((EndReason::ScriptError, failure(text)));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Some(reason) = inbox.stop_order() {
+            return Err((reason, failure(format!("stopped during the script's {}", command.name()))));
+        }
+    }
+}
+
+/// Calls the command or the function of the script. One that has no `prepare` needs no `cleanup` either.
+fn call(script: &Main, command: Command) -> Result<(), String> {
+    let has = |name: &str| script.command(name).is_some() || script.has_function(name);
+    let name = command.name();
+    let called = match command {
+        _ if script.command(name).is_some() => script.run_command(name),
+        _ if script.has_function(name) => script.call(name),
+        Command::Prepare => Ok(()),
+        Command::Cleanup if !has("prepare") => Ok(()),
+        _ => return Err(format!("the script has no command {name}")),
+    };
+    called.map_err(|failure| match failure {
+        LuaFailure::False => format!("the script's {name} has returned false"),
+        other => other.to_string(),
+    })
+}
