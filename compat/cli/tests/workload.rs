@@ -62,7 +62,7 @@ const TOLD: &str = "
     sysbench.cmdline.options = { size = {'Rows', 10}, fast = {'Faster', true}, level = {'Isolation', 'RR'} }
     local function tell(word)
         local o = sysbench.opt
-        io.write(table.concat({word, sysbench.tid, o.threads, o.size, tostring(o.fast), o.level, o.db_driver}, ' '), '\\n')
+        io.write(table.concat({word, sysbench.tid, o.threads, o.size, tostring(o.fast), o.level, o.db_driver}, ' ') .. '\\n')
     end
     sysbench.cmdline.commands = {
         prepare = { function() tell('prepare') end, sysbench.cmdline.PARALLEL_COMMAND },
@@ -146,9 +146,16 @@ fn a_validator_of_the_script_is_asked() {
 #[test]
 fn a_script_that_raises_ends_with_its_message_and_line() {
     let text = "function prepare()\n error('no room') end\nfunction event()\n\n error('enough') end";
-    let plan = plan(&script("raises.lua", text), json!({}));
-    for (command, place) in [("prepare", "raises.lua:2: no room"), ("run", "raises.lua:5: enough")] {
-        let output = compat(command, &plan);
+    let plans = [
+        plan(&script("raises.lua", text), json!({})),
+        plan(&script("init.lua", &format!("function init() error('not today') end {text}")), json!({})),
+    ];
+    for (plan, command, place) in [
+        (&plans[0], "prepare", "raises.lua:2: no room"),
+        (&plans[0], "run", "raises.lua:5: enough"),
+        (&plans[1], "run", "init.lua:1: not today"),
+    ] {
+        let output = compat(command, plan);
         let end = end(&output);
         assert_eq!((output.status.code(), end.reason), (Some(4), EndReason::ScriptError));
         assert!(end.failure.unwrap().text.contains(place));
@@ -167,6 +174,9 @@ fn what_a_script_does_not_have() {
     assert_eq!(end(&output).failure.unwrap().text, "the script has no command prewarm");
     let kept = plan(&script("kept.lua", "function prepare() end"), json!({}));
     assert_eq!(end(&compat("cleanup", &kept)).failure.unwrap().text, "the script has no command cleanup");
+    let idle = compat("run", &kept);
+    assert_eq!(idle.status.code(), Some(4));
+    assert_eq!(end(&idle).failure.unwrap().text, "cannot find the event() function in kept.lua");
     let missing = compat("run", &plan(&PathBuf::from("/nowhere/x.lua"), json!({})));
     assert_eq!(missing.status.code(), Some(2));
     assert!(words(&missing).contains("cannot open /nowhere/x.lua"));

@@ -79,10 +79,7 @@ pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declared> {
 /// not follow it, as in the original.
 pub fn reconnect_every(workload: WorkloadName, registry: &Registry) -> u32 {
     match workload {
-        WorkloadName::SelectRandomPoints
-        | WorkloadName::SelectRandomRanges
-        | WorkloadName::BulkInsert
-        | WorkloadName::Lua => 0,
+        WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges | WorkloadName::BulkInsert => 0,
         _ => registry.double("reconnect").max(0.0) as u32,
     }
 }

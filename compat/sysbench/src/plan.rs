@@ -46,37 +46,21 @@ pub fn plan(
         Driver::Mysql => target(registry, settings.compat)?,
         Driver::Pgsql => pgsql::target(registry)?,
     };
-    let (name, script) = match played {
-        Played::Native(name) => (name, None),
-        Played::Script(path) => {
-            let script = ScriptWorkload { path: path.into(), ..ScriptWorkload::default() };
-            (WorkloadName::Lua, Some(Box::new(script)))
-        }
-    };
     Ok(Plan {
         schema: 1,
         client: Client { workers, scheduling: scheduling(&target) },
         target,
-        workload: Workload {
-            name,
-            options: match name {
-                // They declare none of these.
-                WorkloadName::Lua | WorkloadName::BulkInsert => OltpOptions::default(),
-                _ => oltp::options(registry),
-            },
-            keys: settings.keys.clone(),
-            statements: statements(registry)?,
-            new_rows: NewRows::Sysbench,
-            sql: None,
-            script,
-        },
+        workload: workload(played, registry, settings)?,
         load: Load {
             connections: settings.threads,
             shape: shape(settings.rate),
             think_time: None,
             queue_limit: (settings.rate > 0).then_some(QUEUE),
             queue_overflow: if settings.rate > 0 { QueueOverflow::Abort } else { QueueOverflow::Drop },
-            reconnect_every: oltp::reconnect_every(name, registry),
+            reconnect_every: match played {
+                Played::Native(name) => oltp::reconnect_every(name, registry),
+                Played::Script(_) => 0,
+            },
             reconnect_within: true,
         },
         phases: phases(settings),
@@ -96,6 +80,29 @@ pub fn plan(
             ..Loading::default()
         },
         prewarm: Default::default(),
+    })
+}
+
+fn workload(played: Played<'_>, registry: &Registry, settings: &Settings) -> Result<Workload, Refused> {
+    let (name, script) = match played {
+        Played::Native(name) => (name, None),
+        Played::Script(path) => {
+            let script = ScriptWorkload { path: path.into(), ..ScriptWorkload::default() };
+            (WorkloadName::Lua, Some(Box::new(script)))
+        }
+    };
+    Ok(Workload {
+        name,
+        options: match name {
+            // They declare none of these.
+            WorkloadName::Lua | WorkloadName::BulkInsert => OltpOptions::default(),
+            _ => oltp::options(registry),
+        },
+        keys: settings.keys.clone(),
+        statements: statements(registry)?,
+        new_rows: NewRows::Sysbench,
+        sql: None,
+        script,
     })
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use dbdyno_cli::output::JsonLines;
 use dbdyno_cli::{command, exit};
+use dbdyno_door::Record;
 use dbdyno_door::plan::{Plan, Prewarm};
 use dbdyno_door::record::{EndReason, Failure};
 use dbdyno_drive::{Ended, Inbox, Secrets, Sink, external};
@@ -95,7 +96,28 @@ fn run(plan: &Plan, secrets: &Secrets, inbox: Inbox, sink: &mut dyn Sink) -> Res
     {
         return Ok(external::command(plan, Vec::new(), sink, |_| Err(failed)));
     }
-    Ok(script.run(inbox, sink))
+    let mut records = Records { sink, begun: false };
+    let ended = script.run(inbox, &mut records);
+    if records.begun {
+        return Ok(ended);
+    }
+    // It came to nothing before the first record: `init` has failed, or there is no event().
+    let failure = ended.failure.unwrap_or_default();
+    Ok(external::command(plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
+}
+
+/// Records on their way to a sink.
+struct Records<'a> {
+    sink: &'a mut dyn Sink,
+    /// Whether there was one.
+    begun: bool,
+}
+
+impl Sink for Records<'_> {
+    fn record(&mut self, record: &Record) -> bool {
+        self.begun = true;
+        self.sink.record(record)
+    }
 }
 
 /// Runs a command of the script that measures nothing.
