@@ -18,6 +18,7 @@ from dbdyno.experiment.model import (
     Loading,
     OltpWorkload,
     Ramp,
+    ScriptWorkload,
     ServerSpec,
     SqlReplay,
     SqlStatement,
@@ -29,15 +30,15 @@ from dbdyno.experiment.model import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-# Not keys of the file: the target of `dbdyno run`, where a statement stands in a .sql file.
-NOT_IN_A_FILE = {"levels", "url", "line"}
+# Not keys of the file: the target of `dbdyno run`, where a statement stands in a .sql file, a digest.
+NOT_IN_A_FILE = {"levels", "url", "line", "digest"}
 
 
 @pytest.mark.parametrize(
     "model",
     [
         *(Client, Design, Keys, Load, Loading, OltpWorkload, Ramp, ServerSpec, SqlReplay, SqlStatement),
-        *(SqlTable, SqlTransaction, SqlWorkload, Step, Variant),
+        *(ScriptWorkload, SqlTable, SqlTransaction, SqlWorkload, Step, Variant),
     ],
 )
 def test_every_key_of_the_experiment_file_is_described(model: type[BaseModel]) -> None:

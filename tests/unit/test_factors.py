@@ -143,5 +143,5 @@ def test_two_workloads_of_one_name_need_labels() -> None:
     labelled = twice.replace("skip_trx", 'label = "reads-alone"\nskip_trx')
     experiment = given(labelled, None, "workload[reads-alone].tables=3")
     assert [workload.title for workload in experiment.workloads] == ["oltp_read_only", "reads-alone"]
-    assert [workload.tables for workload in experiment.workloads] == [1, 3]
+    assert [one.plan()["options"]["tables"] for one in experiment.workloads] == [1, 3]
     assert "label" not in experiment.workloads[1].plan()["options"]

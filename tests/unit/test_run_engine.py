@@ -16,7 +16,11 @@ from dbdyno.binary import EngineProblem
 from dbdyno.run import engine as engines
 from dbdyno.run.engine import Engine, find_engine
 
-PLAN = {"phases": {"warmup_us": 0, "measure_us": 1000}, "start": {"on-command": {"start_timeout_us": 1000}}}
+PLAN = {
+    "workload": {"name": "oltp_read_only"},
+    "phases": {"warmup_us": 0, "measure_us": 1000},
+    "start": {"on-command": {"start_timeout_us": 1000}},
+}
 END = '{"type":"end","data":{"reason":"time-limit","failure":null}}'
 
 
@@ -86,7 +90,7 @@ def test_an_engine_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
     pids = tmp_path / "pid"
     engine = broken(tmp_path, f"open({str(pids)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
     with pytest.raises(EngineProblem, match="no sign of life"):
-        engine.run("run", {"phases": {"warmup_us": 0, "measure_us": 1_000_000}})
+        engine.run("run", {**PLAN, "phases": {"warmup_us": 0, "measure_us": 1_000_000}})
     if pids.exists():
         with pytest.raises(ProcessLookupError):
             os.kill(int(pids.read_text()), 0)

@@ -1,14 +1,20 @@
 //! `dbdyno-compat`: other tools' programs, played by the engine. The name under which it is started, or its first argument,
-//! says which: sysbench, mysqlslap or mariadb-slap.
+//! says which: sysbench, mysqlslap or mariadb-slap. Its own commands are those of `dbdyno-engine`, for plans whose workload is
+//! a script in Lua.
 
 // With `engine/cli` the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod exit;
+mod output;
+mod program;
 mod slap;
 mod sysbench;
+mod workload;
 
 use std::process::ExitCode;
+
+use program::PROGRAM;
 
 use dbdyno_cli::exit::USAGE;
 
@@ -20,8 +26,16 @@ fn main() -> ExitCode {
     if let Some((program, given)) = slap::called(&arguments) {
         return slap::main(&program, &given);
     }
+    if let Some(command) = workload::called(&arguments) {
+        return workload::main(command);
+    }
+    if arguments.len() == 2 && arguments[1] == "--version" {
+        println!("{PROGRAM} {}", env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
+    }
     eprintln!(
-        "dbdyno-compat: start it as sysbench, mysqlslap or mariadb-slap, or give one of these names as the first argument"
+        "{PROGRAM}: start it as sysbench, mysqlslap or mariadb-slap, or give one of these names as the first argument; \
+         or give prepare, prewarm, run or cleanup, and on standard input a plan whose workload is a script in Lua"
     );
     USAGE.into()
 }

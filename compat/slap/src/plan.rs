@@ -40,6 +40,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
             keys: Default::default(),
             statements: StatementMode::Text,
             sql: Some(Box::new(workload(settings, each, keys))),
+            script: None,
         },
         load: Load {
             connections: clients,

@@ -58,7 +58,7 @@ mod tests {
         oltp::declared(workload, Compat::V10).into_iter().for_each(|option| registry.declare(option));
         given.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, Compat::V10).unwrap();
-        let mut plan = plan::plan(Some(workload), &registry, &settings, 1, 1).unwrap();
+        let mut plan = plan::plan(plan::Played::Native(workload), &registry, &settings, 1, 1).unwrap();
         let mut told: Vec<_> = plan.faults().iter().map(|fault| of_options(fault, false)).collect();
         plan.workload.keys = Distribution::Special { iterations: 1, percent: 101, hot_percent: 0 };
         told.extend(

@@ -1,11 +1,12 @@
-//! A workload that the engine has natively, as the engine's plan.
+//! A workload that the engine has natively, or a script, as the engine's plan.
 
 use std::sync::Arc;
 
 use dbdyno_door::Plan;
 use dbdyno_door::plan::{
     Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Reconnect, Report,
-    Retry, Scheduling, Shape, StatementMode, Target, Tls, TlsMode, Workload, WorkloadName, limits,
+    Retry, Scheduling, ScriptWorkload, Shape, StatementMode, Target, Tls, TlsMode, Workload, WorkloadName,
+    limits,
 };
 
 use dbdyno_drive::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};
@@ -24,13 +25,22 @@ const ZSTD_LEVEL: u8 = 3;
 const SECOND_US: u64 = 1_000_000;
 const DAY_US: u64 = 86_400 * SECOND_US;
 
-/// The plan of a native workload, for `run` as for its other commands, or of a script's run, which has none. The password
-/// is not in it, nor where to find it: whoever runs the plan has it from the same command line.
+/// What a test plays on a database.
+#[derive(Clone, Copy, Debug)]
+pub enum Played<'a> {
+    /// A workload that the engine has natively.
+    Native(WorkloadName),
+    /// The script of that name.
+    Script(&'a str),
+}
+
+/// The plan of a test on a database, for `run` as for its other commands. The password is not in it, nor where to find it:
+/// whoever runs the plan has it from the same command line. Nor are the options of a script, which asks for them itself.
 ///
 /// # Errors
 /// A port or an error number that is none, or a mode that does not exist.
 pub fn plan(
-    workload: Option<WorkloadName>,
+    played: Played<'_>,
     registry: &Registry,
     settings: &Settings,
     seed: u64,
@@ -45,23 +55,16 @@ pub fn plan(
         schema: 1,
         client: Client { workers, scheduling: scheduling(&target) },
         target,
-        workload: Workload {
-            name: workload.unwrap_or(WorkloadName::OltpPointSelect),
-            // bulk_insert declares none.
-            options: match workload {
-                None | Some(WorkloadName::BulkInsert) => OltpOptions::default(),
-                Some(_) => oltp::options(registry),
-            },
-            keys: settings.keys.clone(),
-            statements: statements(registry)?,
-            sql: None,
-        },
+        workload: workload(played, registry, settings)?,
         load: Load {
             connections: settings.threads,
             shape: shape(settings.rate),
             think_time: None,
             queue_limit: (settings.rate > 0).then_some(QUEUE),
-            reconnect_every: workload.map_or(0, |workload| oltp::reconnect_every(workload, registry)),
+            reconnect_every: match played {
+                Played::Native(name) => oltp::reconnect_every(name, registry),
+                Played::Script(_) => 0,
+            },
         },
         phases: phases(settings),
         seed,
@@ -75,6 +78,28 @@ pub fn plan(
         reconnect: Reconnect { on_lost: OnLost::Stop, first_us: 1000, max_us: 1000, give_up_us: DAY_US },
         loading: Loading { streams: settings.threads.min(limits::STREAMS), ..Loading::default() },
         prewarm: Default::default(),
+    })
+}
+
+fn workload(played: Played<'_>, registry: &Registry, settings: &Settings) -> Result<Workload, Refused> {
+    let (name, script) = match played {
+        Played::Native(name) => (name, None),
+        Played::Script(path) => {
+            let script = ScriptWorkload { path: path.into(), ..ScriptWorkload::default() };
+            (WorkloadName::Lua, Some(Box::new(script)))
+        }
+    };
+    Ok(Workload {
+        name,
+        options: match name {
+            // They declare none of these.
+            WorkloadName::Lua | WorkloadName::BulkInsert => OltpOptions::default(),
+            _ => oltp::options(registry),
+        },
+        keys: settings.keys.clone(),
+        statements: statements(registry)?,
+        sql: None,
+        script,
     })
 }
 
@@ -232,7 +257,7 @@ mod tests {
         oltp::declared(workload, compat).into_iter().for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, compat)?;
-        plan(Some(workload), &registry, &settings, 1, 1)
+        plan(Played::Native(workload), &registry, &settings, 1, 1)
     }
 
     fn where_to(options: &[(&str, &str)]) -> Vec<Endpoint> {

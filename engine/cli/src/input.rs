@@ -130,12 +130,12 @@ fn contents(key: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> 
 }
 
 /// Follows the commands after the plan on a thread of its own. The end of standard input stops the run.
-pub fn follow_commands(control: Control) {
+pub fn follow_commands(program: &'static str, control: Control) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
                 Ok(Command::Start { at_unix_us }) => control.start(at_unix_us),
-                Err(error) => eprintln!("dbdyno-engine: a line on standard input is no command: {error}"),
+                Err(error) => eprintln!("{program}: a line on standard input is no command: {error}"),
             }
         }
         control.stop(EndReason::Abandoned);

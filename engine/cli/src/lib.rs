@@ -4,6 +4,7 @@
 // With `compat/cli` the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
+pub mod command;
 pub mod exit;
 pub mod input;
 pub mod output;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
-use dbdyno_cli::{exit, input, output, signals};
-use dbdyno_door::plan::Start;
+use dbdyno_cli::{command, output};
+use dbdyno_door::plan::WorkloadName;
 use dbdyno_drive::{Ended, Inbox, Order, Sink};
 
 fn main() -> ExitCode {
@@ -26,30 +26,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the plan, does the work, and turns the end into an exit code.
+/// Does the work on the plan, unless another program plays its workload.
 fn with_plan(work: fn(&Order, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
-    let (plan, secrets) = match input::read_plan().and_then(|plan| Ok((input::secrets(&plan)?, plan))) {
-        Ok((secrets, plan)) => (plan, secrets),
-        Err(faults) => {
-            eprintln!("dbdyno-engine: {faults}");
-            return exit::USAGE.into();
+    command::with_plan("dbdyno-engine", &mut output::JsonLines::default(), |order, inbox, sink| {
+        if order.plan.workload.name == WorkloadName::Lua {
+            return Err("the workload lua is played by dbdyno-compat; give it this plan".into());
         }
-    };
-    let (control, inbox) = dbdyno_drive::channel();
-    if let Err(error) = signals::stop_on_signal(control.clone()) {
-        eprintln!("dbdyno-engine: signals cannot be handled: {error}");
-    }
-    if let Start::OnCommand { .. } = plan.start {
-        input::follow_commands(control);
-    }
-    let ended = work(&Order::new(plan, secrets), inbox, &mut output::JsonLines::default());
-    if let Some(failure) = &ended.failure {
-        eprintln!("dbdyno-engine: {}", failure.text);
-        if let Some(hint) = &failure.hint {
-            eprintln!("  {hint}");
-        }
-    }
-    exit::code(ended.reason).into()
+        Ok(work(order, inbox, sink))
+    })
 }
 
 fn schema(name: SchemaName) -> String {

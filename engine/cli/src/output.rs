@@ -1,4 +1,4 @@
-//! Standard output: records as JSON Lines.
+//! Records as JSON Lines.
 
 use std::io::{self, StdoutLock, Write};
 
@@ -6,19 +6,26 @@ use dbdyno_door::Record;
 use dbdyno_drive::Sink;
 
 /// Writes a line per record and flushes it, so that a reader sees it at once and a crash loses nothing.
-pub struct JsonLines {
-    out: StdoutLock<'static>,
+pub struct JsonLines<W> {
+    out: W,
     line: Vec<u8>,
 }
 
-impl Default for JsonLines {
-    /// Locks standard output, for good.
-    fn default() -> Self {
-        Self { out: io::stdout().lock(), line: Vec::new() }
+impl<W: Write> JsonLines<W> {
+    /// Writes to `out`.
+    pub fn new(out: W) -> Self {
+        Self { out, line: Vec::new() }
     }
 }
 
-impl Sink for JsonLines {
+impl Default for JsonLines<StdoutLock<'static>> {
+    /// Locks standard output, for good.
+    fn default() -> Self {
+        Self::new(io::stdout().lock())
+    }
+}
+
+impl<W: Write> Sink for JsonLines<W> {
     fn record(&mut self, record: &Record) -> bool {
         self.line.clear();
         serde_json::to_writer(&mut self.line, record).expect("a record is JSON");

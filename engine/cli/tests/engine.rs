@@ -219,3 +219,14 @@ fn sigint_ends_a_run_with_its_report() {
     assert_eq!(end.reason, EndReason::Interrupted);
     assert!(end.phases[&PhaseName::Measure].counts.events > 0);
 }
+
+#[test]
+fn a_script_is_another_programs() {
+    let plan = with("workload", json!({"name": "lua", "script": {"path": "x.lua"}}));
+    for command in ["prepare", "prewarm", "run", "cleanup"] {
+        let output = engine(command, &format!("{plan}\n"));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{command}");
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(words, "dbdyno-engine: the workload lua is played by dbdyno-compat; give it this plan\n");
+    }
+}

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::absent;
 use crate::clock::{Clock, unix_us};
+use crate::connector::{AnyConnector, connector};
 use crate::control::{Inbox, Message};
 use crate::finish::Finish;
 use crate::machine;
@@ -25,7 +26,6 @@ use crate::merge::{Complete, Merge};
 use crate::post::{Links, Post, Signal, share};
 use crate::prewarm::prewarm;
 use crate::refusal::Held;
-use crate::secrets::{AnyConnector, connector};
 use crate::worker::Worker;
 use crate::{Ended, Order, Sink};
 

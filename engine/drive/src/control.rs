@@ -67,6 +67,21 @@ pub struct Inbox {
     pub(crate) sender: Sender<Message>,
 }
 
+impl Inbox {
+    /// The order to stop, where there is one by now. An order to start that came early is left for the run.
+    pub fn stop_order(&self) -> Option<EndReason> {
+        let early: Vec<Message> = self.messages.try_iter().collect();
+        for message in early {
+            if let Message::Stop(reason) = message {
+                return Some(reason);
+            }
+            // Both ends are the inbox's own.
+            let _ = self.sender.send(message);
+        }
+        None
+    }
+}
+
 /// A connected pair.
 pub fn channel() -> (Control, Inbox) {
     let (sender, messages) = std::sync::mpsc::channel();

@@ -7,8 +7,8 @@ use dbdyno_wire::{Connection, Connector};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
 use crate::Order;
+use crate::connector::{AnyConnector, connector};
 use crate::failure;
-use crate::secrets::{AnyConnector, connector};
 
 /// A connection to a MySQL or MariaDB server. Not for measuring.
 pub struct Hand {

@@ -11,7 +11,7 @@ use dbdyno_door::record::{Loading, LoadingStep};
 use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::tables::Tables;
 
-use crate::control::{Inbox, Message};
+use crate::control::Inbox;
 use crate::{Ended, Order, failure};
 
 /// How often an order to stop is looked for while the server reads.
@@ -66,16 +66,11 @@ async fn scan<C: Connector>(
     Ok(())
 }
 
-/// Waits for an order to stop. An order to start that came early is left for the run.
+/// Waits for an order to stop.
 async fn stopped(inbox: &Inbox) -> Ended {
     loop {
-        let early: Vec<Message> = inbox.messages.try_iter().collect();
-        for message in early {
-            if let Message::Stop(reason) = message {
-                return Ended { reason, failure: None };
-            }
-            // Both ends are the inbox's own.
-            let _ = inbox.sender.send(message);
+        if let Some(reason) = inbox.stop_order() {
+            return Ended { reason, failure: None };
         }
         tokio::time::sleep(STOP_POLL).await;
     }
@@ -86,7 +81,7 @@ mod tests {
     use dbdyno_door::record::EndReason;
 
     use super::*;
-    use crate::control::channel;
+    use crate::control::{Message, channel};
 
     #[test]
     fn an_early_order_to_start_is_left_for_the_run_and_a_stop_is_obeyed() {

@@ -87,6 +87,7 @@ mod tests {
             keys: Default::default(),
             statements: Default::default(),
             sql: None,
+            script: None,
         };
         Oltp::new(&workload, 1)
     }

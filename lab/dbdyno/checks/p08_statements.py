@@ -9,7 +9,7 @@ from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.checks.moving import Moving, moving
 from dbdyno.checks.plans import Plan, explained
 from dbdyno.checks.samples import ROWS_FOR_EACH, STATEMENTS_MAX, about, asking, filled, refused, values
-from dbdyno.experiment.model import SqlStatement, SqlWorkload
+from dbdyno.experiment.model import ScriptWorkload, SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.experiment.sql_text import Dialect, first_word, parsed, sqlglot
 from dbdyno.experiment.sql_workload import DIALECTS
@@ -33,18 +33,30 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     text shows; one that moves with the time of day is a warning. With the data loaded, EXPLAIN with values of
     the load's own: a table of at least 1,000 rows that is read from end to end is a warning, and a stop where
     the contract promises a hundredth of its rows or less and nothing is summed up; a conversion that keeps an
-    index from being used is a warning. A note tells every plan.
+    index from being used is a warning. A note tells every plan. Of a script a note says that its statements
+    are not known before the run.
     """
     workloads = (context.workload,) if context.workload else context.experiment.workloads
     own = [workload for workload in workloads if isinstance(workload, SqlWorkload)]
     if moment is Moment.DESIGN:
         for workload in own:
             yield from _by_text(context, workload)
+        yield from (_of_script(one) for one in workloads if isinstance(one, ScriptWorkload))
         return
     # At the first start of each variant with its data: the same everywhere, and no later group waits for it.
     if context.server is not None and context.description is not None and context.first is None:
         for workload in own:
             yield from _by_plan(context, workload)
+
+
+def _of_script(workload: ScriptWorkload) -> Finding:
+    return Finding(
+        "P08",
+        "note",
+        f"{workload.title} is a script: its tables and statements are not known before the run, so P02, P08 "
+        "and P09 do not look at them, and P07 counts one connection for each user and no prepared statement.",
+        {"workload": workload.title},
+    )
 
 
 def _by_text(context: Context, workload: SqlWorkload) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.experiment.model import SqlWorkload, Workload
+from dbdyno.experiment.model import ScriptWorkload, SqlWorkload, Workload
 
 # Workloads of one statement: how many kinds they prepare, and whether over every table or the first only.
 _SINGLE = {
@@ -31,7 +31,8 @@ def per_connection(workload: Workload) -> int:
     """
     if isinstance(workload, SqlWorkload):
         return workload.prepared_statements
-    if workload.statements == "text":
+    # A script prepares what it likes, when it likes.
+    if isinstance(workload, ScriptWorkload) or workload.statements == "text":
         return 0
     if workload.name in _SINGLE:
         kinds, every_table = _SINGLE[workload.name]

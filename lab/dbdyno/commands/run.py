@@ -39,8 +39,8 @@ from dbdyno.store import Run, StoredTrial
 _FAILED = "R04"
 
 _WHAT = (
-    f"{', '.join(get_args(OltpName))}, or SQL of your own in FILE.sql, with --target; or an experiment of "
-    "one variant."
+    f"{', '.join(get_args(OltpName))}, SQL of your own in FILE.sql, or a script of sysbench's kind in "
+    "FILE.lua, with --target; or an experiment of one variant."
 )
 
 
@@ -48,7 +48,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WORKLOAD|FILE.sql|FILE.toml",
+            metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml",
             help=_WHAT,
             show_default=False,
         ),
@@ -107,7 +107,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
 
 
 def _is_experiment(what: str) -> bool:
-    return what.endswith(".toml") or (Path(what).is_file() and not what.endswith(".sql"))
+    return what.endswith(".toml") or (Path(what).is_file() and not what.endswith((".sql", ".lua")))
 
 
 def _target(options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool) -> NoReturn:

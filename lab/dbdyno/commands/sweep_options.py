@@ -31,7 +31,14 @@ _OPTIONS = {
     "load.warmup": "--warmup",
     "client.workers": "--workers",
 }
-_WORKLOAD_OPTIONS = {"name": "WORKLOAD", "tables": "--tables", "table_size": "--table-size"}
+_WORKLOAD_OPTIONS = {
+    "name": "WORKLOAD",
+    "script": "WORKLOAD",
+    "tables": "--tables",
+    "table_size": "--table-size",
+    "options.tables": "--tables",
+    "options.table_size": "--table-size",
+}
 _WORKLOAD_KEY = re.compile(r"workload\[[^\]]*\]\.(.+)")
 
 
@@ -60,7 +67,8 @@ def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
     faults: list[Fault] = []
     target = _target(options.target, faults)
     document = _document(options, target, faults)
-    changes = [overrides.assignment(_qualified(text)) for text in options.assignments]
+    section = "workload.options" if _is_script(options) else "workload"
+    changes = [overrides.assignment(_qualified(text, section)) for text in options.assignments]
     faults += [change for change in changes if isinstance(change, Fault)]
     faults += overrides.apply(document, [change for change in changes if not isinstance(change, Fault)])
     source = as_toml(document)
@@ -122,22 +130,26 @@ def _target(url: str, faults: list[Fault]) -> Target | None:
 
 def _document(options: SweepOptions, target: Target | None, faults: list[Fault]) -> dict[str, Any]:
     known = options.workload in get_args(OltpName)
-    file = Path(options.workload) if options.workload.endswith(".sql") else None
+    file = Path(options.workload)
     local = target is not None and (
         target.unix_socket is not None or all(is_this_machine(host) for host, _ in target.places())
     )
     workload: dict[str, Any] = {"name": options.workload}
     name = f"run-{options.workload}" if known else "run"
-    if file is not None:
-        # Absolute, so that the experiment that is stored finds it again.
+    # Absolute, so that the experiment that is stored finds it again.
+    if file.suffix == ".sql":
         workload = {"name": "sql", "file": str(file.absolute())}
-        if re.fullmatch(NAME, file.stem):
-            workload["label"] = file.stem
-            name = f"run-{file.stem}"
+    elif _is_script(options):
+        workload = {"script": str(file.absolute()), "options": {}}
+    if file.suffix in (".sql", ".lua") and re.fullmatch(NAME, file.stem):
+        workload["label"] = file.stem
+        name = f"run-{file.stem}"
+    # The tables of a script are options of its own.
+    sized = workload["options"] if _is_script(options) else workload
     if options.tables is not None:
-        workload["tables"] = options.tables
+        sized["tables"] = options.tables
     if options.table_size is not None:
-        workload["table_size"] = options.table_size
+        sized["table_size"] = options.table_size
     load: dict[str, Any] = {
         "connections": _numbers("--connections", options.connections, int, faults),
         "duration": options.time,
@@ -182,10 +194,14 @@ def _numbers(
     return values
 
 
-def _qualified(text: str) -> str:
+def _is_script(options: SweepOptions) -> bool:
+    return options.workload.endswith(".lua")
+
+
+def _qualified(text: str, section: str) -> str:
     """`point_selects=5` is meant for the workload; a key with a section stays as it is."""
     key = text.partition("=")[0]
-    return text if "." in key or "=" not in text else f"workload.{text}"
+    return text if "." in key or "=" not in text else f"{section}.{text}"
 
 
 def _by_option(fault: Fault) -> Fault:

@@ -17,6 +17,7 @@ from dbdyno.experiment.model import (
     OltpName,
     OltpWorkload,
     Ramp,
+    ScriptWorkload,
     ServerSpec,
     SqlReplay,
     SqlStatement,
@@ -36,6 +37,8 @@ _KEY = {
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": OltpWorkload,
     "workload.keys": Keys,
+    "lua": ScriptWorkload,
+    "lua.keys": Keys,
     "sql": SqlWorkload,
     "sql.replay": SqlReplay,
     "sql.transactions": SqlTransaction,
@@ -77,17 +80,16 @@ def is_echo(error: ErrorDetails) -> bool:
 def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
     """The fault behind `error`; `document` is what was validated and names the entries of lists."""
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
-    own_sql = location[:1] == ("workloads",) and location[2:3] == ("sql",)
-    if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("oltp",)):
+    family = ""
+    if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("lua",), ("oltp",)):
         # Which kind of workload it is, as pydantic tells the branch it took.
+        family = str(location[2]) if location[2] != "oltp" else ""
         location = (*location[:2], *location[3:])
     key, last = _place(location, document), str(location[-1]) if location else ""
     value, kind = error["input"], error["type"]
     context = error.get("ctx", {})
     if kind == "extra_forbidden":
-        return Fault(
-            key, value, "there is no such key", did_you_mean(last, _known_keys(location, own_sql=own_sql))
-        )
+        return Fault(key, value, "there is no such key", did_you_mean(last, _known_keys(location, family)))
     if kind == "missing":
         return Fault(key, None, "this is missing", _example(key))
     if kind == "literal_error":
@@ -105,7 +107,8 @@ def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
         )
     if kind == "value_error":
         return Fault(key, None if isinstance(value, dict) else value, str(context["error"]))
-    wanted = "text, a number, true or false" if "variables" in location else _WANTED.get(kind)
+    of_any_kind = "variables" in location or location[2:3] == ("options",)
+    wanted = "text, a number, true or false" if of_any_kind else _WANTED.get(kind)
     return Fault(key, value, f"this must be {wanted}" if wanted else error["msg"])
 
 
@@ -125,13 +128,13 @@ def _place(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
     return text
 
 
-def _known_keys(location: tuple[int | str, ...], *, own_sql: bool) -> list[str]:
+def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
     words = [part for part in location[:-1] if isinstance(part, str)]
     if not words:
         return []
-    if own_sql:
+    if family:
         # The name of a table lies between.
-        words = ["sql", *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
+        words = [family, *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
     section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
     model = _MODEL.get(section)
     return [_KEY.get(name, name) for name in model.model_fields] if model else []
@@ -140,7 +143,8 @@ def _known_keys(location: tuple[int | str, ...], *, own_sql: bool) -> list[str]:
 def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
     if location[0] == "workloads" and location[-1] == "name":
         names = (*get_args(OltpName), "sql")
-        return Fault(key, value, "there is no such workload", f"There are: {', '.join(names)}")
+        told = f'There are: {", ".join(names)}; and script = "FILE.lua" without a name'
+        return Fault(key, value, "there is no such workload", told)
     model: Any = Experiment
     if location[0] == "workloads":
         location, model = _in_workload(location)
@@ -156,7 +160,7 @@ def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
 def _in_workload(location: tuple[int | str, ...]) -> tuple[tuple[int | str, ...], type[BaseModel]]:
     """The rest of the way from the kind of workload that has such a key."""
     rest = location[2:]
-    models: tuple[type[BaseModel], ...] = (OltpWorkload, SqlWorkload)
+    models: tuple[type[BaseModel], ...] = (OltpWorkload, SqlWorkload, ScriptWorkload)
     return rest, next(model for model in models if rest[0] in model.model_fields)
 
 

@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
+from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import Connect, ServerSpec, State
 from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
 from dbdyno.experiment.workload import NAME
@@ -24,6 +25,7 @@ __all__ = [
     "Model",
     "OltpName",
     "OltpWorkload",
+    "ScriptWorkload",
     "ServerSpec",
     "SqlReplay",
     "SqlStatement",
@@ -33,17 +35,20 @@ __all__ = [
     "State",
 ]
 
-Workload = OltpWorkload | SqlWorkload
+Workload = OltpWorkload | SqlWorkload | ScriptWorkload
 
 
 def _family(value: Any) -> str:
-    """Which of the two a workload is, as a table or as a model."""
+    """Which kind of workload it is, as a table or as a model."""
     name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
-    return "sql" if name == "sql" else "oltp"
+    return str(name) if name in ("sql", "lua") else "oltp"
 
 
 _AnyWorkload = Annotated[
-    Annotated[OltpWorkload, Tag("oltp")] | Annotated[SqlWorkload, Tag("sql")], Discriminator(_family)
+    Annotated[OltpWorkload, Tag("oltp")]
+    | Annotated[SqlWorkload, Tag("sql")]
+    | Annotated[ScriptWorkload, Tag("lua")],
+    Discriminator(_family),
 ]
 
 # The engine's own limits (`limits` in engine/door/src/plan.rs): a file is refused before anything starts.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dbdyno.experiment.faults import Fault, did_you_mean
+from dbdyno.experiment.script_reading import called
 
 LISTED = ("workload", "variant")
 SECTIONS = ("experiment", "load", "design", "client", "loading", "override", *LISTED)
@@ -62,7 +63,7 @@ def _apply_one(document: dict[str, Any], key: str, value: Any) -> Fault | None:
                 key, value, f"{section} is one table and takes no [{name}]", f"Write {section}.{rest}"
             )
         return _put(document.setdefault(section, {}), rest, key, value)
-    known = [(entry, str(entry.get("label", entry.get("name")))) for entry in _entries(document, section)]
+    known = [(entry, called(entry)) for entry in _entries(document, section)]
     entries = [entry for entry, called in known if name in (None, called)]
     if not entries:
         names = [called for _, called in known]

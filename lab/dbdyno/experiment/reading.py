@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbdyno.experiment import factors, overrides, sql_reading
+from dbdyno.experiment import factors, overrides, script_reading, sql_reading
 from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.explain import fault_of, is_echo
 from dbdyno.experiment.faults import ExperimentFaults, Fault, did_you_mean
-from dbdyno.experiment.model import Experiment, SqlWorkload
+from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect
 
 SECTIONS = (*overrides.SECTIONS, "factor", "profile")
@@ -151,16 +151,27 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
             )
         )
     dialect = _dialects(document["variant"])[0]
-    resolved["workloads"] = [
-        sql_reading.resolved(workload, folder, dialect, faults) if workload.get("name") == "sql" else workload
-        for workload in document["workload"]
-    ]
+    resolved["workloads"] = [_workload(one, folder, dialect, faults) for one in document["workload"]]
     resolved["factors"] = document.get("factor", [])
     resolved["variants"] = [_server(variant, folder, faults) for variant in document["variant"]]
     resolved["load"] = _durations(document["load"], faults)
     for section in ("design", "client", "loading", "override"):
         resolved[section] = document.get(section, {})
     return resolved
+
+
+def _workload(
+    workload: dict[str, Any], folder: Path, dialect: Dialect, faults: list[Fault]
+) -> dict[str, Any]:
+    if script_reading.is_script(workload):
+        return script_reading.resolved(workload, folder, faults)
+    if workload.get("name") == "sql":
+        return sql_reading.resolved(workload, folder, dialect, faults)
+    if workload.get("name") == "lua":
+        faults.append(
+            Fault("workload[lua].name", "lua", "this is no name", 'Write script = "FILE.lua" instead')
+        )
+    return workload
 
 
 def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
@@ -261,6 +272,14 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
                 problem = f"nobody knows what to read for {workload.title}"
                 way_out = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
                 faults.append(Fault("load.prewarm", "scan", problem, way_out))
+    scripts = [one.title for one in experiment.workloads if isinstance(one, ScriptWorkload)]
+    if scripts and experiment.load.reconnect_every:
+        problem = f"{scripts[0]} is a script, which opens its connections itself"
+        faults.append(Fault("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out"))
+    for one in experiment.workloads:
+        if isinstance(one, ScriptWorkload) and not one.prepare and experiment.design.state == "reset":
+            problem = f"the data of {one.title} cannot be made anew without its prepare"
+            faults.append(Fault("design.state", "reset", problem, "Leave prepare = false out"))
     for code, reason in experiment.override.items():
         if not reason.strip():
             faults.append(

@@ -372,6 +372,7 @@ def _figures(trials: Sequence[Measured]) -> list[Figures]:
 def _with_classes(codes: Sequence[str], classes: Mapping[str, str]) -> str:
     """Error codes, each with what it means where the records say so."""
     named = {code: word for code, word in classes.items() if word != "other"}
+    named["script"] = "counted by the script itself"
     return ", ".join(f"{code} ({named[code].replace('-', ' ')})" if code in named else code for code in codes)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from dbdyno.experiment.model import Experiment, SqlWorkload
+from dbdyno.experiment.model import Experiment, OltpWorkload
 from dbdyno.explain.costs import Cost
 from dbdyno.judge.findings import Finding, finding
 from dbdyno.judge.measured import Measured
@@ -24,7 +24,7 @@ def examined(
 ) -> Iterator[Finding]:
     """P09: rows that a transaction made the server examine, by the server's counters under load."""
     for workload in experiment.workloads:
-        if not isinstance(workload, SqlWorkload):
+        if isinstance(workload, OltpWorkload):
             continue
         told: dict[str, float] = {}
         for variant in experiment.variants:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dbdyno.binary import ENGINE, EngineProblem, find_program
+from dbdyno.binary import COMPAT, ENGINE, EngineProblem, find_program
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import on_cpus
 
@@ -40,6 +40,8 @@ LINE_BYTES_MAX = 64 << 20
 CONNECT_S_MAX = 300.0
 # Between two records of loading lies at most one index over one table.
 LOADING_SILENCE_S_MAX = 3600.0
+# A script may load everything without a word.
+SCRIPT_SILENCE_S_MAX = 24 * 3600.0
 # What an engine that was asked to stop may take.
 STOP_S_MAX = 5.0
 
@@ -115,19 +117,20 @@ class Engine:
         on_line: Callable[[bytes], None] = lambda _line: None,
         on_ready: Callable[[], None] = lambda: None,
     ) -> EngineResult:
-        """Run one command under a plan until it ends.
+        """Run one command under a plan until it ends; a script is played by the other program, COMPAT.
 
         `on_record` gets each record, `on_line` its line as it came. Where the plan's start is on command,
         `on_ready` runs once every connection is open, and then the clock starts. `environment` is added to
         ours and holds the password, which is in no plan and no argv. Raises EngineProblem when it breaks
         its contract; KeyboardInterrupt goes through after the engine has stopped.
         """
+        binary = Path(find_program(COMPAT)) if _is_script(plan) else self.binary
         limits = _time_limits(command, plan)
         reader = _Reader("start" in plan, on_record, on_line, on_ready, limits)
         with on_cpus(cpus):
             try:
                 process = subprocess.Popen(
-                    [self.binary, command],
+                    [binary, command],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -136,7 +139,7 @@ class Engine:
                 )
             except OSError as error:
                 raise EngineProblem(
-                    f"the load engine {self.binary} does not start: {error}", "Run make build again"
+                    f"the load engine {binary} does not start: {error}", "Run make build again"
                 ) from error
             with process:
                 try:
@@ -158,14 +161,19 @@ class _Limits:
     silence_s: float
 
 
+def _is_script(plan: Mapping[str, Any]) -> bool:
+    return bool(plan["workload"]["name"] == "lua")
+
+
 def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
+    loading_silence_s = SCRIPT_SILENCE_S_MAX if _is_script(plan) else LOADING_SILENCE_S_MAX
     if command != "run":
-        return _Limits(None, LOADING_SILENCE_S_MAX)
+        return _Limits(None, loading_silence_s)
     phases = plan["phases"]
     planned_s = (phases.get("warmup_us", 0) + phases["measure_us"] + phases.get("drain_us", 10_000_000)) / 1e6
     reading = plan.get("prewarm", "none") != "none"
     # Reading large tables first takes as long as it takes, and says something table by table.
-    silence_s = planned_s + CONNECT_S_MAX + (LOADING_SILENCE_S_MAX if reading else 0.0)
+    silence_s = planned_s + CONNECT_S_MAX + (loading_silence_s if reading else 0.0)
     return _Limits(None if reading else planned_s + CONNECT_S_MAX + 60.0, silence_s)
 
 

@@ -16,11 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from dbdyno.experiment.model import Experiment, OltpWorkload, SqlWorkload, Variant, Workload
+from dbdyno.experiment.model import (
+    Experiment,
+    OltpWorkload,
+    ScriptWorkload,
+    SqlWorkload,
+    Variant,
+    Workload,
+)
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, Record
-from dbdyno.run.loading import Tell, load_snapshot, must_load, prepare
+from dbdyno.run.loading import Tell, load_snapshot, must_load, prepare, require_empty, tables_there
 from dbdyno.run.plan import plan
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Address, Server
@@ -52,8 +59,8 @@ class Holding:
         self._begun: set[tuple[int, str]] = set()
         # On servers that are only reached: the tables this run has made, to be dropped at its end.
         self._made: list[tuple[Server, Workload]] = []
-        # The same for workloads in SQL of the user's own, on every server: where the tables are, and whose.
-        self._own: list[tuple[Address, SqlWorkload]] = []
+        # The same for workloads of the user's own, on every server: where the tables are, and whose.
+        self._own: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
         self._snapshots = Snapshots(workspace)
 
     def rows_missing(self, workloads: list[Workload]) -> int:
@@ -130,7 +137,7 @@ class Holding:
 
     def _load(self, server: Server, workload: Workload) -> None:
         """What is missing, by the engine's own `prepare`."""
-        if isinstance(workload, SqlWorkload):
+        if not isinstance(workload, OltpWorkload):
             self._load_own(server, workload)
             return
         # Step -> tables of which it was told.
@@ -146,12 +153,16 @@ class Holding:
         if not server.ours and "kept" not in steps and (server, workload) not in self._made:
             self._made.append((server, workload))
 
-    def _load_own(self, server: Server, workload: SqlWorkload) -> None:
+    def _load_own(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
         """The set-up of a workload of the user's own, where this run has not made its tables already."""
         here = server.address()
         if any(where == here and own.data() == workload.data() for where, own in self._own):
             return
-        if not must_load(workload, server):
+        if isinstance(workload, ScriptWorkload):
+            if not workload.prepare:
+                return
+            require_empty(workload, server)
+        elif not must_load(workload, server):
             if workload.loads and self._state == "reset":
                 raise Problem(
                     f"the tables of {workload.title} are there already, and dbdyno has not made them: it "
@@ -162,7 +173,10 @@ class Holding:
             return
         prepare(self._experiment, workload, server, self._engine, self._tell)
         self._own.append((here, workload))
-        server.settle(list(workload.made(here.protocol).values()))
+        if isinstance(workload, ScriptWorkload):
+            server.settle(tables_there(server))
+        else:
+            server.settle(list(workload.made(here.protocol).values()))
         if not server.ours:
             self._made.append((server, workload))
 
@@ -173,7 +187,7 @@ class Holding:
         bundled = [one for one in self._experiment.workloads if isinstance(one, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
         here = server.address()
-        left: list[Workload] = [own for where, own in self._own if where == here]
+        left = [own for where, own in self._own if where == here]
         self._own = [(where, own) for where, own in self._own if where != here]
         self._made = [(of, own) for of, own in self._made if of.address() != here or own not in left]
         for one in [*widest, *left]:
@@ -201,7 +215,7 @@ class Holding:
         if bundled:
             self._drop(server, max(bundled, key=lambda workload: workload.tables))
         for workload in made:
-            if isinstance(workload, SqlWorkload):
+            if not isinstance(workload, OltpWorkload):
                 self._drop(server, workload)
 
     def _drop(self, server: Server, workload: Workload) -> None:

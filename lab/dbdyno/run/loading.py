@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
-from dbdyno.experiment.model import Experiment, SqlWorkload, Variant, Workload
+from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
@@ -71,6 +72,30 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
             ExitCode.USAGE,
         )
     return not there
+
+
+def require_empty(workload: ScriptWorkload, server: Server) -> None:
+    """Raise Problem where the database has tables: nobody could tell what a script's `prepare` and
+    `cleanup` would then do to them.
+    """
+    if there := tables_there(server):
+        database = server.address().database
+        raise Problem(
+            f"{database} holds {len(there)} tables ({', '.join(there[:5])}{', …' if there[5:] else ''}), and "
+            f"{Path(workload.script).name} may change or drop them: dbdyno drops nothing that it has not "
+            "made",
+            "Name an empty database, or write prepare = false to run over what is there",
+            ExitCode.USAGE,
+        )
+
+
+def tables_there(server: Server) -> list[str]:
+    """The tables in the load's database."""
+    address = server.address()
+    name = address.database.replace("'", "''")
+    schema = "current_schema()" if address.protocol == "postgresql" else f"'{name}'"
+    found = server.query(f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}")
+    return [str(table) for (table,) in found]
 
 
 @contextmanager

@@ -19,13 +19,13 @@ from dbdyno import checks
 from dbdyno.checks import Context, Finding, Moment
 from dbdyno.checks.p02_data import shapes
 from dbdyno.checks.tables import DataSpec
-from dbdyno.experiment.model import Experiment, SqlWorkload
+from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload
 from dbdyno.experiment.schedule import schedule
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine
 from dbdyno.run.holding import cleanup
-from dbdyno.run.loading import Tell, must_load, prepare
+from dbdyno.run.loading import Tell, must_load, prepare, require_empty
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers.server import Server
 from dbdyno.store import Run
@@ -121,6 +121,10 @@ class _Sweep:
     def _are_there(self) -> bool:
         """Whether there is something to run over. Raises Problem where it is not what the options ask for."""
         workload = self._workload
+        if isinstance(workload, ScriptWorkload):
+            if workload.prepare:
+                require_empty(workload, self._server)
+            return not workload.prepare
         if isinstance(workload, SqlWorkload):
             there = not must_load(workload, self._server)
             count = len(workload.made(self._server.address().protocol))
@@ -149,7 +153,7 @@ class _Sweep:
     def _load(self) -> None:
         workload = self._workload
         self._say(f"loading {workload.data_text()}")
-        self._untold = isinstance(workload, SqlWorkload)
+        self._untold = not isinstance(workload, OltpWorkload)
         result = prepare(self._experiment, workload, self._server, self._engine, self._tell)
         self._untold = False
         # What the engine says it will do is surer than what the options promise.
@@ -166,6 +170,8 @@ class _Sweep:
 
     def _leftover_way_out(self) -> str:
         database = self._server.address().database
+        if isinstance(self._workload, ScriptWorkload):
+            return f"Drop what {self._workload.title} has made in {database} yourself"
         if isinstance(self._workload, SqlWorkload):
             made = self._workload.made(self._server.address().protocol)
             return f"Drop {', '.join(made)} in {database} yourself"

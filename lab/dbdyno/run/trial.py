@@ -132,6 +132,8 @@ def _failure(result: EngineResult, server: Server) -> dict[str, str]:
     else:
         failure = result.end.get("failure") or {}
         by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
+        # A script that lost its server says no more than that it failed.
+        by_server = by_server or (result.end["reason"] == "script-error" and bool(death(server)))
     return {"reason": result.failure(), "failed_by": "server" if by_server else "harness"}
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import dbdyno
-from dbdyno.experiment.model import Experiment, ServerSpec, Variant, Workload
+from dbdyno.experiment.model import Experiment, ScriptWorkload, ServerSpec, Variant, Workload
 from dbdyno.servers.copying import METHOD, sync_tree, tree_bytes
 from dbdyno.servers.declared import declared
 from dbdyno.servers.docker import DockerServer, software
@@ -105,7 +105,7 @@ class Snapshots:
             "product": product.name,
             "version": _software(variant),
             "options": dict(sorted(wanted.init_options().items())),
-            "data": workload.data(),
+            "data": {**workload.data(), **_users(experiment, workload)},
             "seed": experiment.design.seed,
         }
 
@@ -171,6 +171,15 @@ class Snapshots:
 
 # Who makes the data of each kind.
 _KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": DockerServer}
+
+
+def _users(experiment: Experiment, workload: Workload) -> dict[str, Any]:
+    """The number of users, which the `prepare` of a script may read; a bundled workload's data have it as
+    tables.
+    """
+    if not isinstance(workload, ScriptWorkload):
+        return {}
+    return {"users": max(point.connections for point in experiment.load.points())}
 
 
 def _software(variant: Variant) -> str:

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dbdyno_door::record::Warning;
@@ -10,18 +9,17 @@ use dbdyno_sysbench::log::{Level, Log};
 use dbdyno_sysbench::settings::Settings;
 use signal_hook::consts::SIGPIPE;
 
+use crate::output;
+
 /// The standard output that was there at the start, where reports for programs have it for themselves.
 static REPORTS: OnceLock<File> = OnceLock::new();
 
-/// Gives standard output to reports for programs alone. What anybody else writes there from now on goes to standard error:
-/// the log, what a script prints or writes, and the programs that it starts.
+/// Gives standard output to reports for programs alone.
 ///
 /// # Errors
 /// The system's refusal.
 pub(super) fn keep_output_for_reports() -> io::Result<()> {
-    let output = io::stdout().as_fd().try_clone_to_owned()?;
-    rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    let _ = REPORTS.set(File::from(output));
+    let _ = REPORTS.set(output::take()?);
     Ok(())
 }
 

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dbdyno_door::plan::{Target, TlsMode, WorkloadName};
+use dbdyno_door::plan::{Target, TlsMode};
 use dbdyno_drive::Order;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
-use dbdyno_sysbench::plan;
+use dbdyno_sysbench::plan::{self, Played};
 use dbdyno_sysbench::refused::Refused;
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{Compat, faults, pgsql};
@@ -26,16 +26,12 @@ pub(super) enum Unusable {
 }
 
 /// The order of a native workload or of a script.
-pub(super) fn plan(
-    workload: Option<WorkloadName>,
-    line: &CommandLine,
-    settings: &Settings,
-) -> Result<Order, Unusable> {
+pub(super) fn plan(played: Played<'_>, line: &CommandLine, settings: &Settings) -> Result<Order, Unusable> {
     let mut registry = Cow::Borrowed(&line.registry);
     if settings.driver == Driver::Pgsql {
         pgsql::take_variables(registry.to_mut(), env);
     }
-    let made = plan::plan(workload, &registry, settings, seed(settings), workers(settings));
+    let made = plan::plan(played, &registry, settings, seed(settings), workers(settings));
     let mut plan = made.map_err(|refused| match refused {
         Refused::Fatal(said) => Unusable::Driver(said),
         Refused::Usage(said) | Refused::Plain(said) => Unusable::Other(said),

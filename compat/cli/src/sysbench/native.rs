@@ -8,6 +8,7 @@ use dbdyno_drive::{Ended, Inbox, Order, Sink};
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::plan::Played;
 use dbdyno_sysbench::report::failure::{self, Command, Doing};
 use dbdyno_sysbench::report::{Nothing, loading};
 use dbdyno_sysbench::settings::Settings;
@@ -37,7 +38,7 @@ pub(super) fn can_play(mut line: CommandLine, settings: &Settings, workload: Wor
     if line.command.is_none() || line.declare(&oltp::declared(workload, line.compat)).is_err() {
         return true;
     }
-    !matches!(database::plan(Some(workload), &line, settings), Err(database::Unusable::Plan(_)))
+    !matches!(database::plan(Played::Native(workload), &line, settings), Err(database::Unusable::Plan(_)))
 }
 
 /// Runs a command of `workload`.
@@ -137,7 +138,7 @@ impl Native {
         before: &dyn Fn(),
         sink: &mut dyn Sink,
     ) -> ExitCode {
-        let made = database::plan(Some(self.workload), &self.line, &self.settings);
+        let made = database::plan(Played::Native(self.workload), &self.line, &self.settings);
         let order = match made {
             Ok(made) => made,
             Err(database::Unusable::Driver(said)) => {

@@ -16,6 +16,7 @@ use dbdyno_lua::{
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
+use dbdyno_sysbench::plan::Played;
 use dbdyno_sysbench::registry::Registry;
 use dbdyno_sysbench::report::Nothing;
 use dbdyno_sysbench::settings::Settings;
@@ -117,7 +118,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     };
     let from_stdin = path.is_none();
     let asked = line.test.clone().unwrap_or_default();
-    let (order, fault) = match planned(&line, &settings) {
+    let (order, fault) = match planned(&name, &line, &settings) {
         Ok(made) => made,
         Err(said) => {
             eprintln!("{said}");
@@ -152,11 +153,12 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
 
 /// The order of a script's run, and why there is no database: scripts need none, and those that want one are told when they
 /// ask for its driver.
-fn planned(line: &CommandLine, settings: &Settings) -> Result<(Order, Option<String>), String> {
-    let (made, fault) = match database::plan(None, line, settings) {
+fn planned(name: &str, line: &CommandLine, settings: &Settings) -> Result<(Order, Option<String>), String> {
+    let played = Played::Script(name);
+    let (made, fault) = match database::plan(played, line, settings) {
         Err(database::Unusable::Driver(said)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
-            (database::plan(None, &without_driver(line), &settings), Some(said))
+            (database::plan(played, &without_driver(line), &settings), Some(said))
         }
         made => (made, None),
     };

@@ -40,6 +40,7 @@ impl Plan {
         faults.extend(self.load.faults());
         faults.extend(self.workload.keys.fault("workload.keys"));
         faults.extend(self.workload.sql_faults(self.target.quoting()));
+        faults.extend(self.script_faults());
         faults
     }
 

@@ -13,6 +13,8 @@ mod loading;
 mod reconnect;
 mod replay;
 mod report;
+mod script;
+mod script_faults;
 mod sql;
 mod sql_faults;
 mod sql_tables;
@@ -28,6 +30,7 @@ pub use loading::{Loading, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
 pub use report::Report;
+pub use script::{ScriptOption, ScriptWorkload};
 pub use sql::{
     CsvSource, LineOrder, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload, TransactionOrder,
 };

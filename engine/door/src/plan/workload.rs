@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
+use super::script::ScriptWorkload;
 use super::sql::SqlWorkload;
 use super::statement_mode::StatementMode;
 
@@ -11,7 +12,7 @@ use super::statement_mode::StatementMode;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Which member of the OLTP family, or `sql`.
+    /// Which member of the OLTP family, or `sql`, or `lua`.
     pub name: WorkloadName,
     /// Tables, rows and the make-up of a transaction.
     #[serde(default)]
@@ -25,6 +26,9 @@ pub struct Workload {
     /// The transactions of the workload named `sql`; no other has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<Box<SqlWorkload>>,
+    /// The script of the workload named `lua`; no other has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<ScriptWorkload>>,
 }
 
 /// The native workloads, under sysbench's names.
@@ -58,12 +62,20 @@ pub enum WorkloadName {
     BulkInsert,
     /// SQL of the user's own, in `sql`; `options` and `keys` mean nothing.
     Sql,
+    /// A script, in `script`, which `dbdyno-compat` plays; `options` mean nothing, and `keys` are what the script draws by
+    /// where it names no distribution.
+    Lua,
 }
 
 impl Workload {
     /// The transactions, where they are the user's own.
     pub fn own_sql(&self) -> Option<&SqlWorkload> {
         self.sql.as_deref().filter(|_| self.name == WorkloadName::Sql)
+    }
+
+    /// The script, where the workload is one.
+    pub fn own_script(&self) -> Option<&ScriptWorkload> {
+        self.script.as_deref().filter(|_| self.name == WorkloadName::Lua)
     }
 }
 

@@ -27,13 +27,12 @@ mod rehearse;
 mod tally;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_door::Record;
 use dbdyno_door::plan::{LoadingMethod, SqlWorkload, Target};
-use dbdyno_door::record::{End, EndReason, Failure, Loading, LoadingStep, LoadingWay};
+use dbdyno_door::record::{EndReason, Failure, Loading, LoadingStep, LoadingWay};
 use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::postgres::PostgresConnector;
@@ -49,11 +48,9 @@ use self::fill::{Filling, fill};
 use self::pieces::{Piece, pieces, queue};
 use self::queries::{Outcome, queries};
 use self::tally::Tally;
-use crate::conductor::hello;
-use crate::control::{Inbox, Message};
+use crate::connector::{AnyConnector, connector};
+use crate::control::Inbox;
 use crate::failure;
-use crate::machine;
-use crate::secrets::{AnyConnector, connector};
 use crate::{Ended, Order, Sink};
 
 /// Makes and fills the plan's tables. Complete ones of the same specification are kept; anything else in their
@@ -121,10 +118,8 @@ struct Job<'a, C> {
 }
 
 fn work(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Ended {
-    let plan = &*order.plan;
-    sink.record(&hello(plan, order.program().describe()));
-    let cpu_before = machine::process_cpu();
-    let outcome = match connector(order) {
+    let statements = order.program().describe();
+    crate::command::command(&order.plan, statements, sink, |sink| match connector(order) {
         AnyConnector::Mysql(connector) => on_runtime(order, connector, inbox, sink, command),
         AnyConnector::Postgres(connector) => on_runtime(order, connector, inbox, sink, command),
         AnyConnector::Null(_) => {
@@ -134,20 +129,7 @@ fn work(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> 
             }
             Ok(())
         }
-    };
-    let (reason, failure) = match outcome {
-        Ok(()) => (EndReason::Done, None),
-        Err((reason, failure)) => (reason, (reason != EndReason::Interrupted).then_some(failure)),
-    };
-    sink.record(&Record::End(Box::new(End {
-        reason,
-        failure: failure.clone(),
-        phases: BTreeMap::new(),
-        users: Vec::new(),
-        memory_peak_bytes: machine::memory_peak_bytes(),
-        cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
-    })));
-    Ended { reason, failure }
+    })
 }
 
 fn on_runtime<C: Loads>(
@@ -320,12 +302,7 @@ impl<C: Loads> Job<'_, C> {
     }
 
     fn check_stop(&self) -> Outcome {
-        let orders = std::iter::from_fn(|| self.inbox.messages.try_recv().ok());
-        let stop = orders.into_iter().find_map(|message| match message {
-            Message::Stop(reason) => Some(reason),
-            _ => None,
-        });
-        match stop {
+        match self.inbox.stop_order() {
             Some(reason) => Err((
                 reason,
                 Failure { code: None, text: "stopped while loading".into(), ..Failure::default() },

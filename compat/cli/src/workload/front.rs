@@ -1,0 +1,147 @@
+//! What a script finds of the plan, and where its words go: standard error, as standard output has the records.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dbdyno_door::option::{Declared, Value};
+use dbdyno_door::plan::{Distribution, Endpoint, Plan, ScriptWorkload, StatementMode, Target};
+use dbdyno_door::record::Warning;
+use dbdyno_lua::api::modules::{Environment, SHARE};
+use dbdyno_lua::{Compat as ScriptCompat, Database, Front, Jit, Level, Program, RandomSettings, Source};
+use dbdyno_sysbench::Compat;
+use dbdyno_sysbench::registry::Registry;
+
+use super::options;
+use crate::program::PROGRAM;
+
+/// Of which percentile a script's own reports would tell.
+const PERCENTILE: f64 = 95.0;
+
+/// What the script finds of the plan. Shared by all threads.
+pub(super) struct PlanFront {
+    script: ScriptWorkload,
+    registry: Mutex<Registry>,
+    argv: Vec<String>,
+    command: &'static str,
+}
+
+impl PlanFront {
+    pub(super) fn new(plan: &Plan, script: &ScriptWorkload, command: &'static str) -> Self {
+        let given = script.options.iter().map(|(name, value)| format!("--{name}={value}"));
+        let words = [PROGRAM.to_owned(), script.path.clone()];
+        let argv = words.into_iter().chain(given).chain([command.to_owned()]).collect();
+        let registry = Mutex::new(options::of_plan(plan));
+        Self { script: script.clone(), registry, argv, command }
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Front for PlanFront {
+    fn print(&self, text: &str) {
+        eprint!("{text}");
+    }
+
+    fn log(&self, level: Level, text: &str) {
+        let prefix = match level {
+            Level::Fatal => "FATAL: ",
+            Level::Alert => "ALERT: ",
+            Level::Warning => "WARNING: ",
+            Level::Notice => "",
+            Level::Info | Level::Debug => return,
+        };
+        eprintln!("{prefix}{text}");
+    }
+
+    fn warn(&self, warning: &Warning) {
+        eprintln!("{}\n  {}", warning.text, warning.hint);
+    }
+
+    fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
+        let mut registry = self.registry();
+        options::give(&mut registry, declared, &self.script).map_err(|faults| faults.join("\n  "))?;
+        registry.values().map_err(|usage| usage.0)
+    }
+
+    fn options(&self) -> Vec<(String, Value)> {
+        self.registry().values().unwrap_or_default()
+    }
+
+    fn print_options(&self, declared: &[Declared]) {
+        declared.iter().for_each(|option| eprintln!("  --{}", option.name));
+    }
+
+    fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
+    fn command(&self) -> Option<&str> {
+        Some(self.command)
+    }
+
+    fn script_path(&self) -> Option<&str> {
+        Some(&self.script.path)
+    }
+}
+
+/// The script as it is to run, with the interface of sysbench 1.0.
+pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
+    let [home, path, cpath] = ["HOME", "LUA_PATH", "LUA_CPATH"].map(|name| std::env::var(name).ok());
+    let environment = Environment { home: home.as_deref(), path: path.as_deref(), cpath: cpath.as_deref() };
+    let name = Path::new(&script.path).file_name().map_or("".into(), |name| name.to_string_lossy());
+    let version = Compat::V10.version();
+    Program {
+        source: Source::File(script.path.clone()),
+        name: name.into(),
+        path: environment.package_path(SHARE),
+        cpath: environment.package_cpath(),
+        version: version.into(),
+        version_string: format!("sysbench {version}"),
+        compat: ScriptCompat::V10,
+        random: random(plan),
+        percentile: PERCENTILE,
+        threads: plan.load.connections,
+        jit: Jit::Auto,
+        database: Database {
+            driver: options::driver(&plan.target).into(),
+            prepared: plan.workload.statements == StatementMode::Prepared,
+            dry_run: false,
+            fault: None,
+            places: places(&plan.target),
+        },
+    }
+}
+
+fn random(plan: &Plan) -> RandomSettings {
+    let mut random = RandomSettings {
+        seed: plan.seed,
+        distribution: plan.workload.keys.clone(),
+        pareto_h: 0.2,
+        zipfian_exponent: 0.8,
+        iterations: 12,
+        special_percent: 1,
+        special_hot_percent: 75,
+    };
+    match plan.workload.keys {
+        Distribution::Uniform => {}
+        Distribution::Gaussian { iterations } => random.iterations = iterations,
+        Distribution::Special { iterations, percent, hot_percent } => {
+            (random.iterations, random.special_percent, random.special_hot_percent) =
+                (iterations, percent, hot_percent);
+        }
+        Distribution::Pareto { h } => random.pareto_h = h,
+        Distribution::Zipfian { exponent } => random.zipfian_exponent = exponent,
+    }
+    random
+}
+
+/// What messages call the places where the servers are.
+fn places(target: &Target) -> Vec<String> {
+    let words = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Tcp { host, port } => format!("host '{host}', port {port}"),
+        Endpoint::Unix { path } => format!("socket '{path}'"),
+    };
+    target.endpoints().iter().map(words).collect()
+}

@@ -1,0 +1,175 @@
+//! A plan whose workload is a script in Lua: the commands, records and exit codes of `dbdyno-engine`.
+//!
+//! - [`front`]: what the script finds of the plan, and where its words go. [`options`]: its options, checked.
+
+mod front;
+mod options;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use dbdyno_cli::output::JsonLines;
+use dbdyno_cli::{command, exit};
+use dbdyno_door::Record;
+use dbdyno_door::plan::{Plan, Prewarm};
+use dbdyno_door::record::{EndReason, Failure};
+use dbdyno_drive::{Ended, Inbox, Order, Sink, external};
+use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
+
+use crate::output;
+use crate::program::PROGRAM;
+use front::PlanFront;
+
+/// How often an order to stop is looked for while the script works.
+const STOP_POLL: Duration = Duration::from_millis(50);
+
+/// What is done with a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Prepare,
+    Prewarm,
+    Run,
+    Cleanup,
+}
+
+impl Command {
+    /// Under this name it is called, and so is the command of the script.
+    fn name(self) -> &'static str {
+        match self {
+            Command::Prepare => "prepare",
+            Command::Prewarm => "prewarm",
+            Command::Run => "run",
+            Command::Cleanup => "cleanup",
+        }
+    }
+}
+
+/// The command that the only argument names.
+pub(crate) fn called(arguments: &[OsString]) -> Option<Command> {
+    let [_, argument] = arguments else { return None };
+    let all = [Command::Prepare, Command::Prewarm, Command::Run, Command::Cleanup];
+    all.into_iter().find(|command| argument == command.name())
+}
+
+/// Does it with the plan on standard input.
+pub(crate) fn main(command: Command) -> ExitCode {
+    let records = match output::take() {
+        Ok(records) => records,
+        Err(error) => {
+            eprintln!("{PROGRAM}: standard output cannot be kept for records: {error}");
+            return exit::USAGE.into();
+        }
+    };
+    command::with_plan(PROGRAM, &mut JsonLines::new(records), |order, inbox, sink| match command {
+        Command::Run => run(order, inbox, sink),
+        _ => do_command(order, &inbox, sink, command),
+    })
+}
+
+/// The script, its chunk run and its options read; else why the plan cannot be used.
+fn load(order: &Order, command: Command) -> Result<Main, String> {
+    let plan = &*order.plan;
+    let script = plan.workload.own_script().ok_or_else(|| {
+        "dbdyno-engine plays this workload, and dbdyno-compat scripts in Lua; give it this plan".to_owned()
+    })?;
+    let setting = Setting {
+        order: order.clone(),
+        program: front::program(plan, script),
+        front: Arc::new(PlanFront::new(plan, script, command.name())),
+        own_threads: None,
+    };
+    let unusable = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
+    let main = Main::load(setting).map_err(unusable)?;
+    main.read_options().map_err(unusable)?;
+    Ok(main)
+}
+
+/// Plays the script. Where the plan says so its `prewarm` reads the tables first.
+fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<Ended, String> {
+    let script = load(order, Command::Run)?;
+    if order.plan.prewarm == Prewarm::Scan
+        && let Err(failed) = with_script(order, &inbox, Command::Prewarm)
+    {
+        return Ok(external::command(&order.plan, Vec::new(), sink, |_| Err(failed)));
+    }
+    let mut records = Records { sink, begun: false };
+    let ended = script.run(inbox, &mut records);
+    if records.begun {
+        return Ok(ended);
+    }
+    // It came to nothing before the first record: `init` has failed, or there is no event().
+    let failure = ended.failure.unwrap_or_default();
+    Ok(external::command(&order.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
+}
+
+/// Records on their way to a sink.
+struct Records<'a> {
+    sink: &'a mut dyn Sink,
+    /// Whether there was one.
+    begun: bool,
+}
+
+impl Sink for Records<'_> {
+    fn record(&mut self, record: &Record) -> bool {
+        self.begun = true;
+        self.sink.record(record)
+    }
+}
+
+/// Runs a command of the script that measures nothing.
+fn do_command(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Result<Ended, String> {
+    let script = load(order, command)?;
+    let mut plan = Plan::clone(&order.plan);
+    if script.command(command.name()) == Some(CommandKind::Parallel) {
+        // Its users are connections that load.
+        plan.load.connections = plan.loading.streams;
+    }
+    drop(script);
+    let order = Order { plan: Arc::new(plan), ..order.clone() };
+    Ok(external::command(&order.plan, Vec::new(), sink, |_| with_script(&order, inbox, command)))
+}
+
+/// Loads the script and runs its command, on a thread of its own: an order to stop ends the process, whatever the script waits for.
+fn with_script(order: &Order, inbox: &Inbox, command: Command) -> Result<(), (EndReason, Failure)> {
+    let (sender, done) = channel();
+    let order = order.clone();
+    std::thread::spawn(move || {
+        let result = load(&order, command).and_then(|script| call(&script, command));
+        // The receiver is gone only when the process ends.
+        let _ = sender.send(result);
+    });
+    let failure = |text: String| Failure { text, ..Failure::default() };
+    loop {
+        match done.recv_timeout(STOP_POLL) {
+            Ok(result) => return result.map_err(|text| (EndReason::ScriptError, failure(text))),
+            Err(RecvTimeoutError::Disconnected) => {
+                let text = format!("the script's {} ended in a panic", command.name());
+                return Err((EndReason::ScriptError, failure(text)));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Some(reason) = inbox.stop_order() {
+            return Err((reason, failure(format!("stopped during the script's {}", command.name()))));
+        }
+    }
+}
+
+/// Calls the command or the function of the script. One that has no `prepare` needs no `cleanup` either.
+fn call(script: &Main, command: Command) -> Result<(), String> {
+    let has = |name: &str| script.command(name).is_some() || script.has_function(name);
+    let name = command.name();
+    let called = match command {
+        _ if script.command(name).is_some() => script.run_command(name),
+        _ if script.has_function(name) => script.call(name),
+        Command::Prepare => Ok(()),
+        Command::Cleanup if !has("prepare") => Ok(()),
+        _ => return Err(format!("the script has no command {name}")),
+    };
+    called.map_err(|failure| match failure {
+        LuaFailure::False => format!("the script's {name} has returned false"),
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,175 @@
+//! The options of a script: those of sysbench itself have the values of the plan, those that the script declares have what the
+//! plan gives them.
+
+use dbdyno_door::option::{Declared, Kind};
+use dbdyno_door::plan::{
+    Distribution, Endpoint, Plan, ScriptOption, ScriptWorkload, Shape, StatementMode, Target,
+};
+use dbdyno_sysbench::Compat;
+use dbdyno_sysbench::registry::Registry;
+
+const KEY: &str = "workload.script.options";
+const SECOND_US: u64 = 1_000_000;
+
+/// What sysbench calls the target's database.
+pub(super) fn driver(target: &Target) -> &'static str {
+    if target.is_postgresql() { "pgsql" } else { "mysql" }
+}
+
+/// sysbench's own options with the values of the plan. There is no password among them.
+pub(super) fn of_plan(plan: &Plan) -> Registry {
+    let mut registry = Registry::new(Compat::V10);
+    let mut set = |name: &str, value: String| {
+        let known = registry.set(name, Some(&value));
+        debug_assert!(known.is_ok(), "{name}");
+    };
+    let most = |value: u64| value.min(i32::MAX as u64).to_string();
+    set("threads", most(plan.load.connections.into()));
+    set("events", most(plan.phases.events.unwrap_or_default()));
+    set("time", most(plan.phases.measure_us.div_ceil(SECOND_US)));
+    set("rate", most(rate(&plan.load.shape)));
+    set("report-interval", most(plan.report.interval_us / SECOND_US));
+    set("rand-seed", (plan.seed & i32::MAX as u64).to_string());
+    set("db-driver", driver(&plan.target).into());
+    let prepared = plan.workload.statements == StatementMode::Prepared;
+    set("db-ps-mode", if prepared { "auto" } else { "disable" }.into());
+    let drawn = match plan.workload.keys {
+        Distribution::Uniform => "uniform",
+        Distribution::Gaussian { iterations } => {
+            set("rand-spec-iter", iterations.to_string());
+            "gaussian"
+        }
+        Distribution::Special { iterations, percent, hot_percent } => {
+            set("rand-spec-iter", iterations.to_string());
+            set("rand-spec-pct", percent.to_string());
+            set("rand-spec-res", hot_percent.to_string());
+            "special"
+        }
+        Distribution::Pareto { h } => {
+            set("rand-pareto-h", h.to_string());
+            "pareto"
+        }
+        Distribution::Zipfian { .. } => "zipfian",
+    };
+    set("rand-type", drawn.into());
+    match &plan.target {
+        Target::Mysql { endpoints, user, database, .. } => {
+            set("mysql-user", user.clone());
+            set("mysql-db", database.clone());
+            let (hosts, ports, sockets) = places(endpoints);
+            set("mysql-host", hosts);
+            set("mysql-port", ports);
+            set("mysql-socket", sockets);
+        }
+        Target::Postgresql { endpoints, user, database, .. } => {
+            set("pgsql-user", user.clone());
+            set("pgsql-db", database.clone());
+            let host = endpoints.first().map(|endpoint| match endpoint {
+                Endpoint::Tcp { host, .. } => host.clone(),
+                Endpoint::Unix { path } => path.rsplit_once('/').map_or("", |(folder, _)| folder).into(),
+            });
+            set("pgsql-host", host.unwrap_or_default());
+            if let Some(Endpoint::Tcp { port, .. }) = endpoints.first() {
+                set("pgsql-port", port.to_string());
+            }
+        }
+        Target::Null { .. } => {}
+    }
+    registry
+}
+
+/// Events per second of an open loop, 0 of a closed one.
+fn rate(shape: &Shape) -> u64 {
+    match shape {
+        Shape::Constant { rate_per_s } | Shape::Poisson { rate_per_s } => *rate_per_s as u64,
+        _ => 0,
+    }
+}
+
+fn places(endpoints: &[Endpoint]) -> (String, String, String) {
+    let (mut hosts, mut ports, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
+    for endpoint in endpoints {
+        match endpoint {
+            Endpoint::Tcp { host, port } => {
+                hosts.push(host.clone());
+                ports.push(port.to_string());
+            }
+            Endpoint::Unix { path } => sockets.push(path.clone()),
+        }
+    }
+    (hosts.join(","), ports.join(","), sockets.join(","))
+}
+
+/// Adds the options that the script declares, with what the plan gives them. One that declares none at all is of the time before
+/// sysbench 1.0: it has whatever is given.
+///
+/// # Errors
+/// All that is wrong with what the plan gives, each as one sentence.
+pub(super) fn give(
+    registry: &mut Registry,
+    declared: Option<&[Declared]>,
+    script: &ScriptWorkload,
+) -> Result<(), Vec<String>> {
+    let same = |one: &str, other: &str| one.replace('-', "_") == other.replace('-', "_");
+    let mut faults = Vec::new();
+    let options = declared.unwrap_or_default();
+    let own: Vec<_> = script.options.keys().map(|name| registry.kind(name).is_some()).collect();
+    options.iter().for_each(|option| registry.declare(option.clone()));
+    for ((name, value), is_sysbenchs) in script.options.iter().zip(own) {
+        let fault = match options.iter().find(|option| same(&option.name, name)) {
+            Some(option) => misfit(option.kind, value),
+            None if is_sysbenchs => Some(
+                "is no option of the script: the rest of the plan says what sysbench's own options are"
+                    .into(),
+            ),
+            None if declared.is_none() => {
+                let default = Some(value.to_string());
+                registry.declare(Declared { name: name.clone(), kind: Kind::String, default, help: None });
+                None
+            }
+            None => {
+                let known: Vec<_> = options.iter().map(|option| option.name.as_str()).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Some(format!("is no option of the script; it declares {known}"))
+            }
+        };
+        match fault {
+            Some(fault) => faults.push(format!("{KEY}.{name} {fault}")),
+            None => {
+                // A switch is one, and the name is known by now.
+                let taken = registry.set(name, Some(&value.to_string()));
+                debug_assert!(taken.is_ok(), "{name}");
+            }
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Why an option of this kind cannot have this value.
+fn misfit(kind: Kind, value: &ScriptOption) -> Option<String> {
+    use ScriptOption::{Integer, Number, Switch, Text};
+    let wanted = match (kind, value) {
+        (Kind::Bool, Switch(_))
+        | (Kind::Double, Integer(_) | Number(_))
+        | (Kind::String | Kind::List, Text(_)) => return None,
+        (Kind::Int, Integer(number)) if i32::try_from(*number).is_ok() => return None,
+        (Kind::Size, Integer(number)) if *number >= 0 => return None,
+        (Kind::Bool, _) => "true or false",
+        (Kind::Int, _) => "an integer of 32 bits",
+        (Kind::Size, _) => "a number of bytes",
+        (Kind::Double, _) => "a number",
+        (Kind::String, _) => "a string",
+        (Kind::List, _) => "a string with commas between its elements",
+        (Kind::File, _) => {
+            return Some(
+                "names a file of options, which a plan does not take: give the options themselves".into(),
+            );
+        }
+    };
+    let given = match value {
+        Text(text) => format!("{text:?}"),
+        Switch(on) => on.to_string(),
+        other => other.to_string(),
+    };
+    Some(format!("is {given}; the script declares {wanted}"))
+}

@@ -1,0 +1,43 @@
+//! One command over the plan on standard input.
+
+use std::process::ExitCode;
+
+use dbdyno_door::plan::Start;
+use dbdyno_drive::{Ended, Inbox, Order, Sink};
+
+use crate::{exit, input, signals};
+
+/// Reads the plan, does the work, and turns the end into an exit code. `work` returns a message where the plan cannot be used, and
+/// has then written no record. `program` is the name in messages.
+pub fn with_plan(
+    program: &'static str,
+    sink: &mut dyn Sink,
+    work: impl FnOnce(&Order, Inbox, &mut dyn Sink) -> Result<Ended, String>,
+) -> ExitCode {
+    let refuse = |fault: String| {
+        eprintln!("{program}: {fault}");
+        exit::USAGE.into()
+    };
+    let (plan, secrets) = match input::read_plan().and_then(|plan| Ok((input::secrets(&plan)?, plan))) {
+        Ok((secrets, plan)) => (plan, secrets),
+        Err(fault) => return refuse(fault),
+    };
+    let (control, inbox) = dbdyno_drive::channel();
+    if let Err(error) = signals::stop_on_signal(control.clone()) {
+        eprintln!("{program}: signals cannot be handled: {error}");
+    }
+    if let Start::OnCommand { .. } = plan.start {
+        input::follow_commands(program, control);
+    }
+    let ended = match work(&Order::new(plan, secrets), inbox, sink) {
+        Ok(ended) => ended,
+        Err(fault) => return refuse(fault),
+    };
+    if let Some(failure) = &ended.failure {
+        eprintln!("{program}: {}", failure.text);
+        if let Some(hint) = &failure.hint {
+            eprintln!("  {hint}");
+        }
+    }
+    exit::code(ended.reason).into()
+}

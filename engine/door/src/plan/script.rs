@@ -1,0 +1,44 @@
+//! The workload named `lua`: a script, and the values of the options that it declares.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A script in Lua with the interface of sysbench's scripts. `dbdyno-compat` plays it: `prepare`, `prewarm` and `cleanup` are the
+/// script's own commands or functions of these names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptWorkload {
+    /// The file.
+    pub path: String,
+    /// Values of options that the script declares, by name; the others have the script's defaults.
+    #[serde(default)]
+    pub options: BTreeMap<String, ScriptOption>,
+}
+
+/// The value of an option of a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "an option of a script is true, false, a number or a string")]
+pub enum ScriptOption {
+    /// On or off.
+    Switch(bool),
+    /// An integer.
+    Integer(i64),
+    /// Another number.
+    Number(f64),
+    /// A string; of a list, with commas between its elements.
+    Text(String),
+}
+
+/// As a command line has it.
+impl std::fmt::Display for ScriptOption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ScriptOption::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+            ScriptOption::Integer(number) => number.fmt(f),
+            ScriptOption::Number(number) => number.fmt(f),
+            ScriptOption::Text(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What can be wrong with a workload that is a script.
+
+use super::{Plan, WorkloadName};
+
+const KEY: &str = "workload.script";
+
+impl Plan {
+    /// What is wrong with the script, as far as that is known without reading it.
+    pub(super) fn script_faults(&self) -> Vec<String> {
+        let script = match (self.workload.name, self.workload.script.as_deref()) {
+            (WorkloadName::Lua, Some(script)) => script,
+            (WorkloadName::Lua, None) => {
+                return vec![format!("{KEY} is missing; the workload lua needs its path there")];
+            }
+            (_, Some(_)) => {
+                return vec![format!("{KEY} is given, and workload.name is not lua; leave one of them out")];
+            }
+            (_, None) => return Vec::new(),
+        };
+        let mut faults = Vec::new();
+        for name in script.options.keys().filter(|name| !is_name(name)) {
+            faults.push(format!(
+                "{KEY}.options has the name {name:?}; letters, digits, - and _ make one, and it begins with a letter"
+            ));
+        }
+        if self.load.reconnect_every > 0 {
+            faults.push(format!(
+                "load.reconnect_every is {}, and a script opens its connections itself; leave it out",
+                self.load.reconnect_every
+            ));
+        }
+        faults
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn plan(workload: serde_json::Value) -> Plan {
+        serde_json::from_value(json!({
+            "schema": 1,
+            "target": {"protocol": "null"},
+            "workload": workload,
+            "load": {"connections": 1},
+            "phases": {"warmup_us": 0, "measure_us": 1_000_000},
+            "seed": 1,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_script_with_options_has_no_faults() {
+        let options = json!({"tables": 4, "range-selects": false, "level": "RR", "share": 0.5});
+        let plan = plan(json!({"name": "lua", "script": {"path": "shop.lua", "options": options}}));
+        assert_eq!(plan.faults(), [""; 0]);
+        let script = plan.workload.own_script().unwrap();
+        let given: Vec<String> =
+            script.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(given, ["level=RR", "range-selects=off", "share=0.5", "tables=4"]);
+    }
+
+    #[test]
+    fn all_faults_come_at_once() {
+        let options = json!({"": 1, "a b": 2, "1st": 3});
+        let mut plan = plan(json!({"name": "lua", "script": {"path": "x.lua", "options": options}}));
+        plan.load.reconnect_every = 5;
+        let starts = [
+            "workload.script.options has the name \"\";",
+            "workload.script.options has the name \"1st\";",
+            "workload.script.options has the name \"a b\";",
+            "load.reconnect_every is 5,",
+        ];
+        let faults = plan.faults();
+        assert_eq!(faults.len(), starts.len(), "{faults:?}");
+        assert!(faults.iter().zip(starts).all(|(fault, start)| fault.starts_with(start)), "{faults:?}");
+    }
+
+    #[test]
+    fn name_and_script_belong_together() {
+        let faults = |workload| plan(workload).faults();
+        assert!(faults(json!({"name": "lua"}))[0].starts_with("workload.script is missing;"));
+        let both = json!({"name": "oltp_read_only", "script": {"path": "x.lua"}});
+        assert!(faults(both)[0].starts_with("workload.script is given,"));
+    }
+}

@@ -1,0 +1,57 @@
+"""Lua scripts on their way from the experiment file to the model: the file, its digest, and its name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+from dbdyno.experiment.faults import Fault
+from dbdyno.experiment.script_workload import KEYS
+from dbdyno.experiment.workload import NAME
+
+
+def is_script(workload: dict[str, Any]) -> bool:
+    """Whether a `[[workload]]` is a script."""
+    return "script" in workload
+
+
+def called(workload: dict[str, Any]) -> str:
+    """What a `[[workload]]` is called: its label, its name, or the script's file name without `.lua`."""
+    if isinstance(path := workload.get("script"), str):
+        stem = Path(path).stem
+        return str(workload.get("label", stem if re.fullmatch(NAME, stem) else "lua"))
+    return str(workload.get("label", workload.get("name")))
+
+
+def resolved(workload: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[str, Any]:
+    """A `[[workload]]` with a script: absolute path, digest, and the file's name where it has no label."""
+    place = f"workload[{called(workload)}]"
+    whole = {key: value for key, value in workload.items() if key in KEYS}
+    for key in (key for key in workload if key not in KEYS):
+        if key == "name":
+            way_out = "Leave one of them out; a label says what it is called"
+            faults.append(Fault(f"{place}.name", workload[key], "it has a script too", way_out))
+        else:
+            way_out = f"Known here: {', '.join(KEYS)}. The script's own go into options = {{ {key} = … }}"
+            faults.append(Fault(f"{place}.{key}", workload[key], "a script has no such key", way_out))
+    whole = {**whole, "name": "lua", "label": called(workload)}
+    if isinstance(path := workload.get("script"), str):
+        absolute = (folder / Path(path).expanduser()).resolve()
+        whole["script"] = str(absolute)
+        try:
+            whole["digest"] = digest(absolute)
+        except OSError as error:
+            told = f"It was looked for at {absolute}"
+            faults.append(Fault(f"{place}.script", path, f"it cannot be read: {error.strerror}", told))
+    return whole
+
+
+def digest(script: Path) -> str:
+    """Of the script and every Lua file beside it: nobody knows which of them it requires. Raises OSError."""
+    found = hashlib.sha256()
+    for path in (script, *sorted(script.parent.glob("*.lua"))):
+        content = path.read_bytes()
+        found.update(f"{path.name} {len(content)}\n".encode() + content)
+    return found.hexdigest()

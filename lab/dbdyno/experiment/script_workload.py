@@ -1,0 +1,77 @@
+"""A Lua script with the interface of sysbench's scripts as a workload."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from dbdyno.experiment.oltp import Keys
+from dbdyno.experiment.workload import BaseWorkload
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class ScriptWorkload(BaseWorkload):
+    """A script: its own `prepare` fills the data, an event of it is a transaction."""
+
+    name: Literal["lua"]
+    # The file.
+    script: str = Field(min_length=1)
+    # Values of options that the script declares.
+    options: dict[str, bool | int | Number | str] = Field(default_factory=dict)
+    # Whether the script's `prepare` makes the data and its `cleanup` drops them; otherwise the load runs
+    # over what is there.
+    prepare: bool = True
+    # What the script draws by where it names no distribution.
+    keys: Keys = Field(default_factory=Keys)
+    # Of the script and of the Lua files beside it, which it may require.
+    digest: str = ""
+
+    @field_validator("keys", mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"distribution": value} if isinstance(value, str) else value
+
+    @property
+    def changes_row_count(self) -> bool:
+        """It may, and nobody knows."""
+        return True
+
+    @property
+    def rows(self) -> int:
+        """Nobody knows how many its `prepare` makes."""
+        return 0
+
+    @property
+    def table_count(self) -> int:
+        """Nobody knows; one at least."""
+        return 1
+
+    def data(self) -> dict[str, Any]:
+        """The script and what it is told, which decide what its `prepare` makes."""
+        if not self.prepare:
+            return {}
+        return {"script": Path(self.script).name, "digest": self.digest, "options": self.options}
+
+    def data_text(self) -> str:
+        """Who makes it."""
+        if not self.prepare:
+            return "what is there"
+        given = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.options.items())
+        return f"made by prepare of {Path(self.script).name}" + (f" with {given}" if given else "")
+
+    def plan(self, protocol: str = "mysql") -> dict[str, Any]:  # noqa: ARG002 — the script writes its SQL.
+        """The `workload` of an engine plan."""
+        return {
+            "name": self.name,
+            "script": {"path": self.script, "options": self.options},
+            "keys": self.keys.plan(),
+            "statements": self.statements,
+        }
+
+
+# What an experiment file may say of a script; the digest is dbdyno's.
+KEYS = tuple(key for key in ScriptWorkload.model_fields if key not in ("name", "digest"))

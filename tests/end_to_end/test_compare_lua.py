@@ -1,0 +1,151 @@
+"""Lua scripts through the lab's commands on real servers: a script of sysbench's own, and a larger one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.end_to_end.comparing import ROOT, Comparing
+from tests.end_to_end.test_run_command import Running, rows
+
+from dbdyno.experiment.model import ScriptWorkload
+from dbdyno.servers.local import LocalServer
+from dbdyno.store import Run
+
+PACKAGED = "/usr/share/sysbench/oltp_read_write.lua"
+SHOP = str(ROOT / "tests" / "fixtures" / "shop.lua")
+EXPERIMENT = """
+[experiment]
+name = "script"
+[[workload]]
+script = "SCRIPT"
+options = OPTIONS
+[load]
+connections = [2]
+duration = "500ms"
+warmup = "100ms"
+[design]
+repeat_disturbed = false
+blocks = 6
+[[variant]]
+name = "one-thread-per-connection"
+[variant.server]
+variables = { innodb_buffer_pool_size = "64M", thread_handling = "one-thread-per-connection" }
+[[variant]]
+name = "pool-of-threads"
+[variant.server]
+variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-threads" }
+"""
+
+
+def comparing(folder: Path, script: str, options: str) -> Comparing:
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o711)
+    return Comparing(folder, EXPERIMENT.replace("SCRIPT", script).replace("OPTIONS", options))
+
+
+def compared(folder: Path, script: str, options: str) -> Run:
+    """Six blocks, judged; the verdict is the last line and in the report."""
+    comparison = comparing(folder, script, options)
+    answer = comparison.run()
+    assert answer.returncode == 0, answer.stderr
+    run = comparison.newest()
+    verdict = run.verdict()
+    assert verdict is not None
+    (judged,) = verdict["comparisons"]
+    assert judged["workload"] == Path(script).stem
+    (point,) = judged["points"]
+    assert (point["blocks"], point["effect_percent"] is not None) == (6, True)
+    assert judged["curve"]["verdict"] != "too-few-blocks"
+    assert answer.stdout.splitlines()[-1] == judged["curve"]["sentence"]
+    assert judged["curve"]["sentence"] in (run.path / "report.html").read_text()
+    assert not [finding for finding in verdict["checks"] if finding["level"] == "stop"]
+    return run
+
+
+def test_a_script_of_sysbenchs_own_is_compared(results: Path) -> None:
+    run = compared(results / "packaged", PACKAGED, "{ tables = 2, table_size = 500 }")
+    plans, events = (
+        json.loads((ROOT / "schema" / f"{name}.schema.json").read_text()) for name in ("plan", "events")
+    )
+    for trial in run.trials():
+        assert trial.done
+        jsonschema.validate(trial.plan, plans)
+        records = list(trial.records())
+        jsonschema.validate(records[0], events)
+        (measure,) = [records[-1]["data"]["phases"]["measure"]]
+        # 14 reads, 4 writes (a delete may find nothing), BEGIN and COMMIT; the edges cut some.
+        assert measure["reads"] == pytest.approx(14 * measure["events"], rel=0.2, abs=56)
+        assert measure["rows"] > 100 * measure["events"]
+
+
+def test_a_script_in_the_style_of_large_ones_is_compared_on_restored_data(results: Path) -> None:
+    run = compared(results / "shop", SHOP, '{ goods = 30, level = "RC" }')
+    first, *others = [trial for trial in run.trials() if trial.meta["block"] == 0]
+    (stored,) = run.experiment().workloads
+    assert isinstance(stored, ScriptWorkload)
+    assert (len(stored.digest), stored.options) == (64, {"goods": 30, "level": "RC"})
+    assert others[0].plan["workload"] == first.plan["workload"]
+    snapshots = results / "shop"
+    made = set(snapshots.glob("**/snapshot.json"))
+    assert len(made) == 1
+    made_of = json.loads(made.pop().read_text())["made_of"]["data"]
+    assert (made_of["script"], made_of["options"], made_of["users"]) == ("shop.lua", stored.options, 2)
+
+
+@pytest.fixture
+def running(mariadb: LocalServer, tmp_path: Path) -> Iterator[Running]:
+    ready = Running(mariadb, tmp_path)
+    yield ready
+    ready.drop(*ready.tables())
+
+
+def test_a_script_runs_over_a_server_that_is_there_and_leaves_nothing(running: Running) -> None:
+    answer = running.run(
+        SHOP, "--connections", "2,1", "--set", "goods=20", "--time", "500ms", "--warmup", "0s"
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert [row["thc"] for row in rows(answer.stdout)] == [2, 1]
+    assert all(row["tps"] > 0 for row in rows(answer.stdout))
+    assert running.tables() == []
+
+
+def test_what_the_script_does_not_declare_is_told_before_anything_is_measured(running: Running) -> None:
+    answer = running.run(SHOP, "--connections", "1", "--set", "good=30", "--set", "goods=many")
+    assert answer.returncode == 2, answer.stderr
+    assert "workload.script.options.good is no option of the script" in answer.stderr
+    assert "it declares goods, level, report_csv, shops" in answer.stderr
+    assert 'workload.script.options.goods is "many"; the script declares a number' in answer.stderr
+    assert running.tables() == []
+
+
+def test_a_script_that_raises_fails_its_trial_with_its_line(running: Running, tmp_path: Path) -> None:
+    script = tmp_path / "raises.lua"
+    script.write_text("function event()\n  error('enough')\nend\n")
+    answer = running.run(str(script), "--connections", "1", "--time", "500ms", "--warmup", "0s")
+    assert answer.returncode == 4, answer.stderr
+    (trial,) = running.newest().trials()
+    assert "raises.lua:2: enough" in trial.meta["reason"]
+    assert trial.meta["failed_by"] == "harness"
+
+
+def test_tables_that_are_there_are_not_a_scripts_to_drop(running: Running) -> None:
+    running.server.query(f"CREATE TABLE {running.address.database}.good1 (id INT PRIMARY KEY)")
+    short = ("--connections", "1", "--time", "500ms", "--warmup", "0s")
+    answer = running.run(SHOP, *short)
+    assert answer.returncode == 2, answer.stderr
+    assert "holds 1 tables (good1)" in answer.stderr
+    assert "prepare = false" in answer.stderr
+    assert running.tables() == ["good1"]
+    # With its own data in place a script may run over them, and they stay.
+    running.drop("good1")
+    kept = running.run(SHOP, *short, "--keep-data")
+    assert kept.returncode == 0, kept.stderr
+    names = ["good1", "good2", "sale1", "sale2"]
+    assert running.tables() == names
+    again = running.run(SHOP, *short, "--set", "workload.prepare=false")
+    assert again.returncode == 0, again.stderr
+    assert running.tables() == names
