@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dbdyno_door::plan::Compression;
 
-use super::login::PublicKey;
+use super::public_key::PublicKey;
 use crate::Address;
 use crate::tls::TlsClient;
 

@@ -5,6 +5,7 @@
 //! - [`skim`]: what the server answers; `fields`: what is inside its packets.
 //! - [`errors`]: classes of the server's error numbers.
 //! - `login`: greeting, encryption and authentication, on top of `mysql_common`.
+//! - `public_key`: the server's RSA key; `refused`: a login that is not gone through with.
 //! - `local_data`: LOAD DATA LOCAL with rows made on the way.
 //! - [`compress`]: the compressed form of the protocol.
 //! - `scripted`: what scripts ask for beyond the native workloads.
@@ -20,6 +21,8 @@ mod connector;
 mod fields;
 mod local_data;
 mod login;
+mod public_key;
+mod refused;
 mod scripted;
 
 use std::time::Duration;
@@ -28,7 +31,7 @@ use dbdyno_door::record::Session;
 
 pub use self::connector::MysqlConnector;
 use self::login::LoggedIn;
-pub use self::login::PublicKey;
+pub use self::public_key::PublicKey;
 use self::skim::{Answer, Expect, Skim, text_row};
 pub use crate::Address;
 use crate::scripted::{Part, Type};

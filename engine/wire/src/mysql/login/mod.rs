@@ -18,7 +18,6 @@ use mysql_common::constants::CapabilityFlags;
 use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
 use mysql_common::proto::MySerialize;
 
-pub use self::auth::PublicKey;
 use self::auth::{Channel, Proof};
 use self::greeting::Greeting;
 use super::connector::MysqlConnector;

@@ -1,6 +1,6 @@
 //! What is known about the way to the server.
 
-use super::key::PublicKey;
+use crate::mysql::public_key::PublicKey;
 
 /// What is known about the way to the server, and what it may be used for.
 pub(in super::super) struct Channel<'a> {

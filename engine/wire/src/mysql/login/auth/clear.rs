@@ -2,8 +2,8 @@
 
 use super::channel::Channel;
 use super::exchange::terminated;
-use super::refused::refused;
 use crate::WireError;
+use crate::mysql::refused::refused;
 
 pub(super) fn answer(channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
     if channel.is_private {

@@ -1,9 +1,9 @@
 //! What the methods have in common: the challenge, and the whole password where one asks for it.
 
 use super::channel::Channel;
-use super::key::PublicKey;
-use super::refused::refused;
 use crate::WireError;
+use crate::mysql::public_key::PublicKey;
+use crate::mysql::refused::refused;
 
 /// A method's exchange with the server.
 pub(super) struct Exchange {

@@ -14,18 +14,16 @@ mod channel;
 mod clear;
 mod ed25519;
 mod exchange;
-mod key;
 mod native;
-mod refused;
 mod sha256;
 
 pub(super) use channel::Channel;
 use exchange::Exchange;
-pub use key::PublicKey;
-use refused::refused;
 
 use crate::WireError;
 use crate::mysql::fields::words;
+use crate::mysql::public_key::PublicKey;
+use crate::mysql::refused::refused;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
@@ -148,7 +146,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_key_from_a_file_is_used_and_none_is_asked_for() {
-        let key = PublicKey::from_pem(key::tests::PEM).unwrap();
+        let key = PublicKey::from_pem(crate::mysql::public_key::tests::PEM).unwrap();
         let channel = Channel { key: Some(&key), may_ask_key: true, ..OPEN };
         let mut proof = Proof::asked_for(b"sha256_password", CHALLENGE).unwrap();
         assert_eq!(proof.answer(&channel).unwrap().len(), 256);

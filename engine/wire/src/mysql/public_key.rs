@@ -101,7 +101,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A key that openssl made for this test; nobody has its other half.
-    pub(in super::super) const PEM: &[u8] = b"-----BEGIN PUBLIC KEY-----\n\
+    pub(in crate::mysql) const PEM: &[u8] = b"-----BEGIN PUBLIC KEY-----\n\
           MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAwpA8f0nwzkmgTy0PBOUi\n\
           L3ZhDrqRokcfSEUxQ87QZDFasTiSK8+7ER8AOXYmwrOVEftPfExcNwtDg/XtGfPa\n\
           9HOf7GGgbuEVm0EOP9wVcplq65Dd78VT9GRBK6UwflzhC51PK0P1YzJvaj/4jBB8\n\
