@@ -381,10 +381,13 @@ def test_terminated_sessions_are_opened_again(postgresql: LocalServer) -> None:
     over = threading.Event()
 
     def terminate() -> None:
-        """End each of the load's sessions once."""
+        """End each of the load's sessions once, after a second: one that still prepares its statements ends the
+        run.
+        """
         sql = (
             "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity "
-            f"WHERE usename = '{address.user}' AND application_name = 'dbdyno'"
+            f"WHERE usename = '{address.user}' AND application_name = 'dbdyno' "
+            "AND backend_start < clock_timestamp() - interval '1 second'"
         )
         while not over.is_set() and not ended:
             ended.extend(int(pid) for pid, done in postgresql.query(sql) if done)
