@@ -381,9 +381,7 @@ def test_terminated_sessions_are_opened_again(postgresql: LocalServer) -> None:
     over = threading.Event()
 
     def terminate() -> None:
-        """End each of the load's sessions once, after a second: one that still prepares its statements ends the
-        run.
-        """
+        """End each of the load's sessions once, after a second: one that still prepares ends the run."""
         sql = (
             "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity "
             f"WHERE usename = '{address.user}' AND application_name = 'dbdyno' "
