@@ -189,7 +189,7 @@ def test_a_stored_run_has_it_beside_the_verdict(tmp_path: Path) -> None:
     (check,) = [check for check in verdict["checks"] if check["code"] == "R10"]
     assert check["evidence"]["effect_percent"] == order["effect_percent"]
     assert (
-        "; the variant that ran later in a block had -5.0 % throughput; without this order effect -10.0 % ("
+        "the variant that ran later in a block had -5.0 % throughput; without this order effect -10.0 % ("
         in (comparison["curve"]["sentence"])
     )
 
