@@ -408,6 +408,15 @@ def test_terminated_sessions_are_opened_again(postgresql: LocalServer) -> None:
     assert totals["events"] > 0
 
 
+def wait_for_sessions_to_end(postgresql: LocalServer) -> None:
+    """Return when the server has ended every session of a load, which it does after the client is gone."""
+    sql = f"SELECT pid FROM pg_stat_activity WHERE usename = '{postgresql.address().user}'"
+    deadline = time.monotonic() + 30
+    while postgresql.query(sql):
+        assert time.monotonic() < deadline, "sessions of a load that has ended are still there"
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize("what", ["ROLE", "DATABASE"])
 def test_a_limit_of_its_own_is_counted_out(postgresql: LocalServer, what: str) -> None:
     address = postgresql.address()
@@ -418,6 +427,7 @@ def test_a_limit_of_its_own_is_counted_out(postgresql: LocalServer, what: str) -
     postgresql.query(f"ALTER {what} {name} CONNECTION LIMIT 6")
     try:
         result, _ = engine("run", postgresql, load={"connections": 9})
+        wait_for_sessions_to_end(postgresql)
         fits, _ = engine("run", postgresql, load={"connections": fit})
     finally:
         postgresql.query(f"ALTER {what} {name} CONNECTION LIMIT -1")
