@@ -27,9 +27,9 @@ def test_there_are_some() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_smoke_profile_is_two_blocks_of_one_point_and_two_seconds(place: Path, path: Path) -> None:
+def test_the_smoke_profile_is_one_block_of_one_point_and_two_seconds(place: Path, path: Path) -> None:
     smoke = read(place / path.name, "smoke")
-    assert smoke.design.blocks == 2
+    assert smoke.design.blocks == 1
     assert len(smoke.load.points()) == 1
     assert smoke.load.duration_s == 2.0
 
