@@ -17,6 +17,17 @@ from dbdyno.binary import COMPAT, ENGINE
 from dbdyno.store import Run
 
 ROOT = Path(__file__).parents[2]
+# Two variants that every MariaDB has.
+VARIANTS = """
+[[variant]]
+name = "one-thread-per-connection"
+[variant.server]
+variables = { innodb_buffer_pool_size = "64M", thread_handling = "one-thread-per-connection" }
+[[variant]]
+name = "pool-of-threads"
+[variant.server]
+variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-threads" }
+"""
 EXPERIMENT = """
 [experiment]
 name = "small"
@@ -32,15 +43,8 @@ warmup = "500ms"
 repeat_disturbed = false
 blocks = 2
 seed = 1
-[[variant]]
-name = "one-thread-per-connection"
-[variant.server]
-variables = { innodb_buffer_pool_size = "64M", thread_handling = "one-thread-per-connection" }
-[[variant]]
-name = "pool-of-threads"
-[variant.server]
-variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-threads" }
 """
+EXPERIMENT += VARIANTS
 # Far above what any of these comparisons takes, on a busy machine too.
 TIME_LIMIT_S = 300.0
 # What the servers' programs are called; a loader of their own may stand before them.

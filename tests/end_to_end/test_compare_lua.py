@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.end_to_end.comparing import ROOT, Comparing
+from tests.end_to_end.comparing import ROOT, VARIANTS, Comparing
 from tests.end_to_end.test_run_command import Running, rows
 
 from dbdyno.experiment.model import ScriptWorkload
@@ -30,15 +30,8 @@ warmup = "100ms"
 [design]
 repeat_disturbed = false
 blocks = 6
-[[variant]]
-name = "one-thread-per-connection"
-[variant.server]
-variables = { innodb_buffer_pool_size = "64M", thread_handling = "one-thread-per-connection" }
-[[variant]]
-name = "pool-of-threads"
-[variant.server]
-variables = { innodb_buffer_pool_size = "64M", thread_handling = "pool-of-threads" }
 """
+EXPERIMENT += VARIANTS
 
 
 def comparing(folder: Path, script: str, options: str) -> Comparing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.workload import BaseWorkload
@@ -46,6 +46,11 @@ class Keys(Model):
     h: float = Field(default=0.2, gt=0, lt=1)
     exponent: float = Field(default=0.8, ge=0, le=100)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"distribution": value} if isinstance(value, str) else value
+
     def plan(self) -> str | dict[str, Any]:
         """The `workload.keys` of an engine plan: the distribution with its own parameters only."""
         names = _KEY_PARAMETERS[self.distribution]
@@ -86,11 +91,6 @@ class OltpWorkload(BaseWorkload):
     create_secondary: bool = True
     mysql_storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
     keys: Keys = Field(default_factory=Keys)
-
-    @field_validator("keys", mode="before")
-    @classmethod
-    def _name_alone(cls, value: Any) -> Any:
-        return {"distribution": value} if isinstance(value, str) else value
 
     @property
     def changes_row_count(self) -> bool:

@@ -49,7 +49,7 @@ def resolved(workload: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
 
 
 def digest(script: Path) -> str:
-    """Of the script and every Lua file beside it: nobody knows which of them it requires. Raises OSError."""
+    """Of the script and every Lua file beside it, any of which it may require. Raises OSError."""
     found = hashlib.sha256()
     for path in (script, *sorted(script.parent.glob("*.lua"))):
         content = path.read_bytes()

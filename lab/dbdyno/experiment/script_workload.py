@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from dbdyno.experiment.oltp import Keys
 from dbdyno.experiment.workload import BaseWorkload
@@ -30,34 +30,29 @@ class ScriptWorkload(BaseWorkload):
     # Of the script and of the Lua files beside it, which it may require.
     digest: str = ""
 
-    @field_validator("keys", mode="before")
-    @classmethod
-    def _name_alone(cls, value: Any) -> Any:
-        return {"distribution": value} if isinstance(value, str) else value
-
     @property
     def changes_row_count(self) -> bool:
-        """It may, and nobody knows."""
+        """Taken to be so: what a script changes is not known."""
         return True
 
     @property
     def rows(self) -> int:
-        """Nobody knows how many its `prepare` makes."""
+        """0: how many rows its `prepare` makes is not known."""
         return 0
 
     @property
     def table_count(self) -> int:
-        """Nobody knows; one at least."""
+        """At least one; how many is not known."""
         return 1
 
     def data(self) -> dict[str, Any]:
-        """The script and what it is told, which decide what its `prepare` makes."""
+        """The script and its options, which decide what its `prepare` makes."""
         if not self.prepare:
             return {}
         return {"script": Path(self.script).name, "digest": self.digest, "options": self.options}
 
     def data_text(self) -> str:
-        """Who makes it."""
+        """What makes the data."""
         if not self.prepare:
             return "what is there"
         given = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.options.items())
