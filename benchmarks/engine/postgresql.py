@@ -51,7 +51,7 @@ class Pgbench:
     def prepare(self) -> None:
         """Load its tables."""
         command = [*self._command(), "--initialize", "--scale=1", "--quiet"]
-        subprocess.run(command, env=self._environment(), check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(command, env=self.environment(), check=True, stderr=subprocess.DEVNULL)
 
     def run(self, setting: Setting) -> Measured:
         """One run. Its clock starts when all are connected; a second later it tells of the first second."""
@@ -69,7 +69,7 @@ class Pgbench:
             "--progress-timestamp",
         ]
         window = (setting.count_from - 1, setting.seconds - 1)
-        watched = watch(command, self._environment(), "", lambda line: line.startswith("progress: "), window)
+        watched = watch(command, self.environment(), "", lambda line: line.startswith("progress: "), window)
         told = [tuple(map(float, found)) for found in PROGRESS.findall(watched.output)]
         counted = list(itertools.pairwise(told))[setting.count_from - 1 : setting.seconds - 1]
         if not counted:
@@ -89,7 +89,7 @@ class Pgbench:
         place = [f"--host={address.host}", f"--port={address.port}", f"--username={address.user}"]
         return ["pgbench", *place, address.database]
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {**os.environ, "PGPASSWORD": self.address.password}
 
 

@@ -92,14 +92,14 @@ class Dbdyno:
 
     def prepare(self, setting: Setting) -> None:
         """Load the tables that all sides use."""
-        watch([*setting.launcher, self.program, "prepare"], self._environment(), self._given(setting))
+        watch([*setting.launcher, self.program, "prepare"], self.environment(), self.plan_line(setting))
 
     def run(self, setting: Setting) -> Measured:
         """One run."""
         watched = watch(
             [*setting.launcher, self.program, "run"],
-            self._environment(),
-            self._given(setting),
+            self.environment(),
+            self.plan_line(setting),
             lambda line: line.startswith('{"type":"phase"'),
             (setting.count_from, setting.seconds),
         )
@@ -115,10 +115,10 @@ class Dbdyno:
             latency_p99=latency["p99"],
         )
 
-    def _given(self, setting: Setting) -> str:
+    def plan_line(self, setting: Setting) -> str:
         return json.dumps(self.plan(setting)) + "\n"
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {**os.environ, **self.address.environment()}
 
 

@@ -77,16 +77,22 @@ def watch(
     return Watched(output, samples[1] - samples[0], memory[-1], began - started)
 
 
+def cpu_s(pid: int) -> float:
+    """The CPU time that a process has used, user and system. Raises OSError when it is gone."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
 def _sample(
     pid: int, began: float, window: tuple[float, float], samples: list[float], memory: list[float]
 ) -> None:
     for at in window:
         time.sleep(max(0.0, began + at - time.monotonic()))
         try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used_s = cpu_s(pid)
             status = Path(f"/proc/{pid}/status").read_text()
         except OSError:
             return  # It ended early, which its exit code or its output will tell.
-        samples.append((int(fields[11]) + int(fields[12])) / TICKS_PER_S)
+        samples.append(used_s)
         if found := re.search(r"VmHWM:\s+(\d+)", status):
             memory.append(int(found.group(1)) / 1024)

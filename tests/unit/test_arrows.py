@@ -17,19 +17,19 @@ ROOT = Path(__file__).parents[2]
 
 # What each crate may import.
 ENGINE = {
-    "door": set(),
-    "draw": {"door"},
-    "pace": {"door", "draw"},
-    "wire": {"door", "draw"},
-    "gauge": {"door", "draw", "pace"},
-    "workload": {"door", "draw", "pace", "gauge", "wire"},
-    "drive": {"door", "draw", "pace", "gauge", "wire", "workload"},
-    "cli": {"door", "draw", "pace", "gauge", "wire", "workload", "drive"},
+    "schema": set(),
+    "random": {"schema"},
+    "load": {"schema", "random"},
+    "wire": {"schema", "random"},
+    "metrics": {"schema", "random", "load"},
+    "workload": {"schema", "random", "load", "metrics", "wire"},
+    "runner": {"schema", "random", "load", "metrics", "wire", "workload"},
+    "cli": {"schema", "random", "load", "metrics", "wire", "workload", "runner"},
 }
 COMPAT = {
-    "sysbench": {"door", "drive"},
-    "slap": {"door", "drive"},
-    "builtin": {"door", "draw", "pace", "gauge"},
+    "sysbench": {"schema", "runner"},
+    "slap": {"schema", "runner"},
+    "builtin": {"schema", "random", "load", "metrics"},
     "lua": set(ENGINE) - {"workload", "cli"},
     "compat": {*ENGINE, "sysbench", "slap", "builtin", "lua"},
 }
@@ -38,13 +38,13 @@ ALLOWED = {**ENGINE, **COMPAT}
 # Where a workload or a distribution of its keys names its origin, and in how many lines. The engine names no
 # other tool anywhere else.
 ORIGINS = {
-    "door/src/plan/distribution.rs": 1,
-    "door/src/plan/script.rs": 1,
-    "door/src/plan/workload.rs": 2,
-    "draw/src/key/gaussian.rs": 1,
-    "draw/src/key/mod.rs": 1,
-    "draw/src/key/pareto.rs": 1,
-    "draw/src/key/special.rs": 1,
+    "schema/src/plan/distribution.rs": 1,
+    "schema/src/plan/script.rs": 1,
+    "schema/src/plan/workload.rs": 2,
+    "random/src/key/gaussian.rs": 1,
+    "random/src/key/mod.rs": 1,
+    "random/src/key/pareto.rs": 1,
+    "random/src/key/special.rs": 1,
     "workload/src/bulk.rs": 1,
     "workload/src/kind.rs": 1,
     "workload/src/oltp.rs": 1,
@@ -55,8 +55,8 @@ OTHER_TOOLS = re.compile("sysbench|mysqlslap|mariadb-slap", re.IGNORECASE)
 
 # Crates that use the clock, sockets or the kernel; the others are arithmetic.
 MAY_DEPEND_ON = {
-    "tokio": {"wire", "drive", "lua"},
-    "libc": {"drive", "wire", "builtin"},
+    "tokio": {"wire", "runner", "lua"},
+    "libc": {"runner", "wire", "builtin"},
     "clap": {"cli"},
     "mlua": {"lua"},
     "signal-hook": {"cli", "compat"},

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dbdyno_door::option::{Declared, Kind};
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
+use dbdyno_schema::option::{Declared, Kind};
 
 use crate::lock::Locks;
 use crate::step::step;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::option::Declared;
-use dbdyno_door::plan::Distribution;
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
+use dbdyno_schema::option::Declared;
+use dbdyno_schema::plan::Distribution;
 
 /// How important a line is, as the log has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use dbdyno_builtin::run::{Ledger, Order, Stopped, channel, run};
 use dbdyno_builtin::{Bench, Line, Runner, Work};
-use dbdyno_door::Record;
-use dbdyno_door::log_buckets::LogScale;
-use dbdyno_door::plan::{Phases, Report};
-use dbdyno_door::record::{EndReason, Interval, PhaseName};
-use dbdyno_draw::Rng;
-use dbdyno_gauge::ExtraCounts;
+use dbdyno_metrics::ExtraCounts;
+use dbdyno_random::Rng;
+use dbdyno_schema::Record;
+use dbdyno_schema::log_buckets::LogScale;
+use dbdyno_schema::plan::{Phases, Report};
+use dbdyno_schema::record::{EndReason, Interval, PhaseName};
 
 /// Events of some length, each a read of 10 bytes; the thread's `own` number of them, and one sync after the last.
 #[derive(Clone)]

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use dbdyno_door::Record;
-use dbdyno_door::record::{End, EndReason, PhaseName};
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{End, EndReason, PhaseName};
 use serde_json::{Value, json};
 
 /// A script of its own for each test: tests run at the same time.

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
 use mlua::Function;
 
 use crate::api::ranges::Ranges;

@@ -1,6 +1,6 @@
 //! What is to run; plain data, shared by all states of a run.
 
-use dbdyno_door::plan::Distribution;
+use dbdyno_schema::plan::Distribution;
 
 /// A script and how its states are made.
 #[derive(Clone, Debug)]

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use dbdyno_door::option::{Declared, Value};
-use dbdyno_door::plan::Distribution;
-use dbdyno_door::record::Warning;
+use dbdyno_schema::option::{Declared, Value};
+use dbdyno_schema::plan::Distribution;
+use dbdyno_schema::record::Warning;
 
 use crate::context::{Context, World};
 use crate::error::ScriptError;

@@ -3,9 +3,9 @@
 mod common;
 
 use common::Run;
-use dbdyno_door::record::EndReason;
 use dbdyno_lua::Stat;
 use dbdyno_lua::play::{CommandKind, LuaFailure};
+use dbdyno_schema::record::EndReason;
 
 /// Opens a connection in each user, and counts rows with it.
 const CONNECTED: &str = "

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_door::Plan;
-use dbdyno_door::plan::{
+use dbdyno_schema::Plan;
+use dbdyno_schema::plan::{
     Client, Endpoint, Literal, Load, OltpOptions, OnLost, ParameterSource, Phases, Reconnect, Report, Retry,
     Scheduling, Shape, SqlStatement, SqlTransaction, SqlWorkload, StatementMode, Target, TransactionOrder,
     Workload, WorkloadName, limits,
 };
 
-use dbdyno_drive::{LastEvents, Options};
+use dbdyno_runner::{LastEvents, Options};
 
 use super::settings::Settings;
 use super::statements::title;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use dbdyno_door::histogram::bucket_width_us;
-use dbdyno_door::record::{PhaseName, Record};
+use dbdyno_schema::histogram::bucket_width_us;
+use dbdyno_schema::record::{PhaseName, Record};
 
 /// Percentiles that `--latency` tells, in thousandths: whole numbers, so that a rank is exact.
 const PER_MILLE: [u64; 5] = [500, 900, 950, 990, 999];

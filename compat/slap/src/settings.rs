@@ -1,6 +1,6 @@
 //! What the options mean together, and what is refused.
 
-use dbdyno_door::plan::limits;
+use dbdyno_schema::plan::limits;
 
 use super::commandline::Given;
 use super::generate::{Columns, Generated, Key, LoadType, Query, Wanted, generate};

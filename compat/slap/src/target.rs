@@ -1,6 +1,6 @@
 //! Where the server is, and how to get in.
 
-use dbdyno_door::plan::{Compression, Endpoint, Target, Tls, TlsMode};
+use dbdyno_schema::plan::{Compression, Endpoint, Target, Tls, TlsMode};
 
 use super::commandline::Given;
 use super::option_files::Files;

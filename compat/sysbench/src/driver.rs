@@ -1,6 +1,6 @@
 //! Through which client a database is spoken to, and where its servers are.
 
-use dbdyno_door::plan::Endpoint;
+use dbdyno_schema::plan::Endpoint;
 
 use super::refused::Refused;
 use super::registry::Registry;

@@ -35,7 +35,7 @@ pub fn of_options(fault: &str, postgresql: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{Distribution, WorkloadName};
+    use dbdyno_schema::plan::{Distribution, WorkloadName};
 
     use super::*;
     use crate::registry::Registry;

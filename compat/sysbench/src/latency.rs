@@ -1,7 +1,7 @@
 //! sysbench's latency buckets. They are counted beside the engine's finer histogram so that the percentiles printed are the
 //! very numbers that sysbench would print.
 
-use dbdyno_door::log_buckets::LogScale;
+use dbdyno_schema::log_buckets::LogScale;
 
 /// 1,024 buckets from 0.001 ms to 100 s.
 pub fn scale() -> LogScale {

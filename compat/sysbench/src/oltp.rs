@@ -1,7 +1,7 @@
 //! The options of the bundled database workloads. The descriptions are ours.
 
-use dbdyno_door::option::{Declared, Kind};
-use dbdyno_door::plan::{OltpOptions, WorkloadName};
+use dbdyno_schema::option::{Declared, Kind};
+use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 
 use super::Compat;
 use super::registry::Registry;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::Plan;
-use dbdyno_door::plan::{
+use dbdyno_schema::Plan;
+use dbdyno_schema::plan::{
     Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Reconnect, Report,
     Retry, Scheduling, ScriptWorkload, Shape, StatementMode, Target, Tls, TlsMode, Workload, WorkloadName,
     limits,
 };
 
-use dbdyno_drive::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};
+use dbdyno_runner::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};
 
 use super::driver::{Driver, connect_timeout_us, driver, places};
 use super::refused::Refused;

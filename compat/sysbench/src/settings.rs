@@ -1,6 +1,6 @@
 //! What the general options mean together, and what is refused.
 
-use dbdyno_door::plan::{Distribution, Endpoint, limits};
+use dbdyno_schema::plan::{Distribution, Endpoint, limits};
 
 use super::Compat;
 use super::driver::{self, Driver};

@@ -1,9 +1,9 @@
 //! The tables as sysbench's own `prepare` makes them, to the letter: either tool's `prepare` serves the other's run, and
 //! an error shows the statement that somebody looks for who knows sysbench.
 
-use dbdyno_door::Plan;
-use dbdyno_door::plan::{Distribution, OltpOptions, WorkloadName};
-use dbdyno_drive::TableStatements;
+use dbdyno_runner::TableStatements;
+use dbdyno_schema::Plan;
+use dbdyno_schema::plan::{Distribution, OltpOptions, WorkloadName};
 
 /// What sysbench sets before it reads tables: results that are sorted or grouped stay in memory.
 const BEFORE_SCANS: [&str; 2] =

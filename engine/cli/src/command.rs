@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use dbdyno_door::plan::Start;
-use dbdyno_drive::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_schema::plan::Start;
 
 use crate::{exit, input, signals};
 
@@ -22,7 +22,7 @@ pub fn with_plan(
         Ok((secrets, plan)) => (plan, secrets),
         Err(fault) => return refuse(fault),
     };
-    let (control, inbox) = dbdyno_drive::channel();
+    let (control, inbox) = dbdyno_runner::channel();
     if let Err(error) = signals::stop_on_signal(control.clone()) {
         eprintln!("{program}: signals cannot be handled: {error}");
     }

@@ -1,6 +1,6 @@
 //! Exit codes, the same as the lab's.
 
-use dbdyno_door::record::EndReason;
+use dbdyno_schema::record::EndReason;
 
 /// The plan cannot be used.
 pub const USAGE: u8 = 2;

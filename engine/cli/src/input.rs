@@ -3,10 +3,10 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use dbdyno_door::Plan;
-use dbdyno_door::plan::{Command, Secret, Target, Tls, TlsMode};
-use dbdyno_door::record::EndReason;
-use dbdyno_drive::{Control, Secrets};
+use dbdyno_runner::{Control, Secrets};
+use dbdyno_schema::Plan;
+use dbdyno_schema::plan::{Command, Secret, Target, Tls, TlsMode};
+use dbdyno_schema::record::EndReason;
 use dbdyno_wire::mysql::PublicKey;
 use dbdyno_wire::tls::{Files, TlsClient};
 use dbdyno_workload::Contents;

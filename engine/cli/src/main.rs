@@ -10,15 +10,15 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
 use dbdyno_cli::{command, output};
-use dbdyno_door::plan::WorkloadName;
-use dbdyno_drive::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_schema::plan::WorkloadName;
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Prepare => with_plan(dbdyno_drive::prepare),
-        Command::Prewarm => with_plan(dbdyno_drive::prewarm),
-        Command::Run => with_plan(dbdyno_drive::run),
-        Command::Cleanup => with_plan(dbdyno_drive::cleanup),
+        Command::Prepare => with_plan(dbdyno_runner::prepare),
+        Command::Prewarm => with_plan(dbdyno_runner::prewarm),
+        Command::Run => with_plan(dbdyno_runner::run),
+        Command::Cleanup => with_plan(dbdyno_runner::cleanup),
         Command::Schema { name } => {
             println!("{}", schema(name));
             ExitCode::SUCCESS
@@ -38,8 +38,8 @@ fn with_plan(work: fn(&Order, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
 
 fn schema(name: SchemaName) -> String {
     let schema = match name {
-        SchemaName::Plan => dbdyno_door::plan_schema(),
-        SchemaName::Events => dbdyno_door::events_schema(),
+        SchemaName::Plan => dbdyno_schema::plan_schema(),
+        SchemaName::Events => dbdyno_schema::events_schema(),
     };
     serde_json::to_string_pretty(&schema).expect("a schema is JSON")
 }

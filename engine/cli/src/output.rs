@@ -2,8 +2,8 @@
 
 use std::io::{self, StdoutLock, Write};
 
-use dbdyno_door::Record;
-use dbdyno_drive::Sink;
+use dbdyno_runner::Sink;
+use dbdyno_schema::Record;
 
 /// Writes a line per record and flushes it, so that a reader sees it at once and a crash loses nothing.
 pub struct JsonLines<W> {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use dbdyno_door::record::EndReason;
-use dbdyno_drive::Control;
+use dbdyno_runner::Control;
+use dbdyno_schema::record::EndReason;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

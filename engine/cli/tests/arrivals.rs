@@ -16,8 +16,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use common::spawn;
-use dbdyno_door::Record;
-use dbdyno_door::record::PhaseName;
+use dbdyno_schema::Record;
+use dbdyno_schema::record::PhaseName;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use nix::sys::time::TimeSpec;

@@ -8,9 +8,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
 
 use common::spawn;
-use dbdyno_door::Record;
-use dbdyno_door::record::{EndReason, PhaseName};
-use dbdyno_gauge::closed::add_counts;
+use dbdyno_metrics::closed::add_counts;
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{EndReason, PhaseName};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -7,8 +7,8 @@ mod common;
 use std::process::Stdio;
 
 use common::spawn;
-use dbdyno_door::Record;
-use dbdyno_door::record::{End, EndReason, Interval, PhaseName, PhaseTotals};
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{End, EndReason, Interval, PhaseName, PhaseTotals};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 

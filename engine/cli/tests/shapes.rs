@@ -7,8 +7,8 @@ mod common;
 use std::process::Stdio;
 
 use common::spawn;
-use dbdyno_door::Record;
-use dbdyno_door::record::{Interval, PhaseName, PhaseTotals};
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{Interval, PhaseName, PhaseTotals};
 use serde_json::{Value, json};
 
 /// Runs `load` against a server that answers after `answer_us`; 100 ms of warm-up, 1 s of measurement.

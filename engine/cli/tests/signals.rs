@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 use common::spawn;
-use dbdyno_door::Record;
-use dbdyno_door::record::EndReason;
+use dbdyno_schema::Record;
+use dbdyno_schema::record::EndReason;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use dbdyno_door::plan::Compression;
+use dbdyno_schema::plan::Compression;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::mysql::compress::{Unpacker, pack};

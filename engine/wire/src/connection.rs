@@ -1,6 +1,6 @@
 //! What every database is to a run: a way to open connections, and what is asked of one.
 
-use dbdyno_door::record::Session;
+use dbdyno_schema::record::Session;
 
 use crate::error::WireError;
 use crate::parameter::Type;

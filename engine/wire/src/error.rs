@@ -1,6 +1,6 @@
 //! Why a statement or a connection failed.
 
-use dbdyno_door::record::ErrorClass;
+use dbdyno_schema::record::ErrorClass;
 use thiserror::Error;
 
 use crate::{mysql, postgres};

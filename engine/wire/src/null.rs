@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dbdyno_door::record::Session;
+use dbdyno_schema::record::Session;
 
 use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Type};
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};

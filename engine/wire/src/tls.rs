@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use dbdyno_door::plan::TlsMode;
+use dbdyno_schema::plan::TlsMode;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -74,7 +74,7 @@ impl Bulk {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{Workload, WorkloadName};
+    use dbdyno_schema::plan::{Workload, WorkloadName};
 
     use crate::{Oltp, Seat};
 

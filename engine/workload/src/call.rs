@@ -1,6 +1,6 @@
 //! What a workload hands to whoever sends its statements, and for which user.
 
-use dbdyno_door::record::StatementClass;
+use dbdyno_schema::record::StatementClass;
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 

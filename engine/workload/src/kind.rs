@@ -1,6 +1,6 @@
 //! The statement kinds of the OLTP family, with sysbench's SQL.
 
-use dbdyno_door::plan::{OltpOptions, Target};
+use dbdyno_schema::plan::{OltpOptions, Target};
 use dbdyno_wire::scripted::Type;
 
 /// Whose SQL it is.

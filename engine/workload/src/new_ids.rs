@@ -1,7 +1,7 @@
 //! Ids of the rows that oltp_insert adds to tables that number none by themselves.
 
-use dbdyno_draw::Rng;
-use dbdyno_draw::unique::Unique;
+use dbdyno_random::Rng;
+use dbdyno_random::unique::Unique;
 
 use crate::call::Seat;
 

@@ -4,10 +4,10 @@
 //! is inserted again. The contract is ours, and exact: a range that begins near the end of the table promises
 //! only the rows that are there.
 
-use dbdyno_door::plan::{Plan, StatementMode, Workload, WorkloadName};
-use dbdyno_door::record::StatementKind;
-use dbdyno_draw::key::Keys;
-use dbdyno_draw::{Rng, text};
+use dbdyno_random::key::Keys;
+use dbdyno_random::{Rng, text};
+use dbdyno_schema::plan::{Plan, StatementMode, Workload, WorkloadName};
+use dbdyno_schema::record::StatementKind;
 use dbdyno_wire::Value;
 
 use crate::bulk::Bulk;
@@ -321,7 +321,7 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::OltpOptions;
+    use dbdyno_schema::plan::OltpOptions;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::Plan;
-use dbdyno_door::plan::StatementMode;
-use dbdyno_door::record::StatementKind;
+use dbdyno_schema::Plan;
+use dbdyno_schema::plan::StatementMode;
+use dbdyno_schema::record::StatementKind;
 
 use crate::call::{Call, Seat, Statement};
 use crate::new_ids::NewRows;

@@ -2,9 +2,9 @@
 //!
 //! The content depends on (seed, table, id) only, whoever writes it and in which form.
 
-use dbdyno_door::plan::Distribution;
-use dbdyno_draw::key::Keys;
-use dbdyno_draw::row::row;
+use dbdyno_random::key::Keys;
+use dbdyno_random::row::row;
+use dbdyno_schema::plan::Distribution;
 
 use crate::tables::BulkRows;
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::plan::{Distribution, OltpOptions, Plan, WorkloadName};
+use dbdyno_schema::plan::{Distribution, OltpOptions, Plan, WorkloadName};
 
 use crate::kind::Dialect;
 use crate::rows::{BulkForm, Rows};

@@ -1,6 +1,6 @@
 //! Which kinds of statement a transaction of each workload holds, and how often; the order is sysbench's.
 
-use dbdyno_door::plan::{OltpOptions, WorkloadName};
+use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 
 use crate::kind::Kind;
 

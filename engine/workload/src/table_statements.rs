@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use dbdyno_door::plan::Distribution;
+use dbdyno_schema::plan::Distribution;
 
 /// The statements of a form of the OLTP family's tables, sbtest1 and on. A table of such a form carries no mark: it is made
 /// where none is there, and dropped whoever made it.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dbdyno_door::Plan;
-use dbdyno_door::plan::{SqlWorkload, TransactionOrder};
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
+use dbdyno_schema::Plan;
+use dbdyno_schema::plan::{SqlWorkload, TransactionOrder};
 
 use crate::sql::source::{sums, weighted};
 

@@ -51,7 +51,7 @@ _AnyWorkload = Annotated[
     Discriminator(_family),
 ]
 
-# The engine's own limits (`limits` in engine/door/src/plan.rs): a file is refused before anything starts.
+# The engine's own limits (`limits` in engine/schema/src/plan.rs): a file is refused before anything starts.
 CONNECTIONS_MAX = 65_535
 WORKERS_MAX = 64
 STREAMS_MAX = 256

@@ -23,7 +23,7 @@ OltpName = Literal[
     "bulk_insert",
 ]
 
-# The engine's own limits (`limits` in engine/door/src/plan/mod.rs).
+# The engine's own limits (`limits` in engine/schema/src/plan/mod.rs).
 TABLES_MAX = 100_000
 TABLE_SIZE_MAX = 2**40
 PARAMETERS_MAX = 65_535

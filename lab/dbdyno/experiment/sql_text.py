@@ -1,7 +1,7 @@
 """What the lab has to know of a statement's text: where it ends, its parameters, and its tables.
 
 The tokens are sqlglot's, by the rules of the server that is asked: what stands in quotes and comments is left
-alone, as the engine leaves it (`engine/door/src/placeholders.rs`).
+alone, as the engine leaves it (`engine/schema/src/placeholders.rs`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dbdyno.experiment.oltp import TABLE_SIZE_MAX
 from dbdyno.experiment.sql_text import Dialect, made, tables
 from dbdyno.experiment.workload import BaseWorkload
 
-# The engine's own limits (`limits` in engine/door/src/plan/mod.rs).
+# The engine's own limits (`limits` in engine/schema/src/plan/mod.rs).
 SQL_BYTES_MAX = 1 << 20
 
 # What a server speaks -> whose SQL it understands.

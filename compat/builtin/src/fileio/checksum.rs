@@ -1,7 +1,7 @@
 //! Blocks that tell whether they were read as they were written, in the original's form: random bytes, their CRC-32, and
 //! the block's place in its file.
 
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
 
 /// What a block ends with: the checksum and the place, least significant byte first.
 pub(super) const TRAILER_BYTES: usize = 12;

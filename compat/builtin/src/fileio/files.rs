@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Instant;
 
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
 
 use super::buffer::Buffer;
 use super::checksum;

@@ -17,8 +17,8 @@ mod requests;
 
 use std::sync::Arc;
 
-use dbdyno_door::option::Declared;
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
+use dbdyno_schema::option::Declared;
 
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test, Work};
 use opened::Opened;

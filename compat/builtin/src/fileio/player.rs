@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
 
 use super::aio::Queue;
 use super::buffer::Buffer;

@@ -1,6 +1,6 @@
 //! Which request comes next: the same sequence as the original's, whatever thread asks.
 
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
 
 use super::options::{Mode, Options};
 

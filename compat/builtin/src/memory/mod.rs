@@ -9,8 +9,8 @@ mod touch;
 
 use std::sync::Arc;
 
-use dbdyno_door::option::{Declared, Kind};
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
+use dbdyno_schema::option::{Declared, Kind};
 
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test};
 use block::Block;

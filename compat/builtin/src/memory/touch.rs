@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dbdyno_door::plan::Distribution;
-use dbdyno_draw::Rng;
-use dbdyno_draw::key::Keys;
+use dbdyno_random::Rng;
+use dbdyno_random::key::Keys;
+use dbdyno_schema::plan::Distribution;
 
 use super::block::Block;
 use crate::step::step;

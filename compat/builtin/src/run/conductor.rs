@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use dbdyno_door::Record;
-use dbdyno_door::plan::Phases;
-use dbdyno_door::record::{EndReason, Phase};
-use dbdyno_pace::Nanos;
-use dbdyno_pace::timeline::{LastEvents, Timeline};
+use dbdyno_load::Nanos;
+use dbdyno_load::timeline::{LastEvents, Timeline};
+use dbdyno_schema::Record;
+use dbdyno_schema::plan::Phases;
+use dbdyno_schema::record::{EndReason, Phase};
 
 use super::control::{Inbox, Message};
 use super::ledger::Ledger;

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::{Receiver, Sender};
 
-use dbdyno_door::record::EndReason;
-use dbdyno_pace::Nanos;
+use dbdyno_load::Nanos;
+use dbdyno_schema::record::EndReason;
 
 use crate::test::Line;
 

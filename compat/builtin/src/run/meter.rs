@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dbdyno_door::record::UserTotals;
-use dbdyno_gauge::{Closed, Event, ExtraCounts, Gauge};
-use dbdyno_pace::Nanos;
-use dbdyno_pace::timeline::Timeline;
+use dbdyno_load::Nanos;
+use dbdyno_load::timeline::Timeline;
+use dbdyno_metrics::{Closed, Event, ExtraCounts, Gauge};
+use dbdyno_schema::record::UserTotals;
 
 use crate::test::Work;
 
@@ -129,8 +129,8 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::plan::{Phases, Report};
-    use dbdyno_pace::timeline::LastEvents;
+    use dbdyno_load::timeline::LastEvents;
+    use dbdyno_schema::plan::{Phases, Report};
 
     use super::*;
 

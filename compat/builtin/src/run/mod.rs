@@ -28,9 +28,9 @@ pub use conductor::{Stopped, run};
 pub use control::{Control, Inbox, channel};
 pub use ledger::Ledger;
 
-use dbdyno_door::plan::{Phases, Report};
-use dbdyno_gauge::ExtraCounts;
-use dbdyno_pace::Nanos;
+use dbdyno_load::Nanos;
+use dbdyno_metrics::ExtraCounts;
+use dbdyno_schema::plan::{Phases, Report};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What a run is asked to do.

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dbdyno_draw::Rng;
-use dbdyno_pace::Nanos;
-use dbdyno_pace::arrivals::{Arrivals, Poisson};
-use dbdyno_pace::level::Level;
+use dbdyno_load::Nanos;
+use dbdyno_load::arrivals::{Arrivals, Poisson};
+use dbdyno_load::level::Level;
+use dbdyno_random::Rng;
 
 /// The line.
 pub(super) struct Queue {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_door::Record;
-use dbdyno_door::record::{End, EndReason, Generator, UserTotals};
-use dbdyno_gauge::closed::{Closed, Drained, Span};
-use dbdyno_gauge::phases::{Phases, by_number};
-use dbdyno_pace::Nanos;
+use dbdyno_load::Nanos;
+use dbdyno_metrics::closed::{Closed, Drained, Span};
+use dbdyno_metrics::phases::{Phases, by_number};
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{End, EndReason, Generator, UserTotals};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ledger::Ledger;

@@ -5,9 +5,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use dbdyno_draw::Rng;
-use dbdyno_gauge::Event;
-use dbdyno_pace::Nanos;
+use dbdyno_load::Nanos;
+use dbdyno_metrics::Event;
+use dbdyno_random::Rng;
 
 use super::Clock;
 use super::control::Message;

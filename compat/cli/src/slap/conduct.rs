@@ -2,10 +2,10 @@
 
 use std::process::{Command, ExitCode};
 
-use dbdyno_door::Plan;
-use dbdyno_door::plan::Target;
-use dbdyno_door::record::{FailedAction, Failure, Record};
-use dbdyno_drive::{Ended, Hand, Order, Secrets, Sink};
+use dbdyno_runner::{Ended, Hand, Order, Secrets, Sink};
+use dbdyno_schema::Plan;
+use dbdyno_schema::plan::Target;
+use dbdyno_schema::record::{FailedAction, Failure, Record};
 use dbdyno_slap::Refused;
 use dbdyno_slap::plan::{options, plan};
 use dbdyno_slap::report::{Of, Round, Times};
@@ -210,8 +210,8 @@ fn order(plan: Plan, secrets: &Secrets) -> Order {
 
 fn play(order: &Order, sink: &mut dyn Sink) -> Ended {
     // Nobody stops it but a signal, which ends the process as it ends the originals.
-    let (_control, inbox) = dbdyno_drive::channel();
-    dbdyno_drive::run(order, inbox, sink)
+    let (_control, inbox) = dbdyno_runner::channel();
+    dbdyno_runner::run(order, inbox, sink)
 }
 
 fn cannot_run(sql: &str, failure: &Failure) -> String {

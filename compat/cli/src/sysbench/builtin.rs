@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use dbdyno_builtin::run::{Ledger, Order, Stopped, channel};
 use dbdyno_builtin::{Configured, Fault, General, Given, Line, Part, Test};
-use dbdyno_door::Record;
-use dbdyno_drive::Sink;
+use dbdyno_runner::Sink;
+use dbdyno_schema::Record;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::registry::Registry;

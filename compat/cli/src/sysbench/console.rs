@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use dbdyno_door::record::Warning;
+use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::log::{Level, Log};
 use dbdyno_sysbench::settings::Settings;
 use signal_hook::consts::SIGPIPE;

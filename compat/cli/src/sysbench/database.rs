@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dbdyno_door::plan::{Target, TlsMode};
-use dbdyno_drive::Order;
+use dbdyno_runner::Order;
+use dbdyno_schema::plan::{Target, TlsMode};
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::plan::{self, Played};

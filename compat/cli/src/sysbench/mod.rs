@@ -16,8 +16,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use dbdyno_door::plan::WorkloadName;
 use dbdyno_lua::api::modules::SHARE;
+use dbdyno_schema::plan::WorkloadName;
 use dbdyno_sysbench::commandline::{self, CommandLine, Files};
 use dbdyno_sysbench::log::{Level, Log};
 use dbdyno_sysbench::refused::Refused;

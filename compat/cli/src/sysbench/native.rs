@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use dbdyno_door::plan::WorkloadName;
-use dbdyno_door::record::Record;
-use dbdyno_drive::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_schema::plan::WorkloadName;
+use dbdyno_schema::record::Record;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
@@ -81,13 +81,13 @@ pub(super) fn test(
             ExitCode::SUCCESS
         }
         "run" => native.run(),
-        "prepare" => native.on_tables(Command::Prepare, dbdyno_drive::prepare),
+        "prepare" => native.on_tables(Command::Prepare, dbdyno_runner::prepare),
         "prewarm" | "warmup" if !bulk && native.settings.driver == Driver::Pgsql => {
             native.mysql_only(&command)
         }
-        "prewarm" if !bulk => native.on_tables(Command::Prewarm, dbdyno_drive::prewarm),
-        "warmup" if !bulk && newer => native.on_tables(Command::Prewarm, dbdyno_drive::prewarm),
-        "cleanup" => native.on_tables(Command::Cleanup, dbdyno_drive::cleanup),
+        "prewarm" if !bulk => native.on_tables(Command::Prewarm, dbdyno_runner::prewarm),
+        "warmup" if !bulk && newer => native.on_tables(Command::Prewarm, dbdyno_runner::prewarm),
+        "cleanup" => native.on_tables(Command::Cleanup, dbdyno_runner::cleanup),
         _ => {
             eprintln!("Unknown command: {command}");
             FAILED.into()
@@ -99,11 +99,11 @@ impl Native {
     fn run(&self) -> ExitCode {
         let is_mysql = self.settings.driver == Driver::Mysql;
         let dry_run = is_mysql && self.line.registry.bool("mysql-dry-run");
-        let (control, inbox) = dbdyno_drive::channel();
+        let (control, inbox) = dbdyno_runner::channel();
         let reporting = Reporting::new(&self.console, &self.settings, &Nothing, dry_run);
         let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
         let announced = || Reporting::new(&self.console, &self.settings, &Nothing, dry_run).announce();
-        self.conduct(dbdyno_drive::run, Doing::Run, inbox, &announced, &mut reporting)
+        self.conduct(dbdyno_runner::run, Doing::Run, inbox, &announced, &mut reporting)
     }
 
     /// What a command says that sends statements for MySQL alone.
@@ -124,7 +124,7 @@ impl Native {
             _ => oltp::options(&self.line.registry).table_size,
         };
         let mut steps = Steps { console: &self.console, rows, command, settings: &self.settings };
-        let (control, inbox) = dbdyno_drive::channel();
+        let (control, inbox) = dbdyno_runner::channel();
         signals::stop_on_interrupt(move |reason| control.stop(reason));
         self.conduct(work, Doing::Command(command), inbox, &|| (), &mut steps)
     }

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use dbdyno_door::Record;
-use dbdyno_door::record::{EndReason, Warning};
-use dbdyno_drive::Sink;
 use dbdyno_lua::Stat;
 use dbdyno_lua::play::{Hooks, LuaFailure, SCRIPT_BLOCKS};
+use dbdyno_runner::Sink;
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{EndReason, Warning};
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::report::reader::Stretch;
 use dbdyno_sysbench::report::{Extra, News, Reader, Text, csv, json};

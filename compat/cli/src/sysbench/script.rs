@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dbdyno_door::option::{Declared, Value};
-use dbdyno_door::record::Warning;
-use dbdyno_drive::Order;
 use dbdyno_lua::api::modules::{Environment, SHARE};
 use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
 use dbdyno_lua::{
     Compat as ScriptCompat, Database, Front, Jit, Level as ScriptLevel, Program, RandomSettings, Source,
 };
+use dbdyno_runner::Order;
+use dbdyno_schema::option::{Declared, Value};
+use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
@@ -324,7 +324,7 @@ impl Command {
     }
 
     fn measure(&self) -> ExitCode {
-        let (control, inbox) = dbdyno_drive::channel();
+        let (control, inbox) = dbdyno_runner::channel();
         let reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);
         let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
         reporting.hooks = Some(self.script.hooks());

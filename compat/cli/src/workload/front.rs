@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dbdyno_door::option::{Declared, Value};
-use dbdyno_door::plan::{Distribution, Endpoint, Plan, ScriptWorkload, StatementMode, Target};
-use dbdyno_door::record::Warning;
 use dbdyno_lua::api::modules::{Environment, SHARE};
 use dbdyno_lua::{Compat as ScriptCompat, Database, Front, Jit, Level, Program, RandomSettings, Source};
+use dbdyno_schema::option::{Declared, Value};
+use dbdyno_schema::plan::{Distribution, Endpoint, Plan, ScriptWorkload, StatementMode, Target};
+use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::registry::Registry;
 

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use dbdyno_cli::output::JsonLines;
 use dbdyno_cli::{command, exit};
-use dbdyno_door::Record;
-use dbdyno_door::plan::{Plan, Prewarm};
-use dbdyno_door::record::{EndReason, Failure};
-use dbdyno_drive::{Ended, Inbox, Order, Sink, external};
 use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
+use dbdyno_runner::{Ended, Inbox, Order, Sink, external};
+use dbdyno_schema::Record;
+use dbdyno_schema::plan::{Plan, Prewarm};
+use dbdyno_schema::record::{EndReason, Failure};
 
 use crate::output;
 use crate::program::PROGRAM;

@@ -1,8 +1,8 @@
 //! The options of a script: those of sysbench itself have the values of the plan, those that the script declares have what the
 //! plan gives them.
 
-use dbdyno_door::option::{Declared, Kind};
-use dbdyno_door::plan::{
+use dbdyno_schema::option::{Declared, Kind};
+use dbdyno_schema::plan::{
     Distribution, Endpoint, Plan, ScriptOption, ScriptWorkload, Shape, StatementMode, Target,
 };
 use dbdyno_sysbench::Compat;

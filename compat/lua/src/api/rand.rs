@@ -1,4 +1,4 @@
-//! `sysbench.rand`: numbers and strings by the distributions of `dbdyno_draw`, in sysbench's 32-bit integers.
+//! `sysbench.rand`: numbers and strings by the distributions of `dbdyno_random`, in sysbench's 32-bit integers.
 //!
 //! Arguments are taken as a C call takes them: fractions are cut off, and numbers wrap at 2^32. A range whose end lies
 //! before its beginning wraps too, as `b - a + 1` does in 32 bits.
@@ -9,9 +9,9 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dbdyno_door::plan::Distribution;
-use dbdyno_draw::Rng;
-use dbdyno_draw::text::eight_digits;
+use dbdyno_random::Rng;
+use dbdyno_random::text::eight_digits;
+use dbdyno_schema::plan::Distribution;
 use mlua::{Lua, Table};
 
 use super::ranges::{Place, keys};

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use dbdyno_door::plan::Distribution;
-use dbdyno_draw::Rng;
-use dbdyno_draw::key::Keys;
+use dbdyno_random::Rng;
+use dbdyno_random::key::Keys;
+use dbdyno_schema::plan::Distribution;
 
 /// Ranges asked for last, one per distribution that is costly to begin with: scripts ask for the same ids over and over.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::sql::{Answer, ConnectionId, Quoting, Request, StatementId, Way};
 use crate::{Context, World};
-use dbdyno_pace::Nanos;
+use dbdyno_load::Nanos;
 use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::{self, Part, Rows, Scripted, ScriptedConnector};
 
@@ -259,7 +259,7 @@ impl<C: ScriptedConnector> World for Broker<C> {
             return;
         };
         let end = desk.now();
-        desk.event(seat, dbdyno_gauge::Event { due, start, end });
+        desk.event(seat, dbdyno_metrics::Event { due, start, end });
         self.free_since.set(Some(end));
     }
 }

@@ -10,10 +10,10 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use dbdyno_door::record::Warning;
+use dbdyno_schema::record::Warning;
 
-use dbdyno_drive::external::Desk;
-use dbdyno_drive::external::{thread_cpu, thread_run_queue_wait};
+use dbdyno_runner::external::Desk;
+use dbdyno_runner::external::{thread_cpu, thread_run_queue_wait};
 
 /// Code of the warning that a script held its thread.
 pub const SCRIPT_BLOCKS: &str = "script-blocks";

@@ -9,15 +9,15 @@ use std::sync::{Arc, OnceLock};
 
 use crate::sql::ConnectionId;
 use crate::{Compat, Context, Front};
-use dbdyno_door::plan::Plan;
-use dbdyno_pace::Nanos;
+use dbdyno_load::Nanos;
+use dbdyno_schema::plan::Plan;
 use dbdyno_wire::scripted::{Scripted, ScriptedConnector};
 use dbdyno_wire::{Connection, WireError};
 use tokio::sync::Semaphore;
 
 use super::LuaFailure;
-use dbdyno_drive::external::OPENING_MAX;
-use dbdyno_drive::external::{Desk, Seat};
+use dbdyno_runner::external::OPENING_MAX;
+use dbdyno_runner::external::{Desk, Seat};
 
 /// Names of the statement kinds of a script, by their numbers.
 pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];

@@ -1,9 +1,9 @@
 //! What happens to a script's statements and connections, counted: where the run counts, and where the script reads it.
 
 use crate::{Context, Counter};
-use dbdyno_door::record::ErrorClass;
-use dbdyno_gauge::Statement;
-use dbdyno_pace::Nanos;
+use dbdyno_load::Nanos;
+use dbdyno_metrics::Statement;
+use dbdyno_schema::record::ErrorClass;
 use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::ScriptedConnector;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_drive::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::{Ended, Inbox, Order, Sink};
 
 use super::LuaFailure;
 use crate::{Front, Program, Stat};

@@ -8,9 +8,9 @@ use dbdyno_wire::mysql::MysqlConnector;
 use super::LuaFailure;
 use super::interface::{AnyStage, CommandKind, Setting, Which};
 use super::stage::Stage;
-use dbdyno_drive::Inbox;
-use dbdyno_drive::external::{AnyConnector, connector};
-use dbdyno_drive::{Ended, Sink};
+use dbdyno_runner::Inbox;
+use dbdyno_runner::external::{AnyConnector, connector};
+use dbdyno_runner::{Ended, Sink};
 
 /// A script whose chunk has run.
 pub struct Main {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
 use crate::{Context, Level};
-use dbdyno_door::record::ErrorClass;
+use dbdyno_schema::record::ErrorClass;
 use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_wire::{Connection, WireError};
 
 use super::broker::{Broker, Line, Place};
 use super::exec_kind::ExecKind;
-use dbdyno_drive::client_words;
-use dbdyno_drive::external::{self, is_lost, is_retried};
+use dbdyno_runner::client_words;
+use dbdyno_runner::external::{self, is_lost, is_retried};
 
 /// Errors of the client library after which, where they are to be ignored, the connection is opened anew.
 const LOST: [u16; 4] = [2006, 2011, 2013, 2055];

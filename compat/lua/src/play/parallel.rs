@@ -8,8 +8,8 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use crate::{Level, Returned, Vm};
-use dbdyno_door::plan::Plan;
-use dbdyno_door::record::Warning;
+use dbdyno_schema::plan::Plan;
+use dbdyno_schema::record::Warning;
 use dbdyno_wire::scripted::ScriptedConnector;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
@@ -19,7 +19,7 @@ use super::blocking::Watch;
 use super::broker::{Common, Shared};
 use super::player::{Making, Player};
 use super::vms::Vms;
-use dbdyno_drive::external::raise_open_files;
+use dbdyno_runner::external::raise_open_files;
 
 /// Runs the command `name` in a fresh state of each user. All are waited for; the first failure stands.
 ///

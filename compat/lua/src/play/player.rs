@@ -4,14 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::{Front, Level, Program, Returned, ScriptError, State, Step, Task, Vm};
-use dbdyno_door::record::{EndReason, Failure};
-use dbdyno_gauge::Event;
+use dbdyno_metrics::Event;
+use dbdyno_schema::record::{EndReason, Failure};
 use dbdyno_wire::scripted::ScriptedConnector;
 
 use super::LuaFailure;
 use super::blocking::Watch;
 use super::broker::{Broker, Place, Shared, Under};
-use dbdyno_drive::external::{Desk, Seat};
+use dbdyno_runner::external::{Desk, Seat};
 
 /// Events after which a user that waits for nobody lets the others of its thread go on.
 const EVENTS_ALONE: u32 = 64;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::{Jit, Level, Returned, Stat, Task};
-use dbdyno_door::Record;
-use dbdyno_door::plan::Plan;
-use dbdyno_door::record::{EndReason, Failure, StatementKind};
+use dbdyno_schema::Record;
+use dbdyno_schema::plan::Plan;
+use dbdyno_schema::record::{EndReason, Failure, StatementKind};
 use dbdyno_wire::scripted::ScriptedConnector;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
@@ -19,10 +19,10 @@ use super::player::{Making, Player};
 use super::vms::Vms;
 use super::worker::LuaWorker;
 use super::{LuaFailure, parallel};
-use dbdyno_drive::Inbox;
-use dbdyno_drive::external::Post;
-use dbdyno_drive::external::play;
-use dbdyno_drive::{Ended, Order, Sink};
+use dbdyno_runner::Inbox;
+use dbdyno_runner::external::Post;
+use dbdyno_runner::external::play;
+use dbdyno_runner::{Ended, Order, Sink};
 
 /// States per worker up to which traces are compiled. More would evict each other's machine code.
 const JIT_STATES_MAX: u32 = 64;

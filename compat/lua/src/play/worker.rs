@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::Level;
-use dbdyno_door::record::{EndReason, Failure, Session};
+use dbdyno_schema::record::{EndReason, Failure, Session};
 use dbdyno_wire::scripted::ScriptedConnector;
 use tokio::task::JoinSet;
 
@@ -15,9 +15,9 @@ use super::blocking::Watch;
 use super::broker::{Common, KINDS, Shared};
 use super::player::{Making, Player};
 use super::vms::Vms;
-use dbdyno_drive::external::WorkerReady;
-use dbdyno_drive::external::{Desk, Seat};
-use dbdyno_drive::external::{Post, Signal, give_back_memory, spawn_user, work_on_this_thread};
+use dbdyno_runner::external::WorkerReady;
+use dbdyno_runner::external::{Desk, Seat};
+use dbdyno_runner::external::{Post, Signal, give_back_memory, spawn_user, work_on_this_thread};
 
 /// One thread of a run.
 pub(super) struct LuaWorker<C> {

@@ -1,6 +1,6 @@
 //! Strings by a template: `#` is a digit, `@` a letter, everything else itself.
 
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
 
 /// Appends a string by `template` to `out`.
 pub(crate) fn fill(rng: &mut Rng, template: &[u8], out: &mut Vec<u8>) {

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use dbdyno_door::Record;
-use dbdyno_door::option::{Declared, Value};
-use dbdyno_door::plan::{Distribution, Plan};
-use dbdyno_door::record::{Counts, End, PhaseName, Warning};
-use dbdyno_drive::{Ended, LastEvents, Order, Secrets, Sink};
 use dbdyno_lua::play::{LuaFailure, Main, Setting};
 use dbdyno_lua::{Compat, Database, Front, Jit, Level, Program, RandomSettings, Source};
+use dbdyno_runner::{Ended, LastEvents, Order, Secrets, Sink};
+use dbdyno_schema::Record;
+use dbdyno_schema::option::{Declared, Value};
+use dbdyno_schema::plan::{Distribution, Plan};
+use dbdyno_schema::record::{Counts, End, PhaseName, Warning};
 
 /// A front that keeps what it hears.
 #[derive(Default)]
@@ -169,7 +169,7 @@ impl Run {
     /// Runs `text`.
     pub fn run(&self, text: &str) -> Ran {
         let (main, heard) = self.load(text).expect("it loads");
-        let (_control, inbox) = dbdyno_drive::channel();
+        let (_control, inbox) = dbdyno_runner::channel();
         let mut records = Records::default();
         let ended = main.run(inbox, &mut records);
         Ran { ended, heard, records }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dbdyno_door::record::UserTotals;
+use dbdyno_schema::record::UserTotals;
 
 use super::super::settings::Settings;
 use super::super::{Compat, latency};

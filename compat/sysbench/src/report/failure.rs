@@ -1,7 +1,7 @@
 //! How a failure reads: the lines that sysbench, its driver and its script would say one after the other.
 
-use dbdyno_door::plan::Endpoint;
-use dbdyno_door::record::{FailedAction, Failure, ServerFailure};
+use dbdyno_schema::plan::Endpoint;
+use dbdyno_schema::record::{FailedAction, Failure, ServerFailure};
 
 use super::super::Compat;
 use super::super::driver::Driver;

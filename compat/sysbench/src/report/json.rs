@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_door::record::Warning;
+use dbdyno_schema::record::Warning;
 use serde::Serialize;
 
 use super::super::settings::Settings;

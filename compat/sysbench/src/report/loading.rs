@@ -1,6 +1,6 @@
 //! What `prepare`, `prewarm` and `cleanup` print: a line as each step begins. No verbosity holds it back.
 
-use dbdyno_door::record::{Loading, LoadingStep};
+use dbdyno_schema::record::{Loading, LoadingStep};
 
 use super::super::Compat;
 

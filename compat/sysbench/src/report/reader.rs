@@ -1,7 +1,7 @@
 //! What a record means to those who report.
 
-use dbdyno_door::Record;
-use dbdyno_door::record::{End, EndReason, Failure, Interval, PhaseName};
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
 
 use super::super::settings::Settings;
 use super::tally::Tally;
@@ -153,7 +153,7 @@ impl Reader {
 mod tests {
     use std::collections::BTreeMap;
 
-    use dbdyno_door::record::{Counts, Phase, UserTotals};
+    use dbdyno_schema::record::{Counts, Phase, UserTotals};
 
     use super::*;
     use crate::Compat;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_door::log_buckets;
-use dbdyno_door::record::{Interval, UserTotals};
+use dbdyno_schema::log_buckets;
+use dbdyno_schema::record::{Interval, UserTotals};
 
 use super::super::latency;
 

@@ -1,6 +1,6 @@
 //! A run as sysbench tells it.
 
-use dbdyno_door::record::EndReason;
+use dbdyno_schema::record::EndReason;
 
 use super::super::log::{Level, Log};
 use super::super::settings::Settings;
@@ -185,7 +185,7 @@ fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_door::record::UserTotals;
+    use dbdyno_schema::record::UserTotals;
 
     use super::*;
     use crate::Compat;

@@ -11,7 +11,7 @@
 
 use std::cell::RefCell;
 
-use dbdyno_door::plan::Compression;
+use dbdyno_schema::plan::Compression;
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 

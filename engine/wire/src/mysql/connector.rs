@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_door::plan::Compression;
+use dbdyno_schema::plan::Compression;
 
 use super::public_key::PublicKey;
 use crate::Address;

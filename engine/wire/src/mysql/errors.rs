@@ -1,6 +1,6 @@
 //! Error numbers of MySQL, MariaDB and their client libraries, by class. The two products number alike what both of them have.
 
-use dbdyno_door::record::ErrorClass;
+use dbdyno_schema::record::ErrorClass;
 
 /// Rolled back to end a deadlock: 1213, of an XA transaction (1614), between user locks (3058, 3132).
 const DEADLOCK: [u16; 4] = [1213, 1614, 3058, 3132];

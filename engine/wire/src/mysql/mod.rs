@@ -27,7 +27,7 @@ mod scripted;
 
 use std::time::Duration;
 
-use dbdyno_door::record::Session;
+use dbdyno_schema::record::Session;
 
 pub use self::connector::MysqlConnector;
 use self::login::LoggedIn;

@@ -1,6 +1,6 @@
 //! SQLSTATEs of PostgreSQL, and of the proxies before it, by class.
 
-use dbdyno_door::record::ErrorClass;
+use dbdyno_schema::record::ErrorClass;
 
 /// The class of an SQLSTATE. An error of severity FATAL ends its session whatever its state is; see
 /// [`crate::WireError::class`].

@@ -23,7 +23,7 @@ mod statement;
 
 use std::time::Duration;
 
-use dbdyno_door::record::Session;
+use dbdyno_schema::record::Session;
 
 pub use self::connector::PostgresConnector;
 use self::login::LoggedIn;

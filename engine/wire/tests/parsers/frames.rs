@@ -3,7 +3,7 @@
 //!
 //! Input: a byte of switches, the size of a piece less one, then the frames.
 
-use dbdyno_door::plan::Compression;
+use dbdyno_schema::plan::Compression;
 use dbdyno_wire::WireError;
 use dbdyno_wire::mysql::compress::{Unpacker, pack};
 

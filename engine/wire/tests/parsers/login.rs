@@ -2,7 +2,7 @@
 //!
 //! Input: a byte of switches, then all that the server says.
 
-use dbdyno_door::plan::Compression;
+use dbdyno_schema::plan::Compression;
 use dbdyno_wire::Connection;
 
 use super::server;

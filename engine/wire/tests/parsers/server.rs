@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream as StdStream;
 use std::time::Duration;
 
-use dbdyno_door::plan::Compression;
+use dbdyno_schema::plan::Compression;
 use dbdyno_wire::mysql::{Address, MysqlConnector};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

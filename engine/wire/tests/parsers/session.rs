@@ -3,7 +3,7 @@
 //!
 //! Input: which of these, then segments, each after its length in two bytes; the client may speak between them.
 
-use dbdyno_door::plan::Compression;
+use dbdyno_schema::plan::Compression;
 use dbdyno_wire::mysql::MysqlConnection;
 use dbdyno_wire::mysql::message::packet;
 use dbdyno_wire::scripted::Type;

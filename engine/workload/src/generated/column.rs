@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::calendar::{self, DAY_US, civil_from_days};
-use dbdyno_door::plan::{ColumnSource, GeneratedColumn, Literal, TimeOrder};
-use dbdyno_draw::Rng;
-use dbdyno_draw::key::Keys;
-use dbdyno_draw::letters::Letters;
+use dbdyno_random::Rng;
+use dbdyno_random::key::Keys;
+use dbdyno_random::letters::Letters;
+use dbdyno_schema::calendar::{self, DAY_US, civil_from_days};
+use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, Literal, TimeOrder};
 
 use super::written::{self, Form};
 use crate::sql::source::{sums, weighted};

@@ -3,7 +3,7 @@
 //! The table is the user's, so its comment is too: our mark goes behind what stands there. It is set on an empty table
 //! alone, so all rows of a table with the mark of an unfinished one are ours, and may be removed.
 
-use dbdyno_door::plan::{ColumnSource, GeneratedTable};
+use dbdyno_schema::plan::{ColumnSource, GeneratedTable};
 
 use super::Generated;
 use crate::kind::Dialect;

@@ -16,7 +16,7 @@ mod written;
 
 use std::sync::Arc;
 
-use dbdyno_door::plan::{ColumnSource, GeneratedTable, Plan};
+use dbdyno_schema::plan::{ColumnSource, GeneratedTable, Plan};
 
 use self::column::Column;
 use self::written::Form;

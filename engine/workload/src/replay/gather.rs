@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use dbdyno_door::placeholders::{Quoting, first_word};
-use dbdyno_door::plan::{TransactionOrder, limits};
-use dbdyno_door::record::StatementKind;
+use dbdyno_schema::placeholders::{Quoting, first_word};
+use dbdyno_schema::plan::{TransactionOrder, limits};
+use dbdyno_schema::record::StatementKind;
 
 use super::entry::{Entry, Told};
 use super::normal::normalised;

@@ -21,11 +21,11 @@ mod slow;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use dbdyno_door::Plan;
-use dbdyno_door::placeholders::Quoting;
-use dbdyno_door::plan::{LogFormat, Replay, SqlWorkload, TransactionOrder};
-use dbdyno_door::record::StatementKind;
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
+use dbdyno_schema::Plan;
+use dbdyno_schema::placeholders::Quoting;
+use dbdyno_schema::plan::{LogFormat, Replay, SqlWorkload, TransactionOrder};
+use dbdyno_schema::record::StatementKind;
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 

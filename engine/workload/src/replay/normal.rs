@@ -1,6 +1,6 @@
 //! Texts without their values: numbers and strings become `?`, lists of them one, and blanks single.
 
-use dbdyno_door::placeholders::{Quoting, opaque};
+use dbdyno_schema::placeholders::{Quoting, opaque};
 
 /// The text without its values. Two statements that differ in values alone have the same.
 pub(super) fn normalised(sql: &str, quoting: Quoting) -> String {

@@ -6,7 +6,7 @@
 
 use std::io::BufRead;
 
-use dbdyno_door::placeholders::{Quoting, opaque};
+use dbdyno_schema::placeholders::{Quoting, opaque};
 
 use super::entry::{Entry, Told, each_line};
 

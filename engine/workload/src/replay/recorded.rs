@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dbdyno_door::record::{StatementClass, StatementKind};
+use dbdyno_schema::record::{StatementClass, StatementKind};
 
 /// What is replayed.
 #[derive(Debug, Default)]

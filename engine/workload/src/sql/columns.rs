@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dbdyno_door::plan::{CsvSource, ParameterSource, SqlWorkload};
+use dbdyno_schema::plan::{CsvSource, ParameterSource, SqlWorkload};
 use dbdyno_wire::Value;
 
 /// The values of each parameter that reads a CSV file, by the parameter's name.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_door::record::{StatementClass, StatementKind};
+use dbdyno_schema::record::{StatementClass, StatementKind};
 
 use super::source::Sources;
 use crate::turns::Turns;

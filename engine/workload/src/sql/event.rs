@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_draw::Rng;
+use dbdyno_random::Rng;
 use dbdyno_wire::Value;
 
 use super::compiled::{Compiled, Slot, Sql};

@@ -14,10 +14,10 @@ pub(crate) mod source;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dbdyno_door::Plan;
-use dbdyno_door::placeholders::{Piece, Quoting, first_word, pieces};
-use dbdyno_door::plan::{ParameterSource, SqlStatement, SqlWorkload, StatementMode};
-use dbdyno_door::record::{StatementClass, StatementKind};
+use dbdyno_schema::Plan;
+use dbdyno_schema::placeholders::{Piece, Quoting, first_word, pieces};
+use dbdyno_schema::plan::{ParameterSource, SqlStatement, SqlWorkload, StatementMode};
+use dbdyno_schema::record::{StatementClass, StatementKind};
 use dbdyno_wire::scripted::Type;
 
 pub use self::columns::Columns;

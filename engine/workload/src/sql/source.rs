@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dbdyno_door::plan::{CsvSource, LineOrder, Literal, ParameterSource};
-use dbdyno_draw::Rng;
-use dbdyno_draw::key::Keys;
+use dbdyno_random::Rng;
+use dbdyno_random::key::Keys;
+use dbdyno_schema::plan::{CsvSource, LineOrder, Literal, ParameterSource};
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 

@@ -1,6 +1,6 @@
 //! The compiled workload as a user meets it: values, order, retries, counts.
 
-use dbdyno_door::Plan;
+use dbdyno_schema::Plan;
 use dbdyno_wire::Value;
 use serde_json::json;
 
@@ -192,7 +192,7 @@ fn texts_keep_their_own_question_marks() {
 
 #[test]
 fn statements_count_by_their_first_word() {
-    use dbdyno_door::record::StatementClass::{Other, Read, Write};
+    use dbdyno_schema::record::StatementClass::{Other, Read, Write};
     let words = [
         "/* x */ SELECT 1",
         "update t SET a=1",

@@ -12,8 +12,8 @@
 mod auth;
 mod greeting;
 
-use dbdyno_door::plan::Compression;
-use dbdyno_door::record::Session;
+use dbdyno_schema::plan::Compression;
+use dbdyno_schema::record::Session;
 use mysql_common::constants::CapabilityFlags;
 use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
 use mysql_common::proto::MySerialize;

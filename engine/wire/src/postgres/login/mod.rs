@@ -6,7 +6,7 @@ mod auth;
 mod certificate;
 
 use bytes::BytesMut;
-use dbdyno_door::record::Session;
+use dbdyno_schema::record::Session;
 use postgres_protocol::message::backend::{Header, Message};
 use postgres_protocol::message::frontend;
 

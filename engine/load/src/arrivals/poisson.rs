@@ -1,0 +1,90 @@
+//! Exponential gaps: many users who do not know of each other.
+
+use dbdyno_random::Rng;
+
+use super::series::Arrivals;
+use crate::Nanos;
+use crate::level::Level;
+
+/// A Poisson process whose rate follows a level.
+#[derive(Clone, Debug)]
+pub struct Poisson {
+    rate: Level,
+    /// Events of the whole fleet per event of this worker.
+    count: f64,
+    /// Area under the fleet's rate by which the last event was due.
+    area: f64,
+    rng: Rng,
+}
+
+impl Poisson {
+    /// One part in `count` of `rate` events a second on average.
+    pub fn new(rate: Level, count: u64, rng: Rng) -> Self {
+        Self { rate, count: count as f64, area: 0.0, rng }
+    }
+}
+
+impl Arrivals for Poisson {
+    fn next_due(&mut self) -> Nanos {
+        self.area += exponential(&mut self.rng) * self.count;
+        self.rate.when(self.area)
+    }
+}
+
+/// An exponential number with mean 1, by inversion: 1 - U is never 0.
+pub(crate) fn exponential(rng: &mut Rng) -> f64 {
+    -(1.0 - rng.unit()).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kolmogorov-Smirnov distance of `gaps` from the exponential with mean 1.
+    fn distance(mut gaps: Vec<f64>) -> f64 {
+        gaps.sort_by(f64::total_cmp);
+        let n = gaps.len() as f64;
+        gaps.iter()
+            .enumerate()
+            .map(|(i, gap)| ((1.0 - (-gap).exp()) - i as f64 / n).abs())
+            .fold(0.0, f64::max)
+    }
+
+    /// 1.95 / sqrt(n) is the 99.9 % point of the distance.
+    #[test]
+    fn gaps_are_exponential() {
+        let mut poisson = Poisson::new(Level::flat(20_000.0), 1, Rng::new(5, &[]));
+        let mut last = 0;
+        let gaps = (0..20_000).map(|_| {
+            let due = poisson.next_due();
+            let gap = due - last;
+            last = due;
+            gap as f64 / 50_000.0
+        });
+        let distance = distance(gaps.collect());
+        assert!(distance < 1.95 / 20_000_f64.sqrt(), "{distance}");
+    }
+
+    /// Two workers' events together, on the clock of the ramp's own area, are a Poisson process of rate 1.
+    #[test]
+    fn two_workers_add_up_to_the_ramp() {
+        let rate = Level::ramp(1_000.0, 3_000.0, 1_000_000_000, 4_000_000_000);
+        let mut due: Vec<_> = (0..2)
+            .flat_map(|index| {
+                let mut poisson = Poisson::new(rate.clone(), 2, Rng::new(9, &[index]));
+                (0..5_000).map(move |_| poisson.next_due())
+            })
+            .collect();
+        due.sort_unstable();
+        // 1000 events in the first second; then 1000 x + 250 x^2 by x seconds of the ramp, 8000 at its end.
+        let area = |due: Nanos| match due as f64 / 1e9 - 1.0 {
+            x if x < 0.0 => 1_000.0 * (1.0 + x),
+            x if x < 4.0 => 1_000.0 + 1_000.0 * x + 250.0 * x * x,
+            x => 9_000.0 + 3_000.0 * (x - 4.0),
+        };
+        // Both workers are still busy with the first 9,000.
+        let gaps: Vec<_> = due[..9_000].windows(2).map(|pair| area(pair[1]) - area(pair[0])).collect();
+        let distance = distance(gaps);
+        assert!(distance < 1.95 / 9_000_f64.sqrt(), "{distance}");
+    }
+}

@@ -1,0 +1,251 @@
+//! The timeline of a run: phases, and the bounds at which counts are handed over.
+//!
+//! ```text
+//! 0        warm-up        warmup_us          measure            warmup_us + measure_us
+//! |--+--+--+--+--+--+--+--|--+--+--+--+--+--+--+--+--+--+--+--+--|   ticks
+//! |-----------|-----------|-----------|-----------|-------------|    intervals, counted anew in each phase
+//! ```
+//! A phase's last span may be shorter than the others. Every bound of an interval is a bound of a tick, and every
+//! bound of a statement window is a bound of an interval, whatever lengths the plan asks for: lengths are
+//! rounded up to a multiple of the shorter kind. A mark is a bound of an interval beside the others, and moves none.
+//!
+//! A measurement whose last events are counted has no end that is known before: its timeline ends when those events
+//! are given up, or never, and is truncated where they have ended.
+
+use dbdyno_schema::plan::{Phases, Report};
+use dbdyno_schema::record::PhaseName;
+
+use crate::Nanos;
+
+/// What becomes of the events that are under way when the time is used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LastEvents {
+    /// The measurement ends at the limit and they are unfinished: they may end, for as long as the plan's `drain_us`,
+    /// and are not counted as done; in an open loop their latency enters the percentiles of the phase.
+    #[default]
+    Unfinished,
+    /// They are finished and counted, and the measurement ends with the last of them; intervals go on meanwhile.
+    /// Whatever has not ended `drain_us` after the time limit is given up and unfinished, and the run ends as
+    /// `forced-shutdown`.
+    Counted,
+}
+
+/// Where a run stands in its phases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    phases: Vec<PhaseSpan>,
+    /// Lengths; 0 for none.
+    tick: Nanos,
+    interval: Nanos,
+    window: Nanos,
+    /// Ascending.
+    marks: Vec<Nanos>,
+}
+
+/// One phase of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseSpan {
+    /// Which.
+    pub name: PhaseName,
+    /// First instant.
+    pub start: Nanos,
+    /// First instant after it.
+    pub end: Nanos,
+}
+
+/// The end of the span that holds an instant, and what else ends there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// When.
+    pub at: Nanos,
+    /// The phase before it.
+    pub phase: PhaseName,
+    /// An interval ends here.
+    pub interval: bool,
+    /// A mark is here, or the phase ends.
+    pub mark: bool,
+    /// A window of statement statistics ends here.
+    pub window: bool,
+    /// The phase ends here.
+    pub phase_end: bool,
+}
+
+impl Timeline {
+    /// The timeline of a plan.
+    pub fn new(phases: &Phases, report: &Report, last_events: LastEvents) -> Self {
+        let warmup = phases.warmup_us * 1000;
+        let mut spans = Vec::new();
+        if warmup > 0 {
+            spans.push(PhaseSpan { name: PhaseName::Warmup, start: 0, end: warmup });
+        }
+        spans.push(PhaseSpan { name: PhaseName::Measure, start: warmup, end: end(phases, last_events) });
+        let interval = report.interval_us * 1000;
+        let tick = if report.tick_us == 0 { interval } else { report.tick_us * 1000 };
+        let interval = rounded(interval, tick);
+        let window = if interval == 0 { 0 } else { rounded(report.statements_us * 1000, interval) };
+        let marks = report.marks_us.iter().map(|mark_us| warmup.saturating_add(mark_us.saturating_mul(1000)));
+        Self { phases: spans, tick, interval, window, marks: marks.collect() }
+    }
+
+    /// First instant after the last phase.
+    pub fn end(&self) -> Nanos {
+        self.phases.last().map_or(0, |phase| phase.end)
+    }
+
+    /// Ends the run at `at`, earlier than planned.
+    pub fn truncate(&mut self, at: Nanos) {
+        self.phases.retain(|phase| phase.start < at);
+        if let Some(last) = self.phases.last_mut() {
+            last.end = last.end.min(at);
+        }
+    }
+
+    /// The phase that holds `now`.
+    pub fn phase_at(&self, now: Nanos) -> Option<PhaseSpan> {
+        self.phases.iter().copied().find(|phase| (phase.start..phase.end).contains(&now))
+    }
+
+    /// The first bound after `now`; `None` when the run is over.
+    pub fn bound_after(&self, now: Nanos) -> Option<Bound> {
+        let phase = self.phase_at(now)?;
+        let next = |length: Nanos| match (now - phase.start).checked_div(length) {
+            None => Nanos::MAX,
+            Some(passed) => phase.start.saturating_add((passed + 1).saturating_mul(length)),
+        };
+        let mark = self.marks.get(self.marks.partition_point(|&mark| mark <= now)).copied();
+        let mark = mark.unwrap_or(Nanos::MAX);
+        let at = next(self.tick).min(mark).min(phase.end);
+        let phase_end = at == phase.end;
+        let ends = |length: Nanos| phase_end || length != 0 && (at - phase.start).is_multiple_of(length);
+        Some(Bound {
+            at,
+            phase: phase.name,
+            interval: at == mark || ends(self.interval),
+            mark: at == mark || phase_end,
+            window: ends(self.window),
+            phase_end,
+        })
+    }
+}
+
+/// First instant after the measurement, as far as it is known before; `Nanos::MAX` for never.
+fn end(phases: &Phases, last_events: LastEvents) -> Nanos {
+    let end_us = match last_events {
+        LastEvents::Unfinished => phases.limit_us(),
+        LastEvents::Counted => phases.limit_us().saturating_add(phases.drain_us),
+    };
+    end_us.saturating_mul(1000)
+}
+
+/// `length` rounded up to a multiple of `unit`, where there is one.
+fn rounded(length: Nanos, unit: Nanos) -> Nanos {
+    if unit == 0 { length } else { length.next_multiple_of(unit) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    fn timeline(warmup_ms: u64, measure_ms: u64, interval_ms: u64, tick_ms: u64) -> Timeline {
+        marked((warmup_ms, measure_ms), (interval_ms, tick_ms), &[], LastEvents::Unfinished)
+    }
+
+    fn marked(
+        (warmup_ms, measure_ms): (u64, u64),
+        (interval_ms, tick_ms): (u64, u64),
+        marks_ms: &[u64],
+        last_events: LastEvents,
+    ) -> Timeline {
+        Timeline::new(
+            &Phases {
+                warmup_us: warmup_ms * 1000,
+                measure_us: measure_ms * 1000,
+                events: None,
+                drain_us: 500_000,
+            },
+            &Report {
+                interval_us: interval_ms * 1000,
+                marks_us: marks_ms.iter().map(|ms| ms * 1000).collect(),
+                tick_us: tick_ms * 1000,
+                statements_us: 2000 * 1000,
+            },
+            last_events,
+        )
+    }
+
+    fn bounds(timeline: &Timeline) -> Vec<Bound> {
+        std::iter::successors(timeline.bound_after(0), |bound| timeline.bound_after(bound.at)).collect()
+    }
+
+    #[test]
+    fn every_phase_starts_its_own_intervals_and_may_end_in_a_short_one() {
+        let bounds = bounds(&timeline(150, 250, 100, 0));
+        let seen: Vec<_> = bounds.iter().map(|bound| (bound.at / MS, bound.phase_end)).collect();
+        assert_eq!(seen, [(100, false), (150, true), (250, false), (350, false), (400, true)]);
+        assert!(bounds.iter().all(|bound| bound.interval));
+        assert_eq!(bounds[1].phase, PhaseName::Warmup);
+        assert_eq!(bounds[2].phase, PhaseName::Measure);
+    }
+
+    #[test]
+    fn ticks_lie_inside_intervals() {
+        let bounds = bounds(&timeline(0, 1000, 500, 100));
+        assert_eq!(bounds.len(), 10);
+        assert_eq!(
+            bounds.iter().filter(|bound| bound.interval).map(|b| b.at / MS).collect::<Vec<_>>(),
+            [500, 1000]
+        );
+    }
+
+    #[test]
+    fn an_instant_on_a_bound_belongs_to_the_span_after_it() {
+        let timeline = timeline(100, 100, 50, 0);
+        assert_eq!(timeline.bound_after(100 * MS).unwrap().at, 150 * MS);
+        assert_eq!(timeline.phase_at(100 * MS).unwrap().name, PhaseName::Measure);
+        assert_eq!(timeline.bound_after(200 * MS), None);
+    }
+
+    fn intervals(timeline: &Timeline, count: usize) -> Vec<u64> {
+        let bounds = std::iter::successors(timeline.bound_after(0), |bound| timeline.bound_after(bound.at));
+        bounds.filter(|bound| bound.interval).take(count).map(|bound| bound.at / MS).collect()
+    }
+
+    #[test]
+    fn a_mark_ends_an_interval_and_moves_no_other() {
+        let timeline = marked((100, 1000), (400, 0), &[0, 150, 400, 5000], LastEvents::Unfinished);
+        assert_eq!(intervals(&timeline, 9), [100, 250, 500, 900, 1100]);
+        let marks = bounds(&timeline).into_iter().filter(|bound| bound.mark).map(|bound| bound.at / MS);
+        assert_eq!(marks.collect::<Vec<_>>(), [100, 250, 500, 1100]);
+        assert!(!timeline.bound_after(100 * MS).unwrap().window, "a mark ends no window");
+    }
+
+    #[test]
+    fn without_intervals_there_are_marks_and_ends() {
+        let timeline = marked((100, 1000), (0, 0), &[300], LastEvents::Unfinished);
+        assert_eq!(intervals(&timeline, 9), [100, 400, 1100]);
+        let ticking = marked((0, 1000), (0, 250), &[300], LastEvents::Unfinished);
+        assert_eq!(intervals(&ticking, 9), [300, 1000]);
+        assert_eq!(bounds(&ticking).len(), 5);
+        assert_eq!(bounds(&ticking).iter().filter(|bound| bound.window).count(), 1);
+    }
+
+    #[test]
+    fn without_a_limit_intervals_go_on_until_it_is_truncated() {
+        let mut timeline = marked((0, 0), (100, 0), &[], LastEvents::Unfinished);
+        assert_eq!(intervals(&timeline, 3), [100, 200, 300]);
+        assert_eq!(timeline.end(), Nanos::MAX);
+        timeline.truncate(250 * MS);
+        assert_eq!(intervals(&timeline, 9), [100, 200, 250]);
+        let nothing = marked((0, 0), (0, 0), &[], LastEvents::Unfinished);
+        assert_eq!(nothing.bound_after(5).map(|bound| (bound.at, bound.phase_end)), Some((Nanos::MAX, true)));
+    }
+
+    #[test]
+    fn counted_events_may_end_until_they_are_given_up() {
+        let timeline = marked((0, 200), (100, 0), &[], LastEvents::Counted);
+        assert_eq!(intervals(&timeline, 9), [100, 200, 300, 400, 500, 600, 700]);
+        assert_eq!(bounds(&timeline).iter().filter(|bound| bound.phase_end).count(), 1);
+    }
+}

@@ -1,0 +1,203 @@
+//! Spans that a gauge has closed, and how those of several workers are added up.
+//!
+//! Every worker closes the same spans at the same bounds, because the bounds follow from the plan. Adding up is
+//! therefore a sum per field, in any order.
+
+use dbdyno_load::Nanos;
+use dbdyno_schema::log_buckets;
+use dbdyno_schema::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotals};
+
+use crate::histogram::{Buckets, Taken, merge};
+
+/// What one worker counted up to a bound.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Closed {
+    /// Events since the bound before this one.
+    pub tick_events: u64,
+    /// Present where an interval ends.
+    pub interval: Option<Span>,
+    /// Present where a window of statement statistics ends.
+    pub window: Option<Window>,
+    /// Present where a phase ends.
+    pub phase: Option<PhaseClosed>,
+}
+
+/// What became of a phase's events.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseClosed {
+    /// How many.
+    pub accounting: Accounting,
+    /// How long each event had been due that will not end, in an open loop.
+    pub censored: Buckets,
+}
+
+/// What became of the events under way at the end of an open loop's run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drained {
+    /// Latency of those that ended after all.
+    pub latency: Taken,
+    /// How long the others had been due at the end of the run.
+    pub censored: Buckets,
+}
+
+impl Drained {
+    /// Adds those of another worker.
+    pub fn merge(&mut self, other: &Drained) {
+        self.latency.merge(&other.latency);
+        merge(&mut self.censored, &other.censored);
+    }
+}
+
+/// What was counted in an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// The phase it lies in.
+    pub phase: PhaseName,
+    /// First instant.
+    pub start: Nanos,
+    /// First instant after it.
+    pub end: Nanos,
+    /// Counters.
+    pub counts: Counts,
+    /// From due to end.
+    pub latency: Taken,
+    /// From start to end; empty in a closed loop.
+    pub service: Taken,
+    /// Events that were due and had not started at the end.
+    pub backlog: u64,
+    /// Events that had started and not ended.
+    pub in_flight: u64,
+    /// Users that had not left.
+    pub users_active: u32,
+    /// What each user did since the last mark, by number; at marks, where the plan asks for it.
+    pub users: Vec<(u64, UserTotals)>,
+    /// From due to end, in buckets of a logarithmic scale, where they are asked for.
+    pub log_buckets: Vec<(u16, u64)>,
+}
+
+/// Statement statistics over a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// The phase it lies in.
+    pub phase: PhaseName,
+    /// First instant.
+    pub start: Nanos,
+    /// First instant after it.
+    pub end: Nanos,
+    /// By statement kind, in the workload's order.
+    pub kinds: Vec<KindTaken>,
+}
+
+/// Statistics of one statement kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KindTaken {
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Rows promised.
+    pub rows_expected: u64,
+    /// Statements that broke the promise.
+    pub off_contract: u64,
+    /// Latency; its count is the number of statements.
+    pub latency: Taken,
+}
+
+impl Closed {
+    /// Adds what another worker counted in the same span.
+    pub fn merge(&mut self, other: Closed) {
+        self.tick_events += other.tick_events;
+        join(&mut self.interval, other.interval, |mine, theirs| mine.merge(&theirs));
+        join(&mut self.window, other.window, |mine, theirs| mine.merge(&theirs));
+        join(&mut self.phase, other.phase, |mine, theirs| {
+            add_accounting(&mut mine.accounting, &theirs.accounting);
+            merge(&mut mine.censored, &theirs.censored);
+        });
+    }
+}
+
+/// Adds `theirs` to `mine`, where both are there; otherwise keeps the one that is.
+fn join<T>(mine: &mut Option<T>, theirs: Option<T>, add: impl FnOnce(&mut T, T)) {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => add(mine, theirs),
+        (mine @ None, theirs) => *mine = theirs,
+        (Some(_), None) => {}
+    }
+}
+
+impl Span {
+    fn merge(&mut self, other: &Span) {
+        self.users.extend_from_slice(&other.users);
+        debug_assert_eq!((self.start, self.end), (other.start, other.end));
+        add_counts(&mut self.counts, &other.counts);
+        self.latency.merge(&other.latency);
+        self.service.merge(&other.service);
+        self.backlog += other.backlog;
+        self.in_flight += other.in_flight;
+        self.users_active += other.users_active;
+        log_buckets::merge(&mut self.log_buckets, &other.log_buckets);
+    }
+}
+
+impl Window {
+    fn merge(&mut self, other: &Window) {
+        debug_assert_eq!((self.start, self.end), (other.start, other.end));
+        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.rows += theirs.rows;
+            mine.rows_expected += theirs.rows_expected;
+            mine.off_contract += theirs.off_contract;
+            mine.latency.merge(&theirs.latency);
+        }
+    }
+}
+
+/// Adds `other` to `counts`, field by field.
+pub fn add_counts(counts: &mut Counts, other: &Counts) {
+    // Taken apart by name, so that a new field cannot be forgotten here.
+    let Counts {
+        events,
+        reads,
+        writes,
+        other: rest,
+        rows,
+        bytes,
+        errors,
+        error_classes,
+        retries,
+        reconnects,
+        late,
+        dropped,
+        off_contract,
+    } = other;
+    counts.events += events;
+    counts.reads += reads;
+    counts.writes += writes;
+    counts.other += rest;
+    counts.rows += rows;
+    counts.bytes += bytes;
+    for (code, &count) in errors {
+        let class = error_classes.get(code).copied().unwrap_or(ErrorClass::Other);
+        count_error(counts, code, class, count);
+    }
+    counts.retries += retries;
+    counts.reconnects += reconnects;
+    counts.late += late;
+    counts.dropped += dropped;
+    counts.off_contract += off_contract;
+}
+
+/// Counts `count` errors of one code. Its class is the most severe one that occurred: a server that ends connections
+/// must not pass for one that only refuses statements.
+pub(crate) fn count_error(counts: &mut Counts, code: &str, class: ErrorClass, count: u64) {
+    *counts.errors.entry(code.to_owned()).or_default() += count;
+    let known = counts.error_classes.entry(code.to_owned()).or_insert(class);
+    *known = class.max(*known);
+}
+
+fn add_accounting(accounting: &mut Accounting, other: &Accounting) {
+    let Accounting { due, done, failed, dropped, unfinished, unfinished_us } = other;
+    accounting.due += due;
+    accounting.done += done;
+    accounting.failed += failed;
+    accounting.dropped += dropped;
+    accounting.unfinished += unfinished;
+    accounting.unfinished_us += unfinished_us;
+}

@@ -1,0 +1,484 @@
+//! What a worker counts into.
+
+use dbdyno_load::timeline::{Bound, Timeline};
+use dbdyno_load::{LATE, Nanos};
+use dbdyno_schema::histogram::Buckets;
+use dbdyno_schema::record::{Accounting, Counts, ErrorClass, StatementClass, UserTotals};
+
+use crate::closed::{Closed, Drained, count_error};
+use crate::ended::{Event, Statement};
+use crate::extras::{ExtraCounts, Extras};
+use crate::histogram::Histogram;
+use crate::outstanding::Outstanding;
+
+mod closing;
+
+#[derive(Clone, Debug, Default)]
+struct KindGauge {
+    rows: u64,
+    rows_expected: u64,
+    off_contract: u64,
+    latency: Histogram,
+}
+
+/// Counters and histograms of one worker.
+///
+/// Closed spans are pushed to `closed`, in the order of their bounds; the worker sends them on.
+#[derive(Debug)]
+pub struct Gauge {
+    timeline: Timeline,
+    /// End of the span that is open; `None` when the run is over and nothing is counted any more.
+    bound: Option<Bound>,
+    tick_start: Nanos,
+    span_start: Nanos,
+    window_start: Nanos,
+    tick_events: u64,
+    counts: Counts,
+    latency: Histogram,
+    /// Kept only in an open loop; in a closed loop it is the latency.
+    service: Option<Histogram>,
+    kinds: Vec<KindGauge>,
+    accounting: Accounting,
+    outstanding: Outstanding,
+    /// When each event was due that was dropped in the phase.
+    dropped: Vec<Nanos>,
+    /// Latency of events that ended after the run, in an open loop.
+    drained: Histogram,
+    extras: Option<Box<Extras>>,
+    /// Users that have not left.
+    users: u32,
+    closed: Vec<(Nanos, Closed)>,
+}
+
+impl Gauge {
+    /// A gauge for `kinds` statement kinds over `timeline`.
+    pub fn new(timeline: Timeline, kinds: usize, open_loop: bool) -> Self {
+        Self {
+            bound: timeline.bound_after(0),
+            timeline,
+            tick_start: 0,
+            span_start: 0,
+            window_start: 0,
+            tick_events: 0,
+            counts: Counts::default(),
+            latency: Histogram::default(),
+            service: open_loop.then(Histogram::default),
+            kinds: vec![KindGauge::default(); kinds],
+            accounting: Accounting::default(),
+            outstanding: Outstanding::default(),
+            dropped: Vec::new(),
+            drained: Histogram::default(),
+            extras: None,
+            users: 0,
+            closed: Vec::new(),
+        }
+    }
+
+    /// Also counts what is `wanted` beside the usual, of users with these numbers over the whole fleet, by seat.
+    pub fn counting(mut self, wanted: &ExtraCounts, numbers: &[u64]) -> Self {
+        self.extras = Extras::new(wanted, numbers);
+        self.users = numbers.len() as u32;
+        self
+    }
+
+    /// Whether the run is over at the time of the last call.
+    pub fn is_over(&self) -> bool {
+        self.bound.is_none()
+    }
+
+    /// When the open span ends; `None` when the run is over.
+    pub fn next_bound(&self) -> Option<Nanos> {
+        self.bound.map(|bound| bound.at)
+    }
+
+    /// An event became due and began at once, on the connection `seat`: a closed loop.
+    #[inline]
+    pub fn begin(&mut self, seat: usize, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.accounting.due += 1;
+            self.outstanding.begin(seat, now);
+        }
+    }
+
+    /// An event became due and waits for a connection. The caller hands over every arrival in order.
+    pub fn arrive(&mut self, due: Nanos) {
+        self.advance(due);
+        if self.bound.is_some() {
+            self.accounting.due += 1;
+            self.outstanding.arrive(due);
+        }
+    }
+
+    /// An event became due and is dropped, since too many wait already.
+    pub fn drop_arrival(&mut self, due: Nanos) {
+        self.advance(due);
+        if self.bound.is_some() {
+            self.accounting.due += 1;
+            self.accounting.dropped += 1;
+            self.counts.dropped += 1;
+            if self.service.is_some() {
+                self.dropped.push(due);
+            }
+        }
+    }
+
+    /// The connection `seat` takes the event that has waited longest; returns when that was due.
+    #[inline]
+    pub fn take(&mut self, seat: usize) -> Option<Nanos> {
+        self.outstanding.take(seat)
+    }
+
+    /// Events that wait for a connection.
+    pub fn waiting(&self) -> u64 {
+        self.outstanding.waiting()
+    }
+
+    /// The event on `seat` ended well.
+    pub fn event(&mut self, seat: usize, event: Event) {
+        self.advance(event.end);
+        let due = self.outstanding.end(seat);
+        if self.bound.is_none() {
+            // It was under way at the end of the run, and is counted as unfinished; but now its latency is known.
+            if due.is_some() && self.service.is_some() {
+                self.drained.record_ns(event.end - event.due);
+            }
+            return;
+        }
+        self.counts.events += 1;
+        self.tick_events += 1;
+        self.accounting.done += 1;
+        self.latency.record_ns(event.end - event.due);
+        if let Some(extras) = &mut self.extras {
+            extras.event(seat, event.end - event.due);
+        }
+        if let Some(service) = &mut self.service {
+            service.record_ns(event.end - event.start);
+        }
+        if event.start - event.due > LATE {
+            self.counts.late += 1;
+        }
+    }
+
+    /// A statement ended well.
+    pub fn statement(&mut self, statement: Statement) {
+        self.advance(statement.end);
+        if self.bound.is_none() {
+            return;
+        }
+        if statement.returns_rows {
+            self.counts.rows += statement.rows;
+        }
+        let class = statement.class.unwrap_or(match (statement.returns_rows, statement.rows) {
+            (true, _) => StatementClass::Read,
+            // A change that found no row is no write.
+            (false, 0) => StatementClass::Other,
+            (false, _) => StatementClass::Write,
+        });
+        match class {
+            StatementClass::Read => self.counts.reads += 1,
+            StatementClass::Write => self.counts.writes += 1,
+            StatementClass::Other => self.counts.other += 1,
+        }
+        self.counts.bytes += statement.bytes;
+        let kind = &mut self.kinds[statement.kind];
+        kind.latency.record_ns(statement.end - statement.start);
+        kind.rows += statement.rows;
+        if let Some(expected) = statement.rows_expected {
+            kind.rows_expected += expected;
+            if statement.rows != expected {
+                kind.off_contract += 1;
+                self.counts.off_contract += 1;
+            }
+        }
+    }
+
+    /// A statement was sent outside the contract: ROLLBACK.
+    pub fn other_statement(&mut self, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.counts.other += 1;
+        }
+    }
+
+    /// The server answered with an error.
+    pub fn error(&mut self, now: Nanos, code: &str, class: ErrorClass) {
+        self.advance(now);
+        if self.bound.is_some() {
+            count_error(&mut self.counts, code, class, 1);
+        }
+    }
+
+    /// An event starts anew after an error.
+    pub fn retry(&mut self, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.counts.retries += 1;
+        }
+    }
+
+    /// A connection was opened again.
+    pub fn reconnect(&mut self, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.counts.reconnects += 1;
+        }
+    }
+
+    /// A user begins no event any more.
+    pub fn leave(&mut self, now: Nanos) {
+        self.advance(now);
+        self.users = self.users.saturating_sub(1);
+    }
+
+    /// The event on `seat` was given up.
+    pub fn failed(&mut self, seat: usize, now: Nanos) {
+        self.advance(now);
+        if self.bound.is_some() {
+            self.accounting.failed += 1;
+            self.outstanding.end(seat);
+        }
+    }
+
+    /// Closes every span that ended at or before `now`.
+    #[inline]
+    pub fn advance(&mut self, now: Nanos) {
+        while let Some(bound) = self.bound.filter(|bound| bound.at <= now) {
+            self.close(bound);
+            self.bound = self.timeline.bound_after(bound.at);
+        }
+    }
+
+    /// Ends the run at `at`, earlier than planned. Does nothing to spans that are closed already.
+    pub fn stop_at(&mut self, at: Nanos) {
+        self.timeline.truncate(at);
+        // The end of the last closed tick lies inside the tick that is open.
+        self.bound = self.bound.and_then(|_| self.timeline.bound_after(self.tick_start));
+    }
+
+    /// Spans closed since the last call, each with the bound at which it ended.
+    pub fn take_closed(&mut self) -> Vec<(Nanos, Closed)> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// What each user did, by number; empty where nobody asks for it.
+    pub fn user_totals(&self) -> Vec<(u64, UserTotals)> {
+        self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
+    }
+
+    /// What became of the events that were under way at the end of an open loop's run, once nobody waits for them any
+    /// longer.
+    pub fn drained(&mut self) -> Drained {
+        let end = self.timeline.end();
+        if self.service.is_none() {
+            return Drained::default();
+        }
+        let censored = buckets_of(self.outstanding.running_since().map(|due| end.saturating_sub(due)));
+        Drained { latency: self.drained.take(), censored }
+    }
+}
+
+/// The histogram of some lengths of time.
+fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
+    let mut histogram = Histogram::default();
+    lengths.for_each(|length| histogram.record_ns(length));
+    histogram.take().buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_load::timeline::LastEvents;
+    use dbdyno_schema::plan::{Phases, Report};
+    use dbdyno_schema::record::PhaseName;
+
+    use super::*;
+    use crate::phases::Totals;
+
+    const MS: Nanos = 1_000_000;
+
+    fn phases(warmup_us: u64, measure_us: u64) -> Phases {
+        Phases { warmup_us, measure_us, events: None, drain_us: 0 }
+    }
+
+    /// 100 ms of warm-up and 300 ms of measurement in intervals of 100 ms.
+    fn gauge(open_loop: bool) -> Gauge {
+        let phases = phases(100_000, 300_000);
+        let report =
+            Report { interval_us: 100_000, tick_us: 50_000, statements_us: 200_000, ..Report::default() };
+        Gauge::new(Timeline::new(&phases, &report, LastEvents::default()), 1, open_loop)
+    }
+
+    fn event(due: Nanos, end: Nanos) -> Event {
+        Event { due, start: due, end }
+    }
+
+    #[test]
+    fn an_event_is_counted_where_it_ends() {
+        let mut gauge = gauge(false);
+        gauge.begin(0, 90 * MS);
+        gauge.event(0, event(90 * MS, 100 * MS));
+        gauge.advance(400 * MS);
+        let spans: Vec<_> =
+            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+        let seen: Vec<_> =
+            spans.iter().map(|span| (span.phase, span.start / MS, span.counts.events)).collect();
+        assert_eq!(
+            seen,
+            [
+                (PhaseName::Warmup, 0, 0),
+                (PhaseName::Measure, 100, 1),
+                (PhaseName::Measure, 200, 0),
+                (PhaseName::Measure, 300, 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn due_is_done_plus_dropped_plus_unfinished_in_every_phase() {
+        let mut gauge = gauge(true);
+        for due in [10, 20, 30, 90] {
+            gauge.arrive(due * MS);
+        }
+        gauge.drop_arrival(95 * MS);
+        gauge.take(0);
+        gauge.take(1);
+        gauge.event(0, event(10 * MS, 15 * MS));
+        gauge.arrive(150 * MS);
+        gauge.event(1, event(20 * MS, 160 * MS));
+        gauge.take(0);
+        gauge.advance(400 * MS);
+        let closed = gauge.take_closed();
+        let phases: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.phase.clone()).collect();
+        // Unfinished at 100 ms: due at 20, 30 and 90; at 400 ms: at 30, 90 and 150.
+        let accounting = |due, dropped, waited_ms: u64| Accounting {
+            due,
+            done: 1,
+            failed: 0,
+            dropped,
+            unfinished: 3,
+            unfinished_us: waited_ms * 1000,
+        };
+        assert_eq!(phases[0].accounting, accounting(5, 1, 80 + 70 + 10));
+        assert_eq!(phases[1].accounting, accounting(4, 0, 370 + 310 + 250));
+        // The one dropped at 95 ms had been due for 5 ms. At the end of the run only what waits is given up.
+        let ms = |lengths: &[u64]| buckets_of(lengths.iter().map(|length| length * MS));
+        assert_eq!(phases[0].censored, ms(&[80, 70, 10, 5]));
+        assert_eq!(phases[1].censored, ms(&[310, 250]));
+        let spans: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.interval.as_ref()).collect();
+        let left: Vec<_> = spans.iter().map(|span| (span.backlog, span.in_flight)).collect();
+        assert_eq!(left, [(2, 1), (2, 1), (2, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn what_ends_while_the_run_drains_is_known_and_the_rest_is_censored() {
+        let mut gauge = gauge(true);
+        for (seat, due) in [300, 350].into_iter().enumerate() {
+            gauge.arrive(due * MS);
+            gauge.take(seat);
+        }
+        gauge.advance(400 * MS);
+        gauge.event(1, event(350 * MS, 450 * MS));
+        let drained = gauge.drained();
+        assert_eq!(drained.latency.max_us, Some(100_000.0));
+        assert_eq!(drained.censored, buckets_of([100 * MS].into_iter()));
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_censored_events() {
+        let mut gauge = gauge(false);
+        gauge.begin(0, 50 * MS);
+        gauge.advance(400 * MS);
+        let closed = gauge.take_closed();
+        let phase = closed.last().unwrap().1.phase.as_ref().unwrap();
+        assert_eq!((phase.accounting.unfinished, phase.censored.count()), (1, 0));
+        assert_eq!(gauge.drained(), Drained::default());
+    }
+
+    #[test]
+    fn nothing_is_counted_after_the_end() {
+        let mut gauge = gauge(false);
+        gauge.begin(0, 399 * MS);
+        gauge.event(0, event(399 * MS, 401 * MS));
+        assert!(gauge.is_over());
+        let done: u64 = gauge.take_closed().iter().map(|(_, closed)| closed.tick_events).sum();
+        assert_eq!(done, 0);
+    }
+
+    #[test]
+    fn latency_counts_from_due_and_service_from_start() {
+        let mut gauge = gauge(true);
+        gauge.arrive(100 * MS);
+        gauge.take(0);
+        gauge.event(0, Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
+        gauge.advance(400 * MS);
+        let mut totals = Totals::default();
+        let spans: Vec<_> =
+            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+        spans.iter().for_each(|span| totals.add(span));
+        assert_eq!(totals.latency.max_us, Some(50_000.0));
+        assert_eq!(totals.counts.late, 1);
+        assert_eq!(spans[1].service.max_us, Some(10_000.0));
+    }
+
+    #[test]
+    fn a_broken_contract_is_counted() {
+        let mut gauge = gauge(false);
+        let statement = |rows, rows_expected| Statement {
+            class: None,
+            kind: 0,
+            start: 0,
+            end: MS,
+            returns_rows: true,
+            rows,
+            rows_expected,
+            bytes: 10,
+        };
+        for statement in [statement(1, Some(1)), statement(0, Some(1)), statement(7, None)] {
+            gauge.statement(statement);
+        }
+        gauge.advance(100 * MS);
+        let closed = gauge.take_closed();
+        let window = closed[1].1.window.as_ref().unwrap();
+        assert_eq!(
+            (window.kinds[0].rows, window.kinds[0].rows_expected, window.kinds[0].off_contract),
+            (8, 2, 1)
+        );
+        assert_eq!(closed[1].1.interval.as_ref().unwrap().counts.reads, 3);
+    }
+
+    #[test]
+    fn each_code_has_a_class_in_intervals_and_totals() {
+        let mut gauge = gauge(false);
+        gauge.error(10 * MS, "40P01", ErrorClass::Deadlock);
+        gauge.error(20 * MS, "40001", ErrorClass::Lost);
+        gauge.error(30 * MS, "40001", ErrorClass::Serialization);
+        gauge.error(110 * MS, "40P01", ErrorClass::Deadlock);
+        gauge.error(120 * MS, "40001", ErrorClass::Serialization);
+        gauge.advance(400 * MS);
+        let spans: Vec<_> =
+            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+        let classes = |counts: &Counts| -> Vec<_> { counts.error_classes.values().copied().collect() };
+        assert_eq!(classes(&spans[0].counts), [ErrorClass::Lost, ErrorClass::Deadlock]);
+        assert_eq!(classes(&spans[1].counts), [ErrorClass::Serialization, ErrorClass::Deadlock]);
+        assert_eq!(classes(&spans[2].counts), []);
+        let mut totals = Totals::default();
+        spans.iter().for_each(|span| totals.add(span));
+        assert_eq!(classes(&totals.counts), [ErrorClass::Lost, ErrorClass::Deadlock]);
+        assert_eq!(totals.counts.errors.values().sum::<u64>(), 5);
+    }
+
+    #[test]
+    fn an_early_stop_closes_a_short_interval() {
+        let mut gauge = gauge(false);
+        gauge.begin(0, 110 * MS);
+        gauge.event(0, event(110 * MS, 120 * MS));
+        gauge.stop_at(130 * MS);
+        gauge.advance(130 * MS);
+        assert!(gauge.is_over());
+        let last = gauge.take_closed().pop().unwrap();
+        assert_eq!(last.0, 130 * MS);
+        let span = last.1.interval.unwrap();
+        assert_eq!((span.start / MS, span.end / MS, span.counts.events), (100, 130, 1));
+        assert_eq!(last.1.phase.unwrap().accounting.done, 1);
+    }
+}

@@ -1,0 +1,86 @@
+//! Handing over what was counted in a span that has ended.
+
+use dbdyno_load::Nanos;
+use dbdyno_load::timeline::Bound;
+use dbdyno_schema::histogram::Buckets;
+use dbdyno_schema::record::Accounting;
+
+use super::{Gauge, KindGauge, buckets_of};
+use crate::closed::{Closed, KindTaken, PhaseClosed, Span, Window};
+use crate::histogram::Histogram;
+
+impl Gauge {
+    pub(super) fn close(&mut self, bound: Bound) {
+        let closed = Closed {
+            tick_events: std::mem::take(&mut self.tick_events),
+            interval: bound.interval.then(|| self.close_interval(bound)),
+            window: bound.window.then(|| self.close_window(bound)),
+            phase: bound.phase_end.then(|| self.close_phase(bound.at)),
+        };
+        self.tick_start = bound.at;
+        self.closed.push((bound.at, closed));
+    }
+
+    fn close_interval(&mut self, bound: Bound) -> Span {
+        Span {
+            phase: bound.phase,
+            start: std::mem::replace(&mut self.span_start, bound.at),
+            end: bound.at,
+            counts: std::mem::take(&mut self.counts),
+            latency: self.latency.take(),
+            service: self.service.as_mut().map(Histogram::take).unwrap_or_default(),
+            log_buckets: self.extras.as_mut().map(|extras| extras.take_buckets()).unwrap_or_default(),
+            users_active: self.users,
+            users: self
+                .extras
+                .as_mut()
+                .filter(|_| bound.mark)
+                .map(|extras| extras.take_users())
+                .unwrap_or_default(),
+            backlog: self.outstanding.waiting(),
+            in_flight: self.outstanding.in_flight(),
+        }
+    }
+
+    fn close_window(&mut self, bound: Bound) -> Window {
+        let take = |kind: &mut KindGauge| KindTaken {
+            rows: std::mem::take(&mut kind.rows),
+            rows_expected: std::mem::take(&mut kind.rows_expected),
+            off_contract: std::mem::take(&mut kind.off_contract),
+            latency: kind.latency.take(),
+        };
+        Window {
+            phase: bound.phase,
+            start: std::mem::replace(&mut self.window_start, bound.at),
+            end: bound.at,
+            kinds: self.kinds.iter_mut().map(take).collect(),
+        }
+    }
+
+    /// What is neither done nor given up is unfinished, and due again in the next phase.
+    fn close_phase(&mut self, at: Nanos) -> PhaseClosed {
+        let mut accounting = std::mem::take(&mut self.accounting);
+        accounting.unfinished = self.outstanding.waiting() + self.outstanding.in_flight();
+        let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
+        assert_eq!(due, done + failed + dropped + unfinished, "an event was lost: {accounting:?}");
+        let since = self.outstanding.waiting_since().chain(self.outstanding.running_since());
+        // Arrivals may have joined the line after the end, while the other workers had not told of it.
+        let waited: u128 = since.map(|due| u128::from(at.saturating_sub(due))).sum();
+        accounting.unfinished_us = (waited / 1000) as u64;
+        self.accounting.due = unfinished;
+        PhaseClosed { accounting, censored: self.close_censored(at) }
+    }
+
+    /// How long every event had been due at the end of a phase that will not end any more, as far as is known: at the
+    /// end of the run what is under way may still end (see [`Gauge::drained`]).
+    fn close_censored(&mut self, at: Nanos) -> Buckets {
+        let dropped = std::mem::take(&mut self.dropped);
+        if self.service.is_none() {
+            return Buckets::default();
+        }
+        let last = self.timeline.bound_after(at).is_none();
+        let running = self.outstanding.running_since().filter(|_| !last);
+        let never = self.outstanding.waiting_since().chain(running).chain(dropped);
+        buckets_of(never.map(|due| at.saturating_sub(due)))
+    }
+}

@@ -1,0 +1,133 @@
+//! Latency histograms: recorded as HDR histograms, handed over as the door's sparse buckets.
+//!
+//! The bucket rule is that of `dbdyno_schema::histogram`; a test holds the two together. Buckets are merged by
+//! addition and never averaged.
+
+pub use dbdyno_schema::histogram::Buckets;
+use dbdyno_schema::histogram::{HIGHEST_US, SIGNIFICANT_DIGITS, bucket_lower_us};
+use hdrhistogram::Histogram as Hdr;
+
+/// A histogram being recorded, with exact sum, minimum and maximum beside it.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    hdr: Hdr<u64>,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+/// A histogram that was taken: what the records hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Taken {
+    /// Sparse buckets in microseconds.
+    pub buckets: Buckets,
+    /// Exact sum, in microseconds.
+    pub sum_us: f64,
+    /// Smallest value, in microseconds.
+    pub min_us: Option<f64>,
+    /// Largest value, in microseconds.
+    pub max_us: Option<f64>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        let hdr = Hdr::new_with_bounds(1, HIGHEST_US, SIGNIFICANT_DIGITS).expect("constant bounds are valid");
+        Self { hdr, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts one value. Rounded to the nearest microsecond: cut off, every mean from the buckets would be low.
+    #[inline]
+    pub fn record_ns(&mut self, value_ns: u64) {
+        self.hdr.saturating_record((value_ns + 500) / 1000);
+        self.sum_ns += u128::from(value_ns);
+        self.min_ns = self.min_ns.min(value_ns);
+        self.max_ns = self.max_ns.max(value_ns);
+    }
+
+    /// Hands over what was counted and begins anew.
+    pub fn take(&mut self) -> Taken {
+        if self.hdr.is_empty() {
+            return Taken::default();
+        }
+        let pairs =
+            self.hdr.iter_recorded().map(|v| (bucket_lower_us(v.value_iterated_to()), v.count_at_value()));
+        let taken = Taken {
+            buckets: Buckets(pairs.collect()),
+            sum_us: self.sum_ns as f64 / 1000.0,
+            min_us: Some(self.min_ns as f64 / 1000.0),
+            max_us: Some(self.max_ns as f64 / 1000.0),
+        };
+        self.hdr.reset();
+        (self.sum_ns, self.min_ns, self.max_ns) = (0, u64::MAX, 0);
+        taken
+    }
+}
+
+impl Taken {
+    /// Adds another histogram to this one.
+    pub fn merge(&mut self, other: &Taken) {
+        merge(&mut self.buckets, &other.buckets);
+        self.sum_us += other.sum_us;
+        self.min_us = [self.min_us, other.min_us].into_iter().flatten().reduce(f64::min);
+        self.max_us = [self.max_us, other.max_us].into_iter().flatten().reduce(f64::max);
+    }
+}
+
+/// Adds the counts of `other` to `buckets`. Both are ascending, and so is the result.
+pub fn merge(buckets: &mut Buckets, other: &Buckets) {
+    let mut merged = Vec::with_capacity(buckets.0.len().max(other.0.len()));
+    let (mut left, mut right) = (buckets.0.iter().copied().peekable(), other.0.iter().copied().peekable());
+    loop {
+        let next = match (left.peek(), right.peek()) {
+            (Some(&(a, _)), Some(&(b, _))) if a == b => {
+                let (lower, count) = left.next().expect("peeked");
+                (lower, count + right.next().expect("peeked").1)
+            }
+            (Some(&(a, _)), Some(&(b, _))) if a < b => left.next().expect("peeked"),
+            (_, Some(_)) => right.next().expect("peeked"),
+            (Some(_), None) => left.next().expect("peeked"),
+            (None, None) => break,
+        };
+        merged.push(next);
+    }
+    buckets.0 = merged;
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_schema::histogram::bucket_width_us;
+
+    use super::*;
+
+    #[test]
+    fn buckets_are_those_of_the_door() {
+        let hdr = Hdr::<u64>::new_with_bounds(1, HIGHEST_US, SIGNIFICANT_DIGITS).unwrap();
+        for exponent in 0..31 {
+            for value in [1u64 << exponent, (1 << exponent) + 1, (3 << exponent) / 2, (2 << exponent) - 1] {
+                assert_eq!(hdr.lowest_equivalent(value), bucket_lower_us(value), "{value}");
+                assert_eq!(hdr.equivalent_range(value), bucket_width_us(value), "{value}");
+            }
+        }
+    }
+
+    #[test]
+    fn taking_hands_over_everything_once() {
+        let mut histogram = Histogram::default();
+        for value_ns in [1_000, 1_400, 1_600, 5_000_000] {
+            histogram.record_ns(value_ns);
+        }
+        let taken = histogram.take();
+        assert_eq!(taken.buckets.0, [(1, 2), (2, 1), (bucket_lower_us(5_000), 1)]);
+        assert_eq!((taken.sum_us, taken.min_us, taken.max_us), (5_004.0, Some(1.0), Some(5_000.0)));
+        assert_eq!(histogram.take(), Taken::default());
+    }
+
+    #[test]
+    fn merging_adds_counts() {
+        let mut left = Buckets(vec![(1, 1), (3, 2)]);
+        merge(&mut left, &Buckets(vec![(0, 5), (3, 1), (9, 1)]));
+        assert_eq!(left.0, [(0, 5), (1, 1), (3, 3), (9, 1)]);
+    }
+}

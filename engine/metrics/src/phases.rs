@@ -1,0 +1,135 @@
+//! The intervals that all workers have closed: told as records, and added up by phase.
+
+use std::collections::BTreeMap;
+
+use dbdyno_load::Nanos;
+use dbdyno_schema::histogram::Buckets;
+use dbdyno_schema::log_buckets;
+use dbdyno_schema::record::{Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
+
+use crate::closed::{Drained, PhaseClosed, Span, add_counts};
+use crate::histogram::{Taken, merge};
+use crate::percentiles;
+
+/// Totals of every phase so far.
+#[derive(Debug, Default)]
+pub struct Phases {
+    /// Intervals told.
+    seq: u64,
+    open: BTreeMap<PhaseName, Totals>,
+    closed: BTreeMap<PhaseName, PhaseClosed>,
+}
+
+/// Totals of a phase, built from its intervals.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    start: Nanos,
+    end: Nanos,
+    /// Counters.
+    pub counts: Counts,
+    /// From due to end.
+    pub latency: Taken,
+    /// The same in buckets of a logarithmic scale, where they are asked for.
+    pub log_buckets: Vec<(u16, u64)>,
+}
+
+impl Totals {
+    /// Adds one interval.
+    pub fn add(&mut self, span: &Span) {
+        self.end = span.end;
+        add_counts(&mut self.counts, &span.counts);
+        self.latency.merge(&span.latency);
+        log_buckets::merge(&mut self.log_buckets, &span.log_buckets);
+    }
+}
+
+impl Phases {
+    /// Adds the next interval, in which whoever made the load fared like this, and tells it.
+    pub fn interval(&mut self, span: Span, generator: Generator) -> Interval {
+        let empty = || Totals { start: span.start, ..Totals::default() };
+        self.open.entry(span.phase).or_insert_with(empty).add(&span);
+        self.seq += 1;
+        Interval {
+            seq: self.seq - 1,
+            phase: span.phase,
+            start_us: span.start / 1000,
+            end_us: span.end / 1000,
+            latency_sum_us: span.latency.sum_us,
+            latency_min_us: span.latency.min_us,
+            latency_max_us: span.latency.max_us,
+            percentiles_us: percentiles(
+                &span.latency.buckets,
+                (span.latency.min_us, span.latency.max_us),
+                &Buckets::default(),
+            ),
+            backlog: span.backlog,
+            in_flight: span.in_flight,
+            users_active: span.users_active,
+            users: by_number(span.users),
+            generator,
+            counts: span.counts,
+            log_buckets: span.log_buckets,
+            latency_us: span.latency.buckets,
+            service_us: span.service.buckets,
+        }
+    }
+
+    /// A phase ended with its last interval.
+    pub fn close(&mut self, phase: PhaseName, closed: PhaseClosed) {
+        self.closed.insert(phase, closed);
+    }
+
+    /// What was added up of a phase so far.
+    pub fn of(&self, phase: PhaseName) -> Option<&Totals> {
+        self.open.get(&phase)
+    }
+
+    /// Totals of every phase that ended; `drained` belongs to the last.
+    ///
+    /// # Panics
+    /// When the accounting identity does not hold: a number that nobody could trust must not be written.
+    pub fn totals(&self, drained: &Drained) -> BTreeMap<PhaseName, PhaseTotals> {
+        let last = self.closed.last_key_value().map(|(&phase, _)| phase);
+        let ended =
+            self.open.iter().filter_map(|(phase, totals)| Some((*phase, totals, self.closed.get(phase)?)));
+        let nothing = Drained::default();
+        ended
+            .map(|(phase, totals, closed)| {
+                let Accounting { due, done, failed, dropped, unfinished, .. } = closed.accounting;
+                assert_eq!(due, done + failed + dropped + unfinished, "{phase:?}: {:?}", closed.accounting);
+                assert_eq!(done, totals.counts.events, "{phase:?}: the sum of the intervals");
+                assert_eq!(done, totals.latency.buckets.count(), "{phase:?}: the latency histogram");
+                assert_eq!(dropped, totals.counts.dropped, "{phase:?}: the dropped of the intervals");
+                (phase, told(totals, closed, if last == Some(phase) { drained } else { &nothing }))
+            })
+            .collect()
+    }
+}
+
+fn told(totals: &Totals, closed: &PhaseClosed, drained: &Drained) -> PhaseTotals {
+    let Totals { start, end, counts, latency, log_buckets } = totals.clone();
+    let mut censored_us = closed.censored.clone();
+    merge(&mut censored_us, &drained.censored);
+    let mut known = latency.clone();
+    known.merge(&drained.latency);
+    PhaseTotals {
+        start_us: start / 1000,
+        end_us: end / 1000,
+        counts,
+        accounting: closed.accounting.clone(),
+        latency_us: latency.buckets,
+        latency_sum_us: latency.sum_us,
+        latency_min_us: latency.min_us,
+        latency_max_us: latency.max_us,
+        percentiles_us: percentiles(&known.buckets, (known.min_us, known.max_us), &censored_us),
+        log_buckets,
+        drained_us: drained.latency.buckets.clone(),
+        censored_us,
+    }
+}
+
+/// What each user did, in the order of their numbers.
+pub fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
+    users.sort_unstable_by_key(|(number, _)| *number);
+    users.into_iter().map(|(_, totals)| totals).collect()
+}

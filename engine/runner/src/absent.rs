@@ -1,0 +1,54 @@
+//! What is said for workers that cannot speak: a script may hold its thread for any time, and a run that is ended by force
+//! does not wait for it. Their users count as what they are, in the middle of an event.
+
+use dbdyno_load::Nanos;
+use dbdyno_load::timeline::Timeline;
+use dbdyno_metrics::{Closed, Gauge};
+
+use crate::Order;
+
+/// The spans after `since`, with their bounds, of a run that ends at `end`, for `users` of which nothing else is known.
+pub(crate) fn spans(
+    order: &Order,
+    kinds: usize,
+    users: u32,
+    (since, end): (Nanos, Nanos),
+) -> Vec<(Nanos, Closed)> {
+    let mut timeline = Timeline::new(&order.plan.phases, &order.plan.report, order.options.last_events);
+    timeline.truncate(end);
+    // Behind all whose numbers are known.
+    let numbers: Vec<u64> = (0..u64::from(users)).map(|user| u64::MAX - user).collect();
+    let mut gauge = Gauge::new(timeline, kinds, false).counting(&order.options.extra_counts, &numbers);
+    for seat in 0..users as usize {
+        gauge.begin(seat, since);
+    }
+    gauge.advance(end);
+    gauge.take_closed().into_iter().filter(|&(bound, _)| bound > since).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_load::timeline::LastEvents;
+    use dbdyno_metrics::ExtraCounts;
+
+    use super::*;
+    use crate::Secrets;
+
+    #[test]
+    fn every_span_is_there_with_its_users_in_the_middle_of_an_event() {
+        let plan = r#"{"schema":1,"target":{"protocol":"null","answer_us":0},"workload":{"name":"oltp_point_select"},
+            "load":{"connections":4},"phases":{"warmup_us":0,"measure_us":10000,"drain_us":10000},
+            "seed":1,"report":{"interval_us":5000,"tick_us":5000}}"#;
+        let mut order = Order::new(serde_json::from_str(plan).unwrap(), Secrets::default());
+        order.options.last_events = LastEvents::Counted;
+        order.options.extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
+        let spans = spans(&order, 1, 3, (5_000_000, 20_000_000));
+        let bounds: Vec<_> = spans.iter().map(|(bound, _)| bound / 1_000_000).collect();
+        assert_eq!(bounds, [10, 15, 20]);
+        let last = &spans[2].1;
+        let accounting = &last.phase.as_ref().unwrap().accounting;
+        assert_eq!((accounting.done, accounting.unfinished, accounting.unfinished_us), (0, 3, 45_000));
+        let interval = last.interval.as_ref().unwrap();
+        assert_eq!((interval.in_flight, interval.users_active, interval.users.len()), (3, 3, 3));
+    }
+}

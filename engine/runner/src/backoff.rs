@@ -1,0 +1,52 @@
+//! Pauses between attempts: they double, and chance spreads them.
+
+use std::time::Duration;
+
+use dbdyno_random::Rng;
+use dbdyno_schema::plan::Reconnect;
+
+/// The pauses of one outage.
+pub(crate) struct Backoff {
+    next_us: u64,
+    max_us: u64,
+}
+
+impl Backoff {
+    pub(crate) fn new(settings: &Reconnect) -> Self {
+        Self { next_us: settings.first_us, max_us: settings.max_us }
+    }
+
+    /// The next pause: between half of its longest and that.
+    pub(crate) fn pause(&mut self, rng: &mut Rng) -> Duration {
+        let longest_us = self.next_us.min(self.max_us);
+        self.next_us = longest_us.saturating_mul(2);
+        Duration::from_micros(longest_us - rng.below(longest_us / 2 + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let settings = Reconnect { first_us: 10_000, max_us: 60_000, ..Reconnect::default() };
+        let mut rng = Rng::new(1, &[]);
+        for _ in 0..1000 {
+            let mut backoff = Backoff::new(&settings);
+            for longest_us in [10_000, 20_000, 40_000, 60_000, 60_000] {
+                let pause_us = backoff.pause(&mut rng).as_micros() as u64;
+                assert!((longest_us / 2..=longest_us).contains(&pause_us), "{pause_us} of {longest_us}");
+            }
+        }
+    }
+
+    #[test]
+    fn pauses_are_spread_evenly() {
+        let mut rng = Rng::new(2, &[]);
+        let mut pauses = (0..10_000).map(|_| Backoff::new(&Reconnect::default()).pause(&mut rng));
+        let early = pauses.by_ref().filter(|pause| pause.as_micros() < 7_500).count();
+        // Half of 10,000; four standard deviations are 200.
+        assert!(early.abs_diff(5_000) < 200, "{early}");
+    }
+}

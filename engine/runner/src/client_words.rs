@@ -1,0 +1,139 @@
+//! Failures in the words of the databases' own client libraries, which people know and look for: MariaDB's, and libpq for
+//! PostgreSQL.
+
+use dbdyno_schema::plan::{Endpoint, Target};
+use dbdyno_schema::record::{FailedAction, ServerFailure};
+use dbdyno_wire::WireError;
+
+mod libpq;
+
+/// Bytes of a statement that are told. A bulk insert has half a MiB.
+const STATEMENT_BYTES: usize = 4096;
+/// The state of an error that no server has given one.
+const NO_STATE: &str = "HY000";
+
+/// Where connection `number` of a run leads; `None` without a server.
+fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
+    let endpoints = target.endpoints();
+    endpoints.get((number % endpoints.len().max(1) as u64) as usize)
+}
+
+/// Connection `number` of a run could not be opened.
+pub fn connecting(error: &WireError, target: &Target, number: u64) -> ServerFailure {
+    let endpoint = endpoint(target, number);
+    let (code, message) = match error {
+        error if target.is_postgresql() => (0, libpq::connecting(error, endpoint)),
+        WireError::Lost(text) => unreachable(text, endpoint),
+        error => words(error),
+    };
+    ServerFailure {
+        action: FailedAction::Connect,
+        code,
+        sqlstate: state(error),
+        message,
+        statement: String::new(),
+        endpoint: endpoint.cloned(),
+    }
+}
+
+/// A statement failed.
+pub(crate) fn working(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
+    let (code, message) = words(error);
+    let mut end = statement.len().min(STATEMENT_BYTES);
+    while !statement.is_char_boundary(end) {
+        end -= 1;
+    }
+    let statement = statement[..end].to_owned();
+    ServerFailure { action, code, sqlstate: state(error), message, statement, endpoint: None }
+}
+
+/// Number, state and words of an error of a statement.
+pub fn told(error: &WireError, target: &Target) -> (u16, String, String) {
+    if target.is_postgresql() {
+        return (0, libpq::state(error), libpq::working(error));
+    }
+    let (code, message) = words(error);
+    (code, state(error), message)
+}
+
+fn state(error: &WireError) -> String {
+    match error {
+        WireError::Server { state, .. } => state.clone(),
+        _ => NO_STATE.into(),
+    }
+}
+
+fn words(error: &WireError) -> (u16, String) {
+    match error {
+        WireError::Server { code, message, .. } => (*code, message.clone()),
+        WireError::Lost(_) => (2013, "Lost connection to server during query".into()),
+        WireError::Protocol(_) => (2027, "Received malformed packet".into()),
+        WireError::Refused { code, text, .. } => (*code, text.clone()),
+    }
+}
+
+/// Number and words for a place that does not answer. The library waits for a TCP connection in the background, so its
+/// system error is always that of one that is under way.
+fn unreachable(text: &str, endpoint: Option<&Endpoint>) -> (u16, String) {
+    match endpoint {
+        Some(Endpoint::Tcp { host, .. }) if text.contains("lookup address") => {
+            (2005, format!("Unknown server host '{host}' (-2)"))
+        }
+        Some(Endpoint::Tcp { host, .. }) => (2002, format!("Can't connect to server on '{host}' (115)")),
+        Some(Endpoint::Unix { path }) => {
+            let number = text.split_once("(os error ").and_then(|(_, rest)| rest.split_once(')'));
+            let number = number.map_or("2", |(number, _)| number);
+            (2002, format!("Can't connect to local server through socket '{path}' ({number})"))
+        }
+        None => (2002, text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_does_not_answer_has_the_librarys_words() {
+        let tcp = Endpoint::Tcp { host: "h".into(), port: 1 };
+        let unix = Endpoint::Unix { path: "/s".into() };
+        let told = |text: &str, place| {
+            let target =
+                serde_json::json!({"protocol": "mysql", "endpoints": [place], "user": "u", "database": "d"});
+            let failure =
+                connecting(&WireError::Lost(text.into()), &serde_json::from_value(target).unwrap(), 0);
+            (failure.code, failure.message)
+        };
+        assert_eq!(
+            told("h:1: Connection refused (os error 111)", &tcp),
+            (2002, "Can't connect to server on 'h' (115)".into())
+        );
+        assert_eq!(
+            told("h:1: failed to lookup address information: Name or service not known", &tcp),
+            (2005, "Unknown server host 'h' (-2)".into())
+        );
+        assert_eq!(
+            told("/s: Permission denied (os error 13)", &unix),
+            (2002, "Can't connect to local server through socket '/s' (13)".into())
+        );
+    }
+
+    #[test]
+    fn a_long_statement_is_cut_between_characters() {
+        let error =
+            WireError::Server { code: 1064, state: "42000".into(), message: "m".into(), is_fatal: false };
+        let failure = working(FailedAction::Query, &error, &"é".repeat(3000));
+        assert_eq!(failure.statement, "é".repeat(2048));
+        let failure = working(FailedAction::Execute, &error, &format!("x{}", "é".repeat(3000)));
+        assert_eq!(failure.statement.len(), 4095);
+        assert_eq!((failure.code, failure.sqlstate.as_str(), failure.message.as_str()), (1064, "42000", "m"));
+    }
+
+    #[test]
+    fn connections_take_the_endpoints_in_turn() {
+        let target = serde_json::json!({"protocol": "mysql", "user": "u", "database": "d",
+            "endpoints": [{"unix": {"path": "/a"}}, {"unix": {"path": "/b"}}]});
+        let target = serde_json::from_value(target).unwrap();
+        assert_eq!(endpoint(&target, 3), Some(&Endpoint::Unix { path: "/b".into() }));
+    }
+}

@@ -1,0 +1,39 @@
+//! Time since the start of the run.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use dbdyno_load::Nanos;
+
+/// Monotonic time since a common start, the same for all workers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    pub(crate) fn starting_at(start: Instant) -> Self {
+        Self { start }
+    }
+
+    /// Nanoseconds since the start; 0 before it.
+    #[inline]
+    pub(crate) fn now(&self) -> Nanos {
+        self.start.elapsed().as_nanos() as Nanos
+    }
+
+    pub(crate) fn instant(&self, at: Nanos) -> Instant {
+        self.start + Duration::from_nanos(at)
+    }
+}
+
+/// Wall time now, microseconds since 1970.
+pub fn unix_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+/// The instant that has wall time `at_unix_us`; now, when that is past. Converted once, so that a clock that is
+/// set during the run moves nothing.
+pub(crate) fn instant_of(at_unix_us: u64) -> Instant {
+    let (instant, wall) = (Instant::now(), unix_us());
+    instant + Duration::from_micros(at_unix_us.saturating_sub(wall))
+}

@@ -1,0 +1,34 @@
+//! The records of a command that measures nothing.
+
+use std::collections::BTreeMap;
+
+use dbdyno_schema::Record;
+use dbdyno_schema::plan::Plan;
+use dbdyno_schema::record::{End, EndReason, Failure, StatementKind};
+
+use crate::conductor::hello;
+use crate::{Ended, Sink, machine};
+
+/// Does `work` between the first record of a command and its last.
+pub fn command(
+    plan: &Plan,
+    statements: Vec<StatementKind>,
+    sink: &mut dyn Sink,
+    work: impl FnOnce(&mut dyn Sink) -> Result<(), (EndReason, Failure)>,
+) -> Ended {
+    sink.record(&hello(plan, statements));
+    let cpu_before = machine::process_cpu();
+    let (reason, failure) = match work(sink) {
+        Ok(()) => (EndReason::Done, None),
+        Err((reason, failure)) => (reason, (reason != EndReason::Interrupted).then_some(failure)),
+    };
+    sink.record(&Record::End(Box::new(End {
+        reason,
+        failure: failure.clone(),
+        phases: BTreeMap::new(),
+        users: Vec::new(),
+        memory_peak_bytes: machine::memory_peak_bytes(),
+        cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
+    })));
+    Ended { reason, failure }
+}

@@ -1,0 +1,369 @@
+//! The conductor: starts the workers, adds up what they measured, and writes the records.
+
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dbdyno_load::Nanos;
+use dbdyno_load::timeline::Timeline;
+use dbdyno_schema::plan::{Plan, Start};
+use dbdyno_schema::record::{End, EndReason, Failure, Hello, Phase, Ready, Session, StatementKind, Warning};
+use dbdyno_schema::{Record, SCHEMA_VERSION};
+use dbdyno_wire::mysql::MysqlConnector;
+use dbdyno_wire::postgres::PostgresConnector;
+use dbdyno_wire::scripted::ScriptedConnector;
+use dbdyno_workload::replay::Recorded;
+use tokio::sync::watch;
+
+use crate::absent;
+use crate::clock::{Clock, unix_us};
+use crate::connector::{AnyConnector, connector};
+use crate::control::{Inbox, Message};
+use crate::finish::Finish;
+use crate::machine;
+use crate::merge::{Complete, Merge};
+use crate::post::{Links, Post, Signal, share};
+use crate::prewarm::prewarm;
+use crate::refusal::Held;
+use crate::worker::Worker;
+use crate::{Ended, Order, Sink};
+
+/// How far ahead a stop is set, so that no worker has closed a span after it.
+const STOP_AHEAD: Duration = Duration::from_millis(50);
+/// Connections of each worker on which the delay inside the client is sampled.
+const SAMPLED_PER_WORKER: u64 = 32;
+/// How long after the end of a run a worker is waited for whose users have not left.
+const OWING: Duration = Duration::from_secs(1);
+/// How far ahead a start at once is set, so that every worker is there.
+const START_AHEAD: Duration = Duration::from_millis(5);
+
+/// Runs an order to its end and writes every record of it.
+///
+/// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
+pub fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    let workers = u64::from(order.plan.segment.count) * u64::from(order.plan.client.workers);
+    let sampled = SAMPLED_PER_WORKER * workers;
+    match connector(order) {
+        AnyConnector::Mysql(connector) => {
+            conduct(order, MysqlConnector { sampled, ..connector }, inbox, sink)
+        }
+        AnyConnector::Postgres(connector) => {
+            conduct(order, PostgresConnector { sampled, ..connector }, inbox, sink)
+        }
+        AnyConnector::Null(connector) => conduct(order, connector, inbox, sink),
+    }
+}
+
+pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
+    Record::Hello(Box::new(Hello {
+        schema: SCHEMA_VERSION,
+        engine: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        unix_us: unix_us(),
+        plan: plan.clone(),
+        statements,
+    }))
+}
+
+fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    let program = order.program();
+    let held = Arc::new(Held::default());
+    let spawn = |number, links: Links| {
+        let worker = Worker {
+            post: Post::new(order, number, links),
+            program: program.clone(),
+            connector: connector.clone(),
+            held: Arc::clone(&held),
+        };
+        std::thread::spawn(move || worker.run())
+    };
+    let before = |write: &mut dyn FnMut(Record)| {
+        order
+            .secrets
+            .contents
+            .recorded
+            .iter()
+            .for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
+        prewarm(order, &connector, &inbox, write)
+    };
+    play(order, program.describe(), before, spawn, &inbox, sink)
+}
+
+/// What of a recording is not replayed.
+fn left_out(recorded: &Recorded) -> Option<Record> {
+    let (statements, skipped) = recorded.told();
+    let what: Vec<String> = skipped.iter().map(|(what, count)| format!("{what} {count}")).collect();
+    (!what.is_empty()).then(|| {
+        Record::Warning(Warning {
+            code: "replay-left-out".into(),
+            text: format!("{statements} recorded statements are replayed; left out: {}", what.join(", ")),
+            hint: "what defines tables, sets a session or administers a server is no part of a load; send what it needs \
+                   in setup or session"
+                .into(),
+        })
+    })
+}
+
+/// Plays a run whose workers `spawn` starts, each by its number within this engine: the records, the signals and the
+/// sums are the same whatever the workers do. `before` is done between the first record and the first worker.
+pub fn play(
+    order: &Order,
+    statements: Vec<StatementKind>,
+    before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), Ended>,
+    spawn: impl Fn(u32, Links) -> JoinHandle<()>,
+    inbox: &Inbox,
+    sink: &mut dyn Sink,
+) -> Ended {
+    let (plan, last_events) = (&*order.plan, order.options.last_events);
+    let (signal, listener) = watch::channel(Signal::Wait);
+    let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
+    let finish = Arc::new(Finish::new(&plan.phases, last_events, users));
+    let kinds = statements.iter().map(|statement| statement.kind.clone()).collect();
+    let mut conductor = Conductor {
+        order,
+        timeline: Timeline::new(&plan.phases, &plan.report, last_events),
+        merge: Merge::new(plan.client.workers, kinds, plan.report.tick_us > 0),
+        inbox,
+        sink,
+        signal,
+        finish: Arc::clone(&finish),
+        clock: None,
+        ended: None,
+        working: plan.client.workers,
+        given_up: false,
+        listening: true,
+    };
+    conductor.write(hello(plan, statements));
+    if let Err(ended) = before(&mut |record| conductor.write(record)) {
+        conductor.ended = Some(ended);
+        return conductor.write_end(machine::process_cpu());
+    }
+    let began = Instant::now(); // What was done before is not the connections' time.
+    let links =
+        |_| Links { signal: listener.clone(), finish: Arc::clone(&finish), messages: inbox.sender.clone() };
+    let threads: Vec<JoinHandle<()>> =
+        (0..plan.client.workers).map(|number| spawn(number, links(number))).collect();
+    let cpu_before = match conductor.wait_until_ready(began) {
+        Some(start) => conductor.play(start),
+        None => conductor.quit(),
+    };
+    // Who is not waited for ends with the process.
+    for thread in threads.into_iter().filter(|_| !conductor.given_up) {
+        thread.join().expect("a worker does not panic");
+    }
+    conductor.write_end(cpu_before)
+}
+
+struct Conductor<'a> {
+    order: &'a Order,
+    timeline: Timeline,
+    merge: Merge,
+    inbox: &'a Inbox,
+    sink: &'a mut dyn Sink,
+    signal: watch::Sender<Signal>,
+    finish: Arc<Finish>,
+    /// Present once the start is known.
+    clock: Option<Clock>,
+    /// Why the run ends early; the first reason stands.
+    ended: Option<Ended>,
+    /// Workers that have not finished.
+    working: u32,
+    /// Those are not waited for.
+    given_up: bool,
+    listening: bool,
+}
+
+impl Conductor<'_> {
+    /// Collects the workers' reports and waits for the order to start. `None` when it does not come to that.
+    fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
+        let mut waiting = self.order.plan.client.workers;
+        let mut ready =
+            Ready { connections: 0, connect_us: 0, prepared_statements: 0, session: Session::default() };
+        let mut ordered = matches!(self.order.plan.start, Start::AtOnce).then(Instant::now);
+        let mut deadline = None;
+        while waiting > 0 || ordered.is_none() {
+            match self.next_message(deadline)? {
+                Message::Ready(worker) => {
+                    waiting -= 1;
+                    ready.connections += worker.connections;
+                    ready.prepared_statements += worker.prepared_statements;
+                    if let Some(session) = worker.session {
+                        ready.session = session;
+                    }
+                    if waiting == 0 {
+                        ready.connect_us = began.elapsed().as_micros() as u64;
+                        self.write(Record::Ready(ready.clone()));
+                        deadline = self.start_deadline();
+                    }
+                }
+                Message::Start(at) => ordered = Some(at),
+                message => self.handle(message),
+            }
+            if self.ended.is_some() {
+                return None;
+            }
+        }
+        ordered.map(|at| at.max(Instant::now() + START_AHEAD))
+    }
+
+    fn start_deadline(&self) -> Option<Instant> {
+        match self.order.plan.start {
+            Start::AtOnce => None,
+            Start::OnCommand { start_timeout_us } => {
+                Some(Instant::now() + Duration::from_micros(start_timeout_us))
+            }
+        }
+    }
+
+    /// The next message; `None` when no order to start came in time.
+    fn next_message(&mut self, deadline: Option<Instant>) -> Option<Message> {
+        let wait = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+        match self.inbox.messages.recv_timeout(wait) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the inbox holds a sender"),
+            Err(RecvTimeoutError::Timeout) => {
+                self.ended = Some(Ended {
+                    reason: EndReason::Abandoned,
+                    failure: Some(Failure {
+                        text: "no order to start came in time".into(),
+                        hint: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
+                        ..Failure::default()
+                    }),
+                });
+                None
+            }
+        }
+    }
+
+    /// Starts the clock and follows the run to its end. Returns the CPU time the process had used at the start.
+    fn play(&mut self, start: Instant) -> Duration {
+        let clock = Clock::starting_at(start);
+        self.clock = Some(clock);
+        self.signal.send_replace(Signal::Go { start, looks: 0 });
+        let start_unix_us = unix_us() + start.saturating_duration_since(Instant::now()).as_micros() as u64;
+        let cpu_before = machine::process_cpu();
+        self.write_phase(0, start_unix_us);
+        while self.working > 0 && !self.given_up {
+            match self.inbox.messages.recv_timeout(self.patience(clock)) {
+                Ok(Message::Closed { bound, closed, fared }) => {
+                    let complete = self.merge.add(bound, *closed, fared);
+                    complete.into_iter().for_each(|complete| self.write_complete(complete, start_unix_us));
+                }
+                Ok(message) => self.handle(message),
+                Err(_) => self.give_up(start_unix_us),
+            }
+        }
+        cpu_before
+    }
+
+    /// How long the next message is waited for.
+    fn patience(&self, clock: Clock) -> Duration {
+        match self.finish.counts_last_events() && self.finish.users() > 0 {
+            true => (clock.instant(self.end()) + OWING).saturating_duration_since(Instant::now()),
+            false => Duration::MAX,
+        }
+    }
+
+    fn end(&self) -> Nanos {
+        self.finish.stop_at().min(self.timeline.end())
+    }
+
+    /// Waits no longer for the workers that owe something.
+    fn give_up(&mut self, start_unix_us: u64) {
+        self.given_up = true;
+        let silent = self.finish.users().saturating_sub(self.merge.in_flight() as u32);
+        let known = (self.merge.written_to(), self.end());
+        let spans = absent::spans(self.order, self.merge.kinds(), silent, known);
+        for complete in self.merge.stand_in(spans) {
+            self.write_complete(complete, start_unix_us);
+        }
+    }
+
+    fn write_complete(&mut self, complete: Complete, start_unix_us: u64) {
+        let Complete { records, phase_end } = complete;
+        for record in records {
+            self.write(record);
+        }
+        if let Some(at) = phase_end {
+            self.write_phase(at, start_unix_us);
+        }
+    }
+
+    /// Sends the workers home before the start.
+    fn quit(&mut self) -> Duration {
+        self.signal.send_replace(Signal::Quit);
+        while self.working > 0 {
+            let message = self.inbox.messages.recv().expect("the inbox holds a sender");
+            self.handle(message);
+        }
+        machine::process_cpu()
+    }
+
+    /// Everything that is handled alike before and after the start.
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Stop(reason) => self.end_early(Ended { reason, failure: None }),
+            Message::Failed(reason, failure) => self.end_early(Ended { reason, failure: Some(failure) }),
+            Message::Warning(warning) => self.write(Record::Warning(warning)),
+            Message::Full | Message::AllLeft => self.call(),
+            Message::Drained(drained, users) => self.merge.drained(&drained, users),
+            Message::Finished => self.working -= 1,
+            Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
+        }
+    }
+
+    fn end_early(&mut self, ended: Ended) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.ended = Some(ended);
+        if let Some(clock) = self.clock {
+            let at = (clock.now() + STOP_AHEAD.as_nanos() as Nanos).min(self.timeline.end());
+            self.timeline.truncate(at);
+            self.finish.stop(at);
+            self.call();
+        }
+    }
+
+    /// Lets every worker look for what has been agreed on, instead of at its next bound.
+    fn call(&self) {
+        self.signal.send_modify(|signal| {
+            if let Signal::Go { looks, .. } = signal {
+                *looks += 1;
+            }
+        });
+    }
+
+    fn write_phase(&mut self, at: Nanos, start_unix_us: u64) {
+        if let Some(phase) = self.timeline.phase_at(at).filter(|phase| phase.start == at) {
+            let at_us = at / 1000;
+            self.write(Record::Phase(Phase { name: phase.name, at_us, at_unix_us: start_unix_us + at_us }));
+        }
+    }
+
+    fn write(&mut self, record: Record) {
+        if self.listening && !self.sink.record(&record) {
+            self.listening = false;
+            self.end_early(Ended { reason: EndReason::Abandoned, failure: None });
+        }
+    }
+
+    fn write_end(&mut self, cpu_before: Duration) -> Ended {
+        for warning in self.merge.warnings() {
+            self.write(Record::Warning(warning));
+        }
+        let by_itself = || Ended { reason: self.finish.reason(), failure: None };
+        let ended = self.ended.clone().unwrap_or_else(by_itself);
+        let users = self.merge.users();
+        self.write(Record::End(Box::new(End {
+            reason: ended.reason,
+            failure: ended.failure.clone(),
+            phases: self.merge.totals(),
+            users,
+            memory_peak_bytes: machine::memory_peak_bytes(),
+            cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
+        })));
+        ended
+    }
+}

@@ -1,0 +1,133 @@
+//! What was loaded, added up as the streams tell it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use dbdyno_schema::record::{Loaded, LoadedTable, LoadingWay};
+use dbdyno_workload::tables::Tables;
+
+use super::fill::Stored;
+use super::finish::Indexed;
+
+/// From the first beginning to the last end of what overlaps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span(Option<(Instant, Instant)>);
+
+impl Span {
+    fn cover(&mut self, began: Instant, ended: Instant) {
+        let (first, last) = self.0.unwrap_or((began, ended));
+        self.0 = Some((first.min(began), last.max(ended)));
+    }
+
+    fn us(self) -> u64 {
+        self.0.map_or(0, |(first, last)| (last - first).as_micros() as u64)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Table {
+    rows: u64,
+    bytes: u64,
+    storing: Span,
+    indexing: Span,
+}
+
+/// The sums of one `prepare`.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    tables: BTreeMap<u32, Table>,
+    rows: u64,
+    storing: Span,
+    indexing: Span,
+    retries: u64,
+}
+
+impl Tally {
+    pub(super) fn stored(&mut self, stored: Stored) {
+        let table = self.tables.entry(stored.table).or_default();
+        table.rows += stored.rows;
+        self.rows += stored.rows;
+        table.bytes += stored.bytes;
+        table.storing.cover(stored.began, stored.ended);
+        self.storing.cover(stored.began, stored.ended);
+        self.retries += stored.retries;
+    }
+
+    pub(super) fn indexed(&mut self, Indexed { table, began, ended }: Indexed) {
+        self.tables.entry(table).or_default().indexing.cover(began, ended);
+        self.indexing.cover(began, ended);
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The record of it all.
+    pub(super) fn record(
+        &self,
+        tables: &impl Tables,
+        way: LoadingWay,
+        streams: u32,
+        analyze: Duration,
+    ) -> Loaded {
+        let indexed = |span: Span| if tables.has_index() { span.us() } else { 0 };
+        Loaded {
+            way,
+            streams,
+            rows: self.rows(),
+            bytes: self.tables.values().map(|table| table.bytes).sum(),
+            rows_us: self.storing.us(),
+            index_us: indexed(self.indexing),
+            analyze_us: analyze.as_micros() as u64,
+            after_us: 0,
+            retries: self.retries,
+            session_settings: BTreeMap::new(),
+            tables: self
+                .tables
+                .iter()
+                .map(|(&number, table)| LoadedTable {
+                    table: tables.name(number),
+                    rows: table.rows,
+                    bytes: table.bytes,
+                    rows_us: table.storing.us(),
+                    index_us: indexed(table.indexing),
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_schema::plan::OltpOptions;
+    use dbdyno_workload::schema::Schema;
+
+    use super::*;
+
+    #[test]
+    fn what_overlaps_is_counted_once() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let stored = |table, began, ended| Stored {
+            table,
+            rows: 10,
+            bytes: 1900,
+            retries: 1,
+            began: at(began),
+            ended: at(ended),
+        };
+        let mut tally = Tally::default();
+        for one in [stored(1, 0, 30), stored(2, 10, 40), stored(1, 30, 35)] {
+            tally.stored(one);
+        }
+        tally.indexed(Indexed { table: 1, began: at(50), ended: at(57) });
+        tally.indexed(Indexed { table: 2, began: at(51), ended: at(60) });
+        let schema = Schema::new(&OltpOptions { tables: 2, ..Default::default() }, 1);
+        let loaded = tally.record(&schema, LoadingWay::Insert, 2, Duration::from_millis(3));
+        assert_eq!((loaded.rows, loaded.bytes, loaded.retries), (30, 5700, 3));
+        assert_eq!((loaded.rows_us, loaded.index_us, loaded.analyze_us), (40_000, 10_000, 3_000));
+        let tables: Vec<_> =
+            loaded.tables.iter().map(|table| (table.rows, table.rows_us, table.index_us)).collect();
+        assert_eq!(tables, [(20, 35_000, 7_000), (10, 30_000, 9_000)]);
+    }
+}

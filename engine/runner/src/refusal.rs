@@ -1,0 +1,311 @@
+//! What to say when a server has no room for all connections or their prepared statements: how many were wanted,
+//! how many fit, and the statement that makes room.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dbdyno_schema::record::{EndReason, Failure};
+use dbdyno_wire::{Connection, TextRow, WireError};
+
+/// What a run asks of a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Connections, over all workers and engines.
+    pub(crate) connections: u64,
+    /// Prepared statements on each.
+    pub(crate) statements: u64,
+}
+
+/// What all workers of this engine hold on the server.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) connections: AtomicU64,
+    pub(crate) statements: AtomicU64,
+}
+
+/// A limit that the server has run into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Statements,
+    Connections,
+    AccountConnections,
+    /// PostgreSQL's three.
+    Slots,
+    RoleConnections,
+    DatabaseConnections,
+}
+
+/// PostgreSQL's limits, each with what is kept of it for administrators and what is held now. A session of the account's own
+/// without a state is being refused, and does not count any more.
+const ROOM: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity \
+        WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND NOT (usename = session_user AND state IS NULL)) \
+    SELECT 'slots', current_setting('max_connections')::int, \
+        current_setting('superuser_reserved_connections')::int \
+            + COALESCE(current_setting('reserved_connections', true), '0')::int, (SELECT COUNT(*) FROM held) \
+    UNION ALL SELECT 'role', rolconnlimit, 0, (SELECT COUNT(*) FROM held WHERE usename = session_user) \
+        FROM pg_roles WHERE rolname = session_user AND rolconnlimit >= 0 \
+    UNION ALL SELECT 'database', datconnlimit, 0, (SELECT COUNT(*) FROM held WHERE datname = current_database()) \
+        FROM pg_database WHERE datname = current_database() AND datconnlimit >= 0";
+
+/// What is known of a limit.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    limit: u64,
+    /// What is kept for administrators.
+    reserved: u64,
+    /// What others hold of it.
+    others: u64,
+}
+
+impl Reading {
+    /// What there is for the run.
+    fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.reserved).saturating_sub(self.others)
+    }
+}
+
+impl Limit {
+    /// The limit an error tells of.
+    fn of(error: &WireError) -> Option<Self> {
+        let Some(code) = error.code() else {
+            return Self::of_state(error);
+        };
+        match code {
+            1461 => Some(Limit::Statements),
+            1040 => Some(Limit::Connections),
+            1203 => Some(Limit::AccountConnections),
+            // The resources of an account; the others (queries per hour, say) have nothing to do with room.
+            1226 => error.to_string().contains("max_user_connections").then_some(Limit::AccountConnections),
+            _ => None,
+        }
+    }
+
+    /// PostgreSQL has one state for all three. Its words say which, where they are English; see [`room`].
+    fn of_state(error: &WireError) -> Option<Self> {
+        if error.state()? != "53300" {
+            return None;
+        }
+        let text = error.to_string();
+        Some(match () {
+            () if text.contains("for role ") => Limit::RoleConnections,
+            () if text.contains("for database ") => Limit::DatabaseConnections,
+            () => Limit::Slots,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Limit::Statements => "max_prepared_stmt_count",
+            Limit::Connections | Limit::Slots => "max_connections",
+            Limit::AccountConnections => "max_user_connections",
+            Limit::RoleConnections => "CONNECTION LIMIT of the role",
+            Limit::DatabaseConnections => "CONNECTION LIMIT of the database",
+        }
+    }
+
+    /// A query for what is held of it now, by its last column.
+    fn in_use(self) -> &'static str {
+        match self {
+            Limit::Statements => "SHOW GLOBAL STATUS WHERE Variable_name = 'Prepared_stmt_count'",
+            Limit::Connections => "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_connected'",
+            Limit::AccountConnections => {
+                "SELECT 'processes', COUNT(*) FROM information_schema.processlist \
+                 WHERE user = SUBSTRING_INDEX(CURRENT_USER(), '@', 1)"
+            }
+            Limit::Slots | Limit::RoleConnections | Limit::DatabaseConnections => ROOM,
+        }
+    }
+
+    /// What sets it to `value`.
+    fn set(self, value: u64) -> String {
+        match self {
+            Limit::Statements | Limit::Connections => format!("SET GLOBAL {} = {value}", self.name()),
+            Limit::AccountConnections => format!(
+                "SET GLOBAL max_user_connections = {value}, or ALTER USER … WITH MAX_USER_CONNECTIONS {value} where the \
+                 account has its own limit"
+            ),
+            Limit::Slots => format!("ALTER SYSTEM SET max_connections = {value} and restart the server"),
+            Limit::RoleConnections => format!("ALTER ROLE … CONNECTION LIMIT {value}"),
+            Limit::DatabaseConnections => format!("ALTER DATABASE … CONNECTION LIMIT {value}"),
+        }
+    }
+
+    fn each(self, wanted: Wanted) -> u64 {
+        if self == Limit::Statements { wanted.statements } else { 1 }
+    }
+}
+
+/// Whether the error tells of a limit that the attempts under way still count against.
+pub(crate) fn is_limit(error: &WireError) -> bool {
+    Limit::of(error).is_some()
+}
+
+/// `failure` with what can be said of it where a limit of the server has stopped a run. `asked` is a session that may read the limit, and
+/// `held` what the run holds while nothing is being opened.
+pub(crate) async fn explained<C: Connection>(
+    (reason, mut failure): (EndReason, Failure),
+    error: &WireError,
+    asked: Option<&mut C>,
+    wanted: Wanted,
+    held: &Held,
+) -> (EndReason, Failure) {
+    let Some(limit) = Limit::of(error) else {
+        return (reason, failure);
+    };
+    let ours = match limit {
+        Limit::Statements => held.statements.load(Ordering::Acquire),
+        _ => held.connections.load(Ordering::Acquire),
+    };
+    let read = match asked {
+        Some(session) => read(session, limit, ours).await,
+        None => None,
+    };
+    let limit = read.map_or(limit, |(limit, _)| limit);
+    let (text, hint) = words(limit, wanted, read.map(|(_, reading)| reading));
+    failure.text = format!("{}; {text}", failure.text);
+    failure.hint = Some(hint);
+    (reason, failure)
+}
+
+/// The limit and what others hold; `None` where the server does not tell.
+async fn read<C: Connection>(session: &mut C, limit: Limit, ours: u64) -> Option<(Limit, Reading)> {
+    let in_use = session.rows(limit.in_use()).await.ok()?;
+    if limit.in_use() == ROOM {
+        return room(&in_use, ours);
+    }
+    let value = session.rows(&format!("SELECT @@{}", limit.name())).await.ok()?;
+    let number = |rows: &[TextRow]| rows.first()?.last()?.as_ref()?.parse::<u64>().ok();
+    let others = number(&in_use)?.saturating_sub(ours);
+    Some((limit, Reading { limit: number(&value)?, reserved: 0, others }))
+}
+
+/// Of PostgreSQL's limits the one that leaves the least room, in whatever language the server has refused.
+fn room(rows: &[TextRow], ours: u64) -> Option<(Limit, Reading)> {
+    let read = |row: &TextRow| {
+        let [Some(name), Some(value), Some(reserved), Some(in_use)] = &row[..] else {
+            return None;
+        };
+        let limit = match name.as_str() {
+            "role" => Limit::RoleConnections,
+            "database" => Limit::DatabaseConnections,
+            _ => Limit::Slots,
+        };
+        let others = in_use.parse::<u64>().ok()?.saturating_sub(ours);
+        Some((limit, Reading { limit: value.parse().ok()?, reserved: reserved.parse().ok()?, others }))
+    };
+    rows.iter().filter_map(read).min_by_key(|(_, reading)| reading.free())
+}
+
+/// The sentence about the room, and the way out.
+fn words(limit: Limit, wanted: Wanted, reading: Option<Reading>) -> (String, String) {
+    let each = limit.each(wanted);
+    let need = wanted.connections * each;
+    let (what, fewer) = if limit == Limit::Statements {
+        (
+            format!("{} connections with {each} prepared statements each need {need}", wanted.connections),
+            "use fewer connections or tables, or send the statements as text",
+        )
+    } else {
+        (format!("{need} connections are wanted"), "use fewer connections")
+    };
+    let Some(reading) = reading else {
+        return (what, format!("{} at least, or {fewer}", limit.set(need)));
+    };
+    let (fit, Reading { limit: value, reserved, others }) = (reading.free() / each.max(1), reading);
+    let kept = if reserved > 0 { format!("{reserved} are reserved and ") } else { String::new() };
+    let text = format!(
+        "{what}, and {} is {value}, of which {kept}others hold {others}: at most {fit} connections fit",
+        limit.name()
+    );
+    (text, format!("{}, or {fewer}", limit.set(need + reserved + others)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted = Wanted { connections: 500, statements: 46 };
+
+    #[test]
+    fn statements_are_counted_out() {
+        let (text, hint) =
+            words(Limit::Statements, WANTED, Some(Reading { limit: 16_382, reserved: 0, others: 12 }));
+        assert_eq!(
+            text,
+            "500 connections with 46 prepared statements each need 23000, and max_prepared_stmt_count is 16382, of \
+             which others hold 12: at most 355 connections fit"
+        );
+        assert!(hint.starts_with("SET GLOBAL max_prepared_stmt_count = 23012, or "), "{hint}");
+    }
+
+    #[test]
+    fn connections_are_counted_out() {
+        let (text, hint) =
+            words(Limit::Connections, WANTED, Some(Reading { limit: 151, reserved: 0, others: 2 }));
+        assert_eq!(
+            text,
+            "500 connections are wanted, and max_connections is 151, of which others hold 2: at most 149 \
+             connections fit"
+        );
+        assert_eq!(hint, "SET GLOBAL max_connections = 502, or use fewer connections");
+    }
+
+    #[test]
+    fn slots_that_are_reserved_do_not_count() {
+        let (text, hint) = words(Limit::Slots, WANTED, Some(Reading { limit: 100, reserved: 3, others: 2 }));
+        assert_eq!(
+            text,
+            "500 connections are wanted, and max_connections is 100, of which 3 are reserved and others hold 2: at \
+             most 95 connections fit"
+        );
+        assert_eq!(
+            hint,
+            "ALTER SYSTEM SET max_connections = 505 and restart the server, or use fewer connections"
+        );
+    }
+
+    #[test]
+    fn the_limit_that_leaves_the_least_room_is_told() {
+        let row = |words: [&str; 4]| words.map(|word| Some(word.to_owned())).to_vec();
+        let rows = [row(["slots", "100", "3", "12"]), row(["role", "20", "0", "10"])];
+        let (limit, reading) = room(&rows, 10).unwrap();
+        assert_eq!((limit, reading.free(), reading.others), (Limit::RoleConnections, 20, 0));
+        assert!(room(&[], 10).is_none());
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_read_is_not_guessed() {
+        let (text, hint) = words(Limit::Connections, WANTED, None);
+        assert_eq!(text, "500 connections are wanted");
+        assert_eq!(hint, "SET GLOBAL max_connections = 500 at least, or use fewer connections");
+    }
+
+    #[test]
+    fn limits_are_known_by_their_errors() {
+        let server = |code, message: &str| WireError::Server {
+            code,
+            state: "HY000".into(),
+            message: message.into(),
+            is_fatal: false,
+        };
+        assert!(is_limit(&server(1461, "")));
+        assert!(is_limit(&server(1226, "has exceeded the 'max_user_connections' resource")));
+        assert!(!is_limit(&server(1226, "has exceeded the 'max_queries_per_hour' resource")));
+        assert!(!is_limit(&server(1045, "Access denied")));
+        let state = |state: &str, message: &str| {
+            Limit::of(&WireError::Server {
+                code: 0,
+                state: state.into(),
+                message: message.into(),
+                is_fatal: false,
+            })
+        };
+        assert_eq!(state("53300", "sorry, too many clients already"), Some(Limit::Slots));
+        assert_eq!(state("53300", "too many connections for role \"x\""), Some(Limit::RoleConnections));
+        assert_eq!(
+            state("53300", "too many connections for database \"x\""),
+            Some(Limit::DatabaseConnections)
+        );
+        assert_eq!(state("28P01", ""), None);
+        assert_eq!(Limit::of(&WireError::Lost("for role".into())), None);
+    }
+}

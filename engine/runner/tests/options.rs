@@ -1,0 +1,233 @@
+//! What a program that embeds the engine may ask for beyond the plan.
+
+use std::sync::Arc;
+
+use dbdyno_runner::{
+    Ended, ExtraCounts, Inbox, LastEvents, Options, Order, QueueOverflow, Renewal, Secrets, Sink,
+    TableStatements,
+};
+use dbdyno_schema::Record;
+use dbdyno_schema::log_buckets::{LogScale, merge};
+use dbdyno_schema::plan::Distribution;
+use dbdyno_schema::record::{End, EndReason, Interval, LoadingStep, PhaseName, PhaseTotals};
+use serde_json::{Value, json};
+
+/// What came out of a run.
+struct Ran {
+    reason: EndReason,
+    records: Vec<Record>,
+}
+
+impl Sink for Ran {
+    fn record(&mut self, record: &Record) -> bool {
+        self.records.push(record.clone());
+        true
+    }
+}
+
+impl Ran {
+    fn end(&self) -> &End {
+        match self.records.last() {
+            Some(Record::End(end)) => end,
+            other => panic!("no end: {other:?}"),
+        }
+    }
+
+    fn measured(&self) -> &PhaseTotals {
+        &self.end().phases[&PhaseName::Measure]
+    }
+
+    fn intervals(&self) -> Vec<&Interval> {
+        let intervals = self.records.iter().filter_map(|record| match record {
+            Record::Interval(interval) => Some(interval.as_ref()),
+            _ => None,
+        });
+        intervals.collect()
+    }
+}
+
+/// 8 connections whose statements take `answer_us`, with `changes` to the plan.
+fn order(answer_us: u64, changes: &Value, options: Options) -> Order {
+    let mut plan = json!({
+        "schema": 1,
+        "target": {"protocol": "null", "answer_us": answer_us},
+        "workload": {"name": "oltp_point_select"},
+        "load": {"connections": 8},
+        "phases": {"measure_us": 0},
+        "report": {"interval_us": 0, "tick_us": 0},
+        "client": {"workers": 2},
+        "seed": 1,
+    });
+    plan.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    let order = Order { options, ..Order::new(serde_json::from_value(plan).unwrap(), Secrets::default()) };
+    assert_eq!(order.plan.faults(), Vec::<String>::new());
+    order
+}
+
+fn play(work: fn(&Order, Inbox, &mut dyn Sink) -> Ended, order: &Order) -> Ran {
+    let (_control, inbox) = dbdyno_runner::channel();
+    let mut ran = Ran { reason: EndReason::Done, records: Vec::new() };
+    ran.reason = work(order, inbox, &mut ran).reason;
+    ran
+}
+
+fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
+    play(dbdyno_runner::run, &order(answer_us, changes, options))
+}
+
+fn counting_last_events() -> Options {
+    Options { last_events: LastEvents::Counted, ..Options::default() }
+}
+
+#[test]
+fn the_last_events_are_counted_and_end_the_run() {
+    // An event takes 300 ms, and the limit comes at 400: the second one of each user ends after it.
+    let phases = json!({"measure_us": 400_000, "drain_us": u64::MAX});
+    let report = json!({"interval_us": 150_000, "tick_us": 0});
+    let ran = run(300_000, &json!({"phases": phases, "report": report}), counting_last_events());
+    assert_eq!(ran.reason, EndReason::TimeLimit);
+    let totals = ran.measured();
+    assert_eq!((totals.counts.events, totals.accounting.unfinished), (16, 0));
+    let intervals = ran.intervals();
+    let ends: Vec<u64> = intervals.iter().map(|interval| interval.end_us).collect();
+    // The run ends with the last event, some time after 600 ms, and intervals go on until then.
+    assert_eq!(ends[..4], [150_000, 300_000, 450_000, 600_000]);
+    assert!(*ends.last().unwrap() >= 600_000 && totals.end_us == *ends.last().unwrap());
+    assert_eq!(intervals[2].users_active, 8, "nobody has left before the last event");
+    assert_eq!(intervals.last().unwrap().users_active, 0);
+}
+
+#[test]
+fn events_that_do_not_end_are_given_up() {
+    let phases = json!({"measure_us": 100_000, "drain_us": 150_000});
+    let ran = run(5_000_000, &json!({"phases": phases}), counting_last_events());
+    assert_eq!(ran.reason, EndReason::ForcedShutdown);
+    let totals = ran.measured();
+    assert_eq!((totals.end_us, totals.accounting.unfinished, totals.counts.events), (250_000, 8, 0));
+    assert_eq!(ran.intervals().last().unwrap().users_active, 8);
+}
+
+#[test]
+fn an_open_loop_finishes_its_last_events_too() {
+    let load = json!({"connections": 8, "shape": {"poisson": {"rate_per_s": 500.0}}});
+    let changes = json!({"phases": {"measure_us": 300_000}, "load": load});
+    let ran = run(1000, &changes, counting_last_events());
+    assert_eq!(ran.reason, EndReason::TimeLimit);
+    // 150 on average; six standard deviations.
+    let events = ran.measured().counts.events;
+    assert!(events.abs_diff(150) < 74, "{events}");
+}
+
+#[test]
+fn a_queue_that_must_not_overflow_ends_the_run() {
+    let load = json!({"connections": 2, "shape": {"poisson": {"rate_per_s": 50_000.0}}, "queue_limit": 100});
+    let options = Options { queue_overflow: QueueOverflow::Abort, ..Options::default() };
+    let ran = run(5000, &json!({"load": load}), options);
+    assert_eq!(ran.reason, EndReason::QueueFull);
+    assert!(ran.end().failure.as_ref().unwrap().text.contains("cannot keep up"));
+}
+
+#[test]
+fn users_and_buckets_are_counted_where_they_are_asked_for() {
+    let scale = LogScale::new(1024, 0.001, 100_000.0);
+    let extra_counts = ExtraCounts { log_buckets: Some(scale), users: true };
+    let phases = json!({"measure_us": 0, "events": 100});
+    let report = json!({"interval_us": 20_000, "tick_us": 0});
+    let options = Options { extra_counts, ..Options::default() };
+    let ran = run(5000, &json!({"phases": phases, "report": report}), options);
+    let (end, totals) = (ran.end(), ran.measured());
+    assert_eq!(end.users.len(), 8);
+    assert_eq!(end.users.iter().map(|user| user.events).sum::<u64>(), 100);
+    let busy: f64 = end.users.iter().map(|user| user.busy_us).sum();
+    assert!((busy / totals.latency_sum_us - 1.0).abs() < 1e-9);
+    let least = end.users.iter().filter_map(|user| user.min_us).reduce(f64::min);
+    assert_eq!(least, totals.latency_min_us);
+    assert_eq!(totals.log_buckets.iter().map(|&(_, count)| count).sum::<u64>(), 100);
+    let mut added = Vec::new();
+    ran.intervals().iter().for_each(|interval| merge(&mut added, &interval.log_buckets));
+    assert_eq!(added, totals.log_buckets);
+    // Two rules of counting, one median: apart by half a bucket of each at most.
+    let median_ms = scale.percentile(&totals.log_buckets, 50.0);
+    assert!((median_ms / (totals.percentiles_us.unwrap().p50.value_us / 1000.0) - 1.0).abs() < 0.012);
+
+    // The last interval ends with the phase and tells of the users; those before it hold no mark.
+    let told: Vec<usize> = ran.intervals().iter().map(|interval| interval.users.len()).collect();
+    assert!(told.split_last().is_some_and(|(last, rest)| *last == 8 && rest.iter().all(|&users| users == 0)));
+    assert_eq!(ran.intervals().last().unwrap().users, end.users);
+
+    let plain = run(5000, &json!({"phases": {"measure_us": 50_000}}), Options::default());
+    assert!(plain.end().users.is_empty() && plain.measured().log_buckets.is_empty());
+}
+
+#[test]
+fn without_a_server_answers_may_be_empty() {
+    let changes = json!({"phases": {"measure_us": 0, "events": 10}, "workload": {"name": "oltp_read_write"}});
+    let ran = run(0, &changes, Options { empty_answers: true, ..Options::default() });
+    let counts = &ran.measured().counts;
+    assert_eq!((counts.events, counts.reads, counts.writes, counts.other), (10, 0, 0, 200));
+}
+
+/// Tables of five rows, with an index.
+#[derive(Debug)]
+struct Plain;
+
+impl TableStatements for Plain {
+    fn rows(&self) -> u64 {
+        5
+    }
+    fn keys(&self) -> &Distribution {
+        &Distribution::Uniform
+    }
+    fn create(&self, table: u32) -> String {
+        format!("CREATE TABLE sbtest{table} (id INT, k INT, c CHAR(120), pad CHAR(60))")
+    }
+    fn insert(&self, table: u32) -> (String, bool) {
+        (format!("INSERT INTO sbtest{table} VALUES"), true)
+    }
+    fn create_index(&self, table: u32) -> Option<String> {
+        Some(format!("CREATE INDEX k_{table} ON sbtest{table} (k)"))
+    }
+    fn before_scans(&self) -> &'static [&'static str] {
+        &[]
+    }
+    fn scans(&self, table: u32) -> Vec<String> {
+        vec![format!("SELECT COUNT(*) FROM sbtest{table}")]
+    }
+    fn drop_table(&self, table: u32) -> String {
+        format!("DROP TABLE sbtest{table}")
+    }
+}
+
+#[test]
+fn every_step_is_told_of_tables_of_another_form() {
+    type Command = fn(&Order, Inbox, &mut dyn Sink) -> Ended;
+    let steps = |command: Command, tables: Option<Arc<dyn TableStatements>>| {
+        let changes = json!({"workload": {"name": "oltp_read_only", "options": {"tables": 2}}});
+        let ran = play(command, &order(0, &changes, Options { tables, ..Options::default() }));
+        assert_eq!(ran.reason, EndReason::Done);
+        let steps = ran.records.into_iter().filter_map(|record| match record {
+            Record::Loading(step) => Some((step.step, step.table, step.rows_planned)),
+            _ => None,
+        });
+        steps.collect::<Vec<_>>()
+    };
+    let of = |begun: &[LoadingStep]| {
+        let tables = ["sbtest1", "sbtest2"].into_iter();
+        tables.flat_map(|table| begun.iter().map(|&step| (step, table.to_owned(), 10))).collect::<Vec<_>>()
+    };
+    let making = [LoadingStep::Creating, LoadingStep::Filling, LoadingStep::Indexing];
+    assert_eq!(steps(dbdyno_runner::prepare, Some(Arc::new(Plain))), of(&making));
+    assert_eq!(steps(dbdyno_runner::prewarm, Some(Arc::new(Plain))), of(&[LoadingStep::Prewarming]));
+    assert_eq!(steps(dbdyno_runner::cleanup, Some(Arc::new(Plain))), of(&[LoadingStep::Dropping]));
+    assert_eq!(steps(dbdyno_runner::prepare, None), []);
+}
+
+#[test]
+fn connections_may_be_renewed_within_the_event_that_wears_them_out() {
+    let load = json!({"connections": 1, "reconnect_every": 5});
+    let changes = json!({"phases": {"measure_us": 0, "events": 100}, "load": load, "client": {"workers": 1}});
+    for (renewal, renewed) in [(Renewal::WithinLastEvent, 20), (Renewal::BeforeNextEvent, 19)] {
+        let ran = run(0, &changes, Options { renewal, ..Options::default() });
+        assert_eq!((ran.measured().counts.events, ran.measured().counts.reconnects), (100, renewed));
+    }
+}
