@@ -1,11 +1,11 @@
 """Two builds of dbdyno-engine on one private MariaDB: what did a change cost?
 
-`python benchmarks/engine/versions.py OLD NEW` prints the ratio new / old of client CPU per query, with its 95 %
-interval. Exit code 1 where an interval does not exclude `--most`.
+`python benchmarks/engine/versions.py OLD NEW` prints the ratio new / old of client CPU per query, with its
+95 % interval. Exit code 1 where an interval does not exclude `--most`.
 
-In each run both builds are connected and take turns: one is stopped (SIGSTOP) while the other works, for a slice of
-a quarter of a second each. The machine's speed drifts by tens of per cent over seconds, and slices that follow
-each other closely see the same speed; runs one after the other do not.
+In each run both builds are connected and take turns: one is stopped (SIGSTOP) while the other works, for a
+slice of a quarter of a second each. The machine's speed drifts by tens of per cent over seconds, and slices
+that follow each other closely see the same speed; runs one after the other do not.
 """
 
 from __future__ import annotations
@@ -116,9 +116,10 @@ def main() -> int:
                 sides[0].run(replace(setting, seconds=3, count_from=1))
                 runs = [run(sides, setting, number) for number in range(options.pairs)]
                 for old, new in runs:
-                    print(f"  {connections:5} connections: old {old:6.2f} us, new {new:6.2f} us", file=sys.stderr)
+                    print(f"  {connections:5}: old {old:6.2f} us, new {new:6.2f} us", file=sys.stderr)
                 estimate, interval = paired_ratio([new for _, new in runs], [old for old, _ in runs])
-                line = f"{workload}, {connections} connections, CPU per query: new / old {estimate:.3f} ({interval})"
+                ratio = f"CPU per query new / old {estimate:.3f} ({interval})"
+                line = f"{workload}, {connections} connections, {ratio}"
                 print(line, flush=True)
                 if not (interval and float(interval.split()[-1]) < options.most):
                     missed.append(f"{line}; {options.most} is not excluded")
