@@ -17,12 +17,14 @@ BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
 COMPAT := $(BIN)/dbdyno-compat
 FUZZ_SECONDS ?= 600
-# Tests of what is said and sent, not of how fast: they may share the cores. All others measure, and have them alone.
-SAYING := $(wildcard tests/end_to_end/test_sysbench_*.py tests/end_to_end/test_slap.py tests/end_to_end/test_hostile_*.py \
-	tests/end_to_end/test_login*.py tests/end_to_end/test_same_statements.py)
+# Tests that measure no time share the cores: what is printed, sent, loaded, refused. The others have the cores to
+# themselves.
+SHARING := $(wildcard $(addprefix tests/end_to_end/test_,sysbench_*.py slap.py hostile_*.py login*.py same_statements.py \
+	servers_*.py loading.py generated_tables.py replay.py sql_workload.py refusals.py transcripts.py checks_live.py \
+	mysql_server.py postgresql_engine.py))
 FUZZ_TARGETS ?= $(shell sed -n 's/^name = "\([a-z_]*\)"$$/\1/p' fuzz/Cargo.toml)
 
-.PHONY: help build demo check test test-long bench bench-truth bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
+.PHONY: help build demo quick check test test-long bench bench-truth bench-examples docs lock clean rust-toolchain packages-servers packages-peers mysql mariadb-plugins fuzz packages-fuzz docker FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -31,6 +33,9 @@ build: $(ENGINE) .stamps/lab ## put dbdyno, dbdyno-engine and dbdyno-compat into
 
 demo: build packages-servers ## build, then compare MariaDB's thread pool with one thread per connection
 	@$(BIN)/dbdyno compare examples/mariadb-thread-pool.toml --profile quick
+
+quick: build ## the part that was changed: formats, linters, types and its unit tests, in seconds
+	@scripts/quick
 
 check: build ## everything that needs no database server: formats, linters, types, unit tests
 	@scripts/rust-toolchain check
@@ -45,8 +50,8 @@ check: build ## everything that needs no database server: formats, linters, type
 	$(BIN)/pytest tests/unit --numprocesses=auto --dist=worksteal --quiet
 
 test: check packages-servers packages-peers mysql mariadb-plugins docker ## check, then the end-to-end tests on real servers
-	$(BIN)/pytest $(SAYING) --numprocesses=2 --dist=loadfile --quiet
-	$(BIN)/pytest tests/end_to_end $(SAYING:%=--ignore=%) --durations=15
+	$(BIN)/pytest $(SHARING) --numprocesses=2 --dist=loadfile --quiet
+	$(BIN)/pytest tests/end_to_end $(SHARING:%=--ignore=%) --durations=15
 
 test-long: build ## what takes too long for CI: every promise of the verdict by simulation, a minute of fuzzing per target
 	$(BIN)/python -m benchmarks.truth
