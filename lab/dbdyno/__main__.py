@@ -17,9 +17,9 @@ def main() -> None:
         try:
             hand_over(sys.argv[1], sys.argv[2:])
         except Problem as problem:
-            from dbdyno.commands.saying import say  # noqa: PLC0415 — the way without a fault does not need it.
+            from dbdyno.commands.formatting import print_problem  # noqa: PLC0415 — the way without a fault does not need it.
 
-            say(problem)
+            print_problem(problem)
             sys.exit(problem.exit_code)
     from dbdyno.commands.interrupts import handle_interrupts  # noqa: PLC0415 — a drop-in does not need it.
 

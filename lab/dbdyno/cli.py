@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 
 from dbdyno import __version__
+from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import was_interrupted
-from dbdyno.commands.saying import say
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 
@@ -92,7 +92,7 @@ def main() -> None:
     try:
         _app(sys.argv[1:])(prog_name="dbdyno")
     except Problem as problem:
-        say(problem)
+        print_problem(problem)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
         # The reader of our output has had enough; Python would complain once more while closing it.

@@ -1,7 +1,4 @@
-"""What a user can mend, as one exception: the thing, the value, the limit and the way out.
-
-Every layer raises it, and only the command line catches it, prints it and chooses the exit code.
-"""
+"""Errors that the user can fix. Every layer raises them; only the command line catches and prints them."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-class Problem(Exception):  # noqa: N818 — the user's problem, and no error of ours.
-    """One sentence about what is wrong and one about the way out.
+class Problem(Exception):  # noqa: N818 — a problem of the user's setup, not a bug.
+    """One sentence with the fact and its consequence, and one with the fix.
 
     `exit_code` is 2 for configuration, 3 for a server that cannot be reached, 4 for what failed in a run.
     """
 
-    def __init__(self, text: str, way_out: str = "", exit_code: int = ExitCode.USAGE) -> None:
+    def __init__(self, text: str, fix: str = "", exit_code: int = ExitCode.USAGE) -> None:
         super().__init__(text)
         self.text = text
-        self.way_out = way_out
+        self.fix = fix
         self.exit_code = int(exit_code)

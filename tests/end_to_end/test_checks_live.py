@@ -13,10 +13,11 @@ import pytest
 from tests.end_to_end.comparing import environment
 
 from dbdyno import checks
-from dbdyno.checks import Context, Finding, Moment, statements
+from dbdyno.checks import Context, Moment, statements
 from dbdyno.checks.adjustments import rounding
 from dbdyno.experiment.model import Experiment, Load, OltpName, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.quantities import same
+from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.loading import prepare
 from dbdyno.servers.local import LocalServer

@@ -86,7 +86,7 @@ def test_the_thread_pool_is_compared(comparing: Comparing) -> None:
         made = _grown(edges, "Innodb_log_writes") + _grown(edges, "Innodb_os_log_fsyncs")
         assert end[0] - begin[0] == pytest.approx(made, rel=0.25)
         assert end[1] > begin[1]
-    found = {(check["code"], check["subject"]) for check in run.findings()}
+    found = {(check.code, check.subject) for check in run.findings()}
     # The account is named, and goes through the pool.
     assert ("P22", "pool") in found
     assert ("P22", "threads") not in found

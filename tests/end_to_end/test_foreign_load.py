@@ -138,12 +138,12 @@ def test_a_disturbed_block_is_repeated_and_the_process_is_named(results: Path, c
     assert [trial.done for trial in run.trials()] == [True] * 10
     found = foreign_load(run.trials(), planned, 4)
     assert found.replaced == {1: 4}
-    assert found.findings[0]["code"] == "D06"
-    assert 1 in found.findings[0]["evidence"]["blocks"]
+    assert found.findings[0].code == "D06"
+    assert 1 in found.findings[0].evidence["blocks"]
     verdict = run.verdict()
     assert verdict is not None
     (stated,) = (finding for finding in verdict["checks"] if finding["code"] == "D06")
-    assert stated["text"] == found.findings[0]["text"]
+    assert stated["text"] == found.findings[0].text
     share = shares(run)
     disturbed = max(share[index] for index in (2, 3))
     assert disturbed > 0.4

@@ -329,7 +329,7 @@ def test_all_wrong_options_are_told_at_once(running: Running) -> None:
     refused(
         answer,
         2,
-        "6 faults",
+        "6 errors",
         "--target: the target holds a password",
         "DBDYNO_PASSWORD",
         "--connections = \"2,x\": 'x' is not a whole number",

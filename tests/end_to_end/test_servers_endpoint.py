@@ -60,7 +60,7 @@ def test_a_wrong_password_and_a_wrong_database_are_told(mariadb: LocalServer) ->
             server.start()
         assert told in caught.value.text
         assert caught.value.exit_code == 3
-        assert "canary" not in caught.value.text + caught.value.way_out
+        assert "canary" not in caught.value.text + caught.value.fix
 
 
 def test_an_unreachable_server_is_told() -> None:
@@ -106,7 +106,7 @@ def test_a_variable_that_cannot_be_set_back_is_told_with_its_value_and_the_state
         mysql.sql("DROP USER lent@'%'")
         for name, value in was.items():
             mysql.sql(f"SET GLOBAL {name} = {value}")
-    told = caught.value.text + caught.value.way_out
+    told = caught.value.text + caught.value.fix
     assert caught.value.exit_code == 4
     assert told.startswith("theirs: lock_wait_timeout was ")
     for name, value in was.items():

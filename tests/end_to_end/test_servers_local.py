@@ -201,7 +201,7 @@ def test_a_missing_program_names_the_package(workspace: Workspace, monkeypatch: 
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ServerProblem, match="mariadbd is not installed") as caught:
         LocalServer(variant("missing"), workspace, None)
-    assert "mariadb-server-core" in caught.value.way_out
+    assert "mariadb-server-core" in caught.value.fix
 
 
 def test_a_port_in_use_is_told_and_a_free_one_is_used(started: Started) -> None:

@@ -304,7 +304,7 @@ def closed(postgresql: LocalServer) -> Iterator[LocalServer]:
 
 
 @pytest.mark.parametrize(
-    ("user", "database", "told", "way_out"),
+    ("user", "database", "told", "fix"),
     [
         (
             "stranger",
@@ -322,11 +322,11 @@ def closed(postgresql: LocalServer) -> Iterator[LocalServer]:
     ],
 )
 def test_who_may_not_enter_is_told_why(
-    closed: LocalServer, user: str, database: str, told: str, way_out: str
+    closed: LocalServer, user: str, database: str, told: str, fix: str
 ) -> None:
     """libpq gives no SQLSTATE for any of these, and the server answers all the same."""
     address = closed.address()
-    _refused(f"postgresql://{user}@127.0.0.1:{address.port}/{database}", address.password, told, way_out)
+    _refused(f"postgresql://{user}@127.0.0.1:{address.port}/{database}", address.password, told, fix)
 
 
 def test_a_wrong_password_is_told(closed: LocalServer) -> None:
@@ -335,12 +335,12 @@ def test_a_wrong_password_is_told(closed: LocalServer) -> None:
     _refused(target, "", "refuses user 'stranger' without a password", "check user and password")
 
 
-def _refused(target: str, password: str, told: str, way_out: str) -> None:
+def _refused(target: str, password: str, told: str, fix: str) -> None:
     with pytest.raises(ServerProblem) as caught, closing(open_endpoint(target, password)) as server:
         server.start()
     problem = caught.value
     assert told in problem.text
-    assert way_out in problem.way_out
+    assert fix in problem.fix
     assert "cannot be reached" not in problem.text
     assert problem.exit_code == 3
 

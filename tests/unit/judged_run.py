@@ -198,6 +198,7 @@ def finding(code: str, level: str, text: str, **more: Any) -> dict[str, Any]:
         "evidence": {},
         "subject": "",
         "override": None,
+        "fix": "",
         **more,
     }
 

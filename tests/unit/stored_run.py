@@ -31,6 +31,7 @@ from dbdyno.experiment.model import (
 )
 from dbdyno.experiment.repeats import with_repeats
 from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.finding import FINDINGS
 from dbdyno.judge import judge
 from dbdyno.stats.histogram import bucket_lower_us
 from dbdyno.store import Run
@@ -159,7 +160,7 @@ def make(folder: Path, making: Making | None = None) -> Run:
     planned = schedule(plan)
     repeats = with_repeats(planned, making.repeated)
     with _without_sync():
-        run.add_findings(making.findings)
+        run.add_findings(FINDINGS.validate_python(making.findings))
         run.append_schedule(repeats)
         for trial in (*planned, *repeats):
             if not making.absent(trial):

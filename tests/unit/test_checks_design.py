@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbdyno import checks
-from dbdyno.checks import Context, Finding, Moment
+from dbdyno.checks import Context, Moment
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.family import is_identical
 from dbdyno.experiment.model import (
@@ -22,6 +22,7 @@ from dbdyno.experiment.model import (
     ServerSpec,
     Variant,
 )
+from dbdyno.finding import Finding
 
 
 def experiment(

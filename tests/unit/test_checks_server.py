@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from dbdyno import checks
-from dbdyno.checks import Context, Finding, Moment
+from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.finding import Finding
 from dbdyno.servers.server import Description, Server
 
 IDENTITY = {"datadir": "/data/a", "socket": "/run/a.sock", "port": 3310, "pid": 71, "start_unix_us": 1_000}

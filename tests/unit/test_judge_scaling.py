@@ -188,7 +188,7 @@ def test_few_blocks_have_no_note_about_a_peak_outside_the_loads(blocks: int, kin
     law = Law(100.0, 0.03, 0.0) if kind == "above" else Law(100.0, 0.9, 0.5)
     (entry,) = simulate(law.throughput, 0.005, 1, blocks=blocks)
     notes = list(knee_findings([entry | {"workload": "w", "variant": "a"}]))
-    assert [note["evidence"]["knee"] for note in notes] == ([kind] if blocks == 6 else [])
+    assert [note.evidence["knee"] for note in notes] == ([kind] if blocks == 6 else [])
 
 
 def failing(blocks_failed: int, connections: int) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from tests.unit.stored_run import Arms, Making, Spoil, judged
 
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding, Level
 from dbdyno.judge.caveats import caveats
 from dbdyno.judge.wording import blocks_text, change, decimals_for, loads, signed, size, times, times_interval
 from dbdyno.stats.paired import Bound, Effect
@@ -412,16 +413,9 @@ def test_no_sentence_has_a_true_minus_or_a_bracket() -> None:
     assert not set(text) & set("\N{MINUS SIGN}[]\N{EN DASH}\N{EM DASH}")
 
 
-def finding(code: str, level: str = "warn", subject: str = "", **evidence: Any) -> dict[str, Any]:
-    """A finding in stored form."""
-    return {
-        "code": code,
-        "level": level,
-        "text": f"the text of {code}",
-        "evidence": evidence,
-        "subject": subject,
-        "override": None,
-    }
+def finding(code: str, level: Level = "warn", subject: str = "", **evidence: Any) -> Finding:
+    """A finding with this evidence."""
+    return Finding(code, level, f"the text of {code}", evidence, subject)
 
 
 DRIFT: dict[str, Any] = {"variant": "b", "change_percent": 7.04, "what": "within"}
@@ -481,19 +475,19 @@ CROSSED: dict[str, Any] = {
         ),
     ],
 )
-def test_warnings_are_words_with_their_code_behind(found: dict[str, Any], words: str) -> None:
-    assert caveats([found]) == [f"{words} ({found['code']})"]
+def test_warnings_are_words_with_their_code_behind(found: Finding, words: str) -> None:
+    assert caveats([found]) == [f"{words} ({found.code})"]
 
 
 def test_every_caveat_is_said_once() -> None:
-    overridden = {**finding("P08", "stop"), "override": "why not"}
+    overridden = replace(finding("P08", "stop"), override="why not")
     assert caveats(
         [
             finding("P15"),
             finding("P15"),
             # Notes are no caveats, and a stop that was not overridden is the sentence itself.
             finding("P02", "note"),
-            {**finding("D06", "note", repeated=[2]), "override": "a cron job"},
+            replace(finding("D06", "note", repeated=[2]), override="a cron job"),
             finding("P09", "stop"),
             overridden,
             finding("X1"),
@@ -505,7 +499,10 @@ def test_every_caveat_is_said_once() -> None:
 
 
 def test_caveats_follow_the_result(tmp_path: Path) -> None:
-    making = Making(speed=SLOWER, findings=[finding("D05"), finding("P15"), finding("P02", "note")])
+    making = Making(
+        speed=SLOWER,
+        findings=[asdict(finding("D05")), asdict(finding("P15")), asdict(finding("P02", "note"))],
+    )
     sentence = judged(tmp_path, making)["comparisons"][0]["curve"]["sentence"]
     assert sentence.endswith("; 8 blocks. Caveats: connections were lost (D05); the design is weak (P15).")
 

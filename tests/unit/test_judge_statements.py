@@ -26,6 +26,7 @@ def told(tmp_path: Path, code: str, plans: dict[str, dict[str, str]]) -> list[di
             "evidence": {"workload": "look", "plans": known},
             "subject": variant,
             "override": None,
+            "fix": "",
         }
         for variant, known in plans.items()
     ]

@@ -82,6 +82,7 @@ CHECK = _object(
     evidence={"type": "object"},
     subject={"type": "string"},
     override={"type": ["string", "null"]},
+    fix={"type": "string"},
 )
 COMPARISON = _object(
     {"identical": {"const": True}, "order": ORDER},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
@@ -124,12 +124,12 @@ def made(
 def test_it_says_by_how_much_and_whose() -> None:
     plan = experiment(DECLARED_5)
     (found,) = warm_state(made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001), plan, rehearsed=False)
-    assert (found["code"], found["level"], found["subject"]) == ("R01", "warn", "b")
-    assert found["text"].startswith(
+    assert (found.code, found.level, found.subject) == ("R01", "warn", "b")
+    assert found.text.startswith(
         "throughput of b still rose by 7.1 % from the first to the second half of the measurement (95 % CI 7."
     )
-    assert found["text"].endswith('Set warmup in [load] to more than 2 s, or warmup = "auto"')
-    evidence = found["evidence"]
+    assert found.fix.endswith('Set warmup in [load] to more than 2 s, or warmup = "auto"')
+    evidence = found.evidence
     assert (evidence["variant"], evidence["workload"], evidence["what"]) == ("b", TITLE, "within")
     assert evidence["change_percent"] == pytest.approx(7.1)
     low, high = evidence["interval_percent"]
@@ -150,8 +150,8 @@ def test_it_says_by_how_much_and_whose() -> None:
 )
 def test_what_is_a_finding(drifted: Drift | None, what: str | None, words: str) -> None:
     found = warm_state(made(drifted, jitter=0.001), experiment(DECLARED_5), rehearsed=True)
-    assert [one["evidence"]["what"] for one in found] == ([what] if what else [])
-    assert all(words in one["text"] for one in found)
+    assert [one.evidence["what"] for one in found] == ([what] if what else [])
+    assert all(words in one.text for one in found)
 
 
 def test_a_difference_alone_is_told_as_one() -> None:
@@ -161,16 +161,16 @@ def test_a_difference_alone_is_told_as_one() -> None:
         experiment(DECLARED_5),
         rehearsed=True,
     )
-    assert [one["subject"] for one in found] == ["b"]
-    assert "throughput of b still rose by 6.2 % more than that of a from the first to" in found[0]["text"]
-    assert found[0]["evidence"]["baseline"] == "a"
+    assert [one.subject for one in found] == ["b"]
+    assert "throughput of b still rose by 6.2 % more than that of a from the first to" in found[0].text
+    assert found[0].evidence["baseline"] == "a"
 
 
 def test_half_of_the_declared_delta_is_the_limit() -> None:
     plan = experiment(DECLARED_5)
     wide = plan.model_copy(update={"design": Design(blocks=8, delta_percent=10.0)})
     drifted = made(Drift(0.04, 0.0, 0.0), jitter=0.001)
-    assert [one["level"] for one in warm_state(drifted, plan, rehearsed=True)] == ["warn"]
+    assert [one.level for one in warm_state(drifted, plan, rehearsed=True)] == ["warn"]
     assert warm_state(drifted, wide, rehearsed=True) == []
 
 
@@ -201,9 +201,9 @@ def test_what_was_not_checked_is_said(
     # Too few blocks have no warning, whatever they show.
     drifted = Drift(0.1 if why and "the test for drift" in why else 0.0, 0.0, 0.0)
     found = warm_state(made(drifted, blocks=blocks, plan=plan), experiment(plan, **load), rehearsed=rehearsed)
-    assert [one["level"] for one in found] == (["note"] if why else [])
+    assert [one.level for one in found] == (["note"] if why else [])
     for one in found:
-        assert one["text"].startswith(f"warm state not checked: {why}")
+        assert one.text.startswith(f"warm state not checked: {why}")
 
 
 def test_comparisons_share_the_chance_of_a_false_finding() -> None:
@@ -217,7 +217,7 @@ def test_comparisons_share_the_chance_of_a_false_finding() -> None:
             for trial in made(Drift(0.05, 0.0, 0.0), blocks=7, plan=plan)
         ]
         found = warm_state(drifted, experiment(plan), rehearsed=True)
-        assert [one["subject"] for one in found] == warned
+        assert [one.subject for one in found] == warned
 
 
 def test_the_interval_of_several_comparisons_says_its_confidence() -> None:
@@ -225,8 +225,8 @@ def test_the_interval_of_several_comparisons_says_its_confidence() -> None:
     (found,) = warm_state(
         made(Drift(math.log(1.071), 0.0, 0.0), jitter=0.001, plan=plan), experiment(plan), rehearsed=True
     )
-    assert "by 7.1 % from the first to the second half of the measurement (98.3 % CI " in found["text"]
-    assert found["evidence"]["confidence"] == pytest.approx(1.0 - 0.05 / 3)
+    assert "by 7.1 % from the first to the second half of the measurement (98.3 % CI " in found.text
+    assert found.evidence["confidence"] == pytest.approx(1.0 - 0.05 / 3)
 
 
 @pytest.mark.parametrize(
@@ -243,11 +243,11 @@ def test_an_end_that_is_not_known_is_none(
     found = warmup._drift(
         warmup.Change("b", warmup.WITHIN, change, interval, 0.05), TITLE, experiment(DECLARED_5), "Fix it"
     )
-    assert found["evidence"]["interval_percent"] == ends
-    assert words in found["text"]
+    assert found.evidence["interval_percent"] == ends
+    assert words in found.text
     known = "unknown" if ends == [None, None] else "1.0"
-    assert f"(95 % CI {known} to unknown)" in found["text"]
-    json.dumps(found, allow_nan=False)
+    assert f"(95 % CI {known} to unknown)" in found.text
+    json.dumps(asdict(found), allow_nan=False)
 
 
 def creeping(cold_s: float, plan: Plan) -> Recording:
@@ -279,10 +279,10 @@ def test_a_cut_that_chance_may_have_made_is_a_note(short_blocks: int, noted: boo
         for trial in made(Drift(0.0, 0.0, 0.0), plan=plan)
     ]
     found = warm_state(trials, experiment(plan), rehearsed=True)
-    assert [(one["level"], one["subject"], one["evidence"]["what"]) for one in found] == (
+    assert [(one.level, one.subject, one.evidence["what"]) for one in found] == (
         [("note", "", "cut")] if noted else []
     )
-    assert all("in 42 of 48 trials: 17.0 of 20.0 s count in the shortest" in one["text"] for one in found)
+    assert all("in 42 of 48 trials: 17.0 of 20.0 s count in the shortest" in one.text for one in found)
 
 
 @pytest.mark.parametrize("cold_s", [15.0, 20.0, 29.0])

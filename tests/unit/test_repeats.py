@@ -148,9 +148,9 @@ def test_the_experiment_may_switch_repeats_off(tmp_path: Path) -> None:
     found = judged(run, 8)
     assert (found.replaced, found.remaining) == ({}, (2,))
     (finding,) = found.findings
-    assert (finding["code"], finding["level"], finding["evidence"]["remaining"]) == ("D06", "warn", 1)
-    assert "in 1 of the 8 blocks that count (cc1plus 35 %)" in finding["text"]
-    assert "repeated" not in finding["text"]
+    assert (finding.code, finding.level, finding.evidence["remaining"]) == ("D06", "warn", 1)
+    assert "in 1 of the 8 blocks that count (cc1plus 35 %)" in finding.text
+    assert "repeated" not in finding.text
 
 
 @pytest.mark.parametrize("again", [load(0.0), load(0.8, rustc=0.8)], ids=["quiet", "disturbed too"])
@@ -164,16 +164,16 @@ def test_a_repeat_replaces_its_block_whatever_it_met(tmp_path: Path, again: dict
     assert found.remaining == ((2,) if again["share"] else ())
     (finding,) = found.findings
     if again["share"]:
-        assert finding["level"] == "warn"
-        assert "(rustc 80 %)" in finding["text"]
-        assert "1 of 8 blocks was repeated" in finding["text"]
-        assert finding["evidence"]["share"] == 0.8
+        assert finding.level == "warn"
+        assert "(rustc 80 %)" in finding.text
+        assert "1 of 8 blocks was repeated" in finding.text
+        assert finding.evidence["share"] == 0.8
     else:
-        assert finding["level"] == "note"
-        assert finding["text"] == (
+        assert finding.level == "note"
+        assert finding.text == (
             "1 of 8 blocks was repeated because of foreign load (cc1plus 35 %); the repeats count"
         )
-        assert finding["evidence"] == {
+        assert finding.evidence == {
             "blocks": [2],
             "share": 0.37,
             "processes": [{"name": "cc1plus", "share": 0.35}, {"name": "cron", "share": 0.02}],
@@ -225,12 +225,12 @@ def test_trials_without_a_share_beside_others_are_named(tmp_path: Path, unread: 
     for trial in schedule(given):
         store(run, trial, None if trial.index < unread else load(0.01))
     (finding,) = judged(run, 8).findings
-    assert (finding["code"], finding["level"]) == ("D06", "note")
+    assert (finding.code, finding.level) == ("D06", "note")
     names = {1: "0000", 3: "0000, 0001, 0002", 7: "0000, 0001, 0002, 0003, 0004 and 2 more"}[unread]
-    assert finding["text"].startswith(
-        f"the foreign load of {unread} of 32 trials is not known (trial {names}): whether other"
+    assert finding.text.startswith(
+        f"the foreign load of {unread} of 32 trials is not known (trial {names}): other"
     )
-    assert finding["evidence"] == {"trials": list(range(unread)), "of": 32}
+    assert finding.evidence == {"trials": list(range(unread)), "of": 32}
 
 
 def test_a_trial_without_a_share_counts_only_where_its_block_does(tmp_path: Path) -> None:
@@ -242,12 +242,12 @@ def test_a_trial_without_a_share_counts_only_where_its_block_does(tmp_path: Path
         met = load(0.4, rustc=0.4) if trial.block == 2 else load(0.01)
         interrupted = trial.index == 31
         store(run, trial, None if first or interrupted else met, "harness" if interrupted else None)
-    assert [one["evidence"].get("trials") for one in judged(run, 8).findings] == [None, [8]]
+    assert [one.evidence.get("trials") for one in judged(run, 8).findings] == [None, [8]]
     for trial in planned(given, run).trials:
         store(run, trial, None if trial.variant == "b" else load(0.0))
     blocks, unknown = judged(run, 8).findings
-    assert blocks["evidence"]["repeated"] == [2]
-    assert unknown["evidence"] == {
+    assert blocks.evidence["repeated"] == [2]
+    assert unknown.evidence == {
         "trials": [t.index for t in repeats.planned(given, run.schedule())[32:] if t.variant == "b"],
         "of": 31,
     }

@@ -151,7 +151,7 @@ def test_every_block_is_a_mark(tmp_path: Path) -> None:
 def test_a_run_without_a_verdict_is_refused_with_a_fix(tmp_path: Path) -> None:
     with pytest.raises(StoreProblem, match="has not been judged") as caught:
         report.write(make(tmp_path))
-    assert "dbdyno report" in caught.value.way_out
+    assert "dbdyno report" in caught.value.fix
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_missing_engine_is_told_with_the_places(tmp_path: Path, monkeypatch: p
         find_engine()
     assert str(tmp_path / "bin" / "dbdyno-engine") in caught.value.text
     assert str(tmp_path / "empty") in caught.value.text
-    assert "make build" in caught.value.way_out
+    assert "make build" in caught.value.fix
 
 
 def test_the_engine_beside_python_comes_before_the_one_on_path(

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from dbdyno.binary import EngineProblem
-from dbdyno.checks import Finding
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
+from dbdyno.finding import Finding
 from dbdyno.run import warmup
 from dbdyno.run.compare import hook_findings
 from dbdyno.run.engine import Engine, EngineResult

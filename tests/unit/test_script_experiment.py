@@ -51,7 +51,7 @@ def script(experiment: Experiment) -> ScriptWorkload:
 def faults(folder: Path, workload: str, *assignments: str) -> dict[str, str]:
     with pytest.raises(ExperimentFaults) as found:
         given(folder, workload, *assignments)
-    return {fault.key: f"{fault.problem}. {fault.way_out}" for fault in found.value.faults}
+    return {fault.key: f"{fault.problem}. {fault.fix}" for fault in found.value.faults}
 
 
 def test_a_script_is_a_workload_with_the_name_of_its_file(tmp_path: Path) -> None:

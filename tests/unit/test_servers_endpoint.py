@@ -101,7 +101,7 @@ def test_everything_wrong_with_a_url_is_told_at_once(url: str, parts: list[str])
 def test_a_password_in_the_url_is_refused_and_never_repeated() -> None:
     with pytest.raises(ServerProblem) as caught:
         parse_url("mysql://sb:canary@h/db")
-    told = caught.value.text + caught.value.way_out
+    told = caught.value.text + caught.value.fix
     assert "holds a password" in told
     assert "DBDYNO_PASSWORD" in told
     assert "--password-file" in told

@@ -9,12 +9,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
+from dbdyno.finding import Finding
 from dbdyno.store import Run, StoreProblem, files
 
 SOURCE = b"# exactly as given\r\n[experiment]\nname = 'test'\n"
@@ -123,21 +125,12 @@ def test_a_file_without_an_order_goes_on_in_the_order_that_was_drawn(tmp_path: P
 
 def test_findings_are_told_once(tmp_path: Path) -> None:
     run = create(tmp_path)
-    finding: dict[str, object] = {
-        "code": "P11",
-        "level": "warn",
-        "text": "shared",
-        "subject": "",
-        "evidence": {},
-        "override": None,
-    }
-    assert run.add_findings([finding, {**finding, "subject": "a"}, finding]) == [
-        finding,
-        {**finding, "subject": "a"},
-    ]
+    finding = Finding("P11", "warn", "shared")
+    of_a = replace(finding, subject="a")
+    assert run.add_findings([finding, of_a, finding]) == [finding, of_a]
     assert run.add_findings([finding]) == []
     # Only figures differ: the same thing was found again.
-    assert len(run.add_findings([{**finding, "text": "pid 1"}, {**finding, "text": "pid 23"}])) == 1
+    assert len(run.add_findings([replace(finding, text="pid 1"), replace(finding, text="pid 23")])) == 1
     assert len(Run.open(run.path).findings()) == 3
 
 
@@ -164,7 +157,7 @@ def test_resume_refuses_another_experiment_and_says_what_differs(tmp_path: Path)
     create(tmp_path)
     with pytest.raises(StoreProblem, match=r"design\.blocks was 2 and is 3") as caught:
         Run.resume(tmp_path, experiment(blocks=3))
-    assert "--resume" in caught.value.way_out
+    assert "--resume" in caught.value.fix
     with pytest.raises(StoreProblem, match="no run of other"):
         Run.resume(tmp_path, experiment("other"))
 
@@ -220,7 +213,7 @@ def test_a_run_that_was_planned_without_places_is_not_continued(tmp_path: Path) 
     older(run, *NEW_KEYS)
     with pytest.raises(StoreProblem, match="planned by an older dbdyno") as caught:
         Run.resume(tmp_path, experiment())
-    assert "Leave out --resume" in caught.value.way_out
+    assert "Leave out --resume" in caught.value.fix
 
 
 def test_true_is_another_value_than_1(tmp_path: Path) -> None:
@@ -247,7 +240,7 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     run = create(tmp_path)
     with pytest.raises(StoreProblem, match="is no run") as caught:
         Run.open(tmp_path)
-    assert str(run.path) in caught.value.way_out
+    assert str(run.path) in caught.value.fix
 
 
 def test_a_run_that_could_not_begin_leaves_nothing(tmp_path: Path) -> None:
@@ -267,13 +260,14 @@ def test_no_space_left_names_the_place_and_the_way_out(tmp_path: Path, number: i
         files.plainly(tmp_path),
     ):
         raise OSError(number, os.strerror(number))
-    assert "--resume" in caught.value.way_out
+    assert "--resume" in caught.value.fix
     assert caught.value.exit_code == 4
 
 
 # A file size limit fails a real write in the middle, as a full disk does.
 FULL = """
 import json, resource, sys
+from dataclasses import replace
 from pathlib import Path
 from dbdyno.store import StoreProblem, files
 target = Path(sys.argv[1])

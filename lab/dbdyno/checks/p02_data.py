@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from dbdyno.checks import tables, tables_postgresql
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.tables import DataSpec, Extent, Query, Shape, extent_faults, shape_faults
 from dbdyno.experiment.model import OltpWorkload, SqlWorkload
+from dbdyno.finding import Finding
 from dbdyno.servers.server import Address, Server
 
 # Freshly loaded data are exact; a group may move them by this share before its later trials did other work

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
 # What names a server for good. MariaDB has no server_uuid; a server we start is known by where its data and

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dbdyno.checks.adjustments import rounding, rule
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.quantities import Setting, as_text, same, variable_name, with_unit
+from dbdyno.finding import Finding
 
 
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:

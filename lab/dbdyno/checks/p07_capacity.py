@@ -8,9 +8,10 @@ from pathlib import Path
 
 from dbdyno.checks import statements
 from dbdyno.checks.capacities import Capacity, Demand, of_client, of_postgresql, of_server
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
-from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.experiment.model import Workload
+from dbdyno.finding import Finding
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.moving import Moving, moving
 from dbdyno.checks.plans import Plan, explained
 from dbdyno.checks.samples import ROWS_FOR_EACH, STATEMENTS_MAX, about, asking, filled, refused, values
@@ -13,6 +13,7 @@ from dbdyno.experiment.model import ScriptWorkload, SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.experiment.sql_text import Dialect, first_word, parsed, sqlglot
 from dbdyno.experiment.sql_workload import DIALECTS
+from dbdyno.finding import Finding
 from dbdyno.servers.server import ServerProblem
 
 # Reading a small table from end to end is no mistake, and often what a server chooses.

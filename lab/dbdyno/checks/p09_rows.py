@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dbdyno.checks.finding import Check, Context, Finding, Level, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.plans import nodes
 from dbdyno.checks.samples import (
     ROWS_FOR_EACH,
@@ -24,6 +24,7 @@ from dbdyno.experiment.generators import Result
 from dbdyno.experiment.model import SqlStatement, SqlTransaction, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, first_word
 from dbdyno.experiment.sql_workload import DIALECTS
+from dbdyno.finding import Finding, Level
 from dbdyno.servers.admin import Admin
 from dbdyno.servers.server import ServerProblem
 

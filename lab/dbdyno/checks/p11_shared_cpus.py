@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.topology import here
 from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.finding import Finding
 
 # Programs that are database servers, by process name.
 DATABASES = frozenset(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.quantities import number
+from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
 # Data over cache: between these a small difference in caching is a large one in reads.

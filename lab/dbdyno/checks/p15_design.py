@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.family import differing, family_size, is_identical
 from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.finding import Finding
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.experiment.family import differing_variables
 from dbdyno.experiment.model import Experiment, Variant
+from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
 # Variables that a server accepts, shows as they were declared, and does nothing with, and why.

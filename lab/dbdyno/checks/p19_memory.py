@@ -8,12 +8,13 @@ from pathlib import Path
 
 import psutil
 
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
-from dbdyno.checks.finding import Check, Context, Finding, Moment
 from dbdyno.checks.topology import here
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
+from dbdyno.finding import Finding
 
 # Beside its cache a server needs room for connections, logs and the system's own cache.
 SHARE = 0.8

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbdyno.checks.finding import Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.samples import logged_in
+from dbdyno.finding import Finding
 from dbdyno.servers.admin import Admin
 from dbdyno.servers.server import Server, ServerProblem
 
@@ -63,17 +64,17 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
         )
         return
     if by_itself:
-        how, way_out = "", f"REVOKE {PASSES_BY} ON *.* FROM {account}"
+        how, fix = "", f"REVOKE {PASSES_BY} ON *.* FROM {account}"
     else:
         how = f" by its roles ({roles})"
-        way_out = (
+        fix = (
             f"SET DEFAULT ROLE NONE TO {account}, where activate_all_roles_on_login is OFF and the role is "
             f"none of mandatory_roles, or REVOKE {PASSES_BY} ON *.* FROM the role"
         )
     yield _stop(
         context,
         f"the load's account {account} has {PASSES_BY}{how}: MySQL's thread pool serves its connections "
-        f"in a group of their own, as if there were no pool. Use an account without it: {way_out}.",
+        f"in a group of their own, as if there were no pool. Use an account without it: {fix}.",
         accounts=[account],
         privilege=PASSES_BY,
         roles=[] if by_itself else roles.split(","),

@@ -23,7 +23,8 @@ from dbdyno.checks import (
     p19_memory,
     p22_session,
 )
-from dbdyno.checks.finding import LEVELS, Check, Context, Finding, Moment
+from dbdyno.checks.check import Check, Context, Moment
+from dbdyno.finding import LEVELS, Finding
 from dbdyno.servers.server import ServerProblem
 
 ALL: tuple[Check, ...] = (
@@ -71,7 +72,7 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
 
 def stops(findings: Iterable[Finding]) -> list[Finding]:
     """The findings that forbid a comparison: level stop, and no override."""
-    return [finding for finding in findings if finding.level == "stop" and finding.override is None]
+    return [finding for finding in findings if finding.stops]
 
 
 def _overridden(finding: Finding, context: Context) -> Finding:
@@ -89,8 +90,8 @@ def _unknown_overrides(context: Context) -> list[Finding]:
         Finding(
             code=code,
             level="warn",
-            text=f"[override] {code} overrides nothing: no check has that code. There are "
-            f"{', '.join(known)}.",
+            text=f"[override] {code} overrides nothing: no check has that code",
+            fix=f"The codes are {', '.join(known)}",
             evidence={"known": known},
         )
         for code in context.experiment.override

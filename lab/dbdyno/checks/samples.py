@@ -12,10 +12,11 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
-from dbdyno.checks.finding import Context, Finding, Level
+from dbdyno.checks.check import Context
 from dbdyno.experiment import generators
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, is_kind, tokens
+from dbdyno.finding import Finding, Level
 from dbdyno.servers.admin import Admin
 from dbdyno.servers.reached import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem

@@ -13,11 +13,10 @@ from typing import Annotated
 import typer
 
 from dbdyno import checks
-from dbdyno.checks import LEVELS, Finding
 from dbdyno.commands.interrupts import interruptible
-from dbdyno.experiment.faults import ExperimentFaults
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
+from dbdyno.finding import LEVELS, Finding
 from dbdyno.problem import ExitCode
 from dbdyno.run import progress
 from dbdyno.run.affinity import assign_cpus, require_cpus
@@ -41,11 +40,7 @@ def check(
     results: Annotated[Path, typer.Option(help="Where runs are kept, and loaded data.")] = Path("results"),
 ) -> None:
     """Make every check that needs no load."""
-    try:
-        experiment = assign_cpus(read(file, profile, assignments or []))
-    except ExperimentFaults as faults:
-        print(f"dbdyno: {faults}", file=sys.stderr)
-        raise typer.Exit(ExitCode.USAGE) from faults
+    experiment = assign_cpus(read(file, profile, assignments or []))
     require_cpus(experiment)
     with interruptible("stopping the servers"):
         findings = preflight(experiment, results, Engine(), _tell)
@@ -65,8 +60,7 @@ def _print(experiment: Experiment, findings: list[Finding]) -> None:
         if found:
             print(_HEADINGS[level])
             for finding in found:
-                about = f" {finding.subject}:" if finding.subject else ""
-                print(f"  {finding.code}{about} {finding.text}")
+                print(f"  {finding.line}")
                 if finding.override is not None:
                     print(f"    overridden: {finding.override}")
     stopping = len(checks.stops(findings))

@@ -19,11 +19,10 @@ from rich.console import Console
 
 from dbdyno import judge
 from dbdyno.commands import results as showing
+from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
-from dbdyno.commands.saying import say
 from dbdyno.commands.watch import watching
 from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.faults import ExperimentFaults
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
@@ -55,7 +54,7 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
 ) -> None:
     """Compare all variants of an experiment: table, verdict, report."""
     console = Console(stderr=True, highlight=False)
-    experiment = assign_cpus(_read(file, profile, assignments or []))
+    experiment = assign_cpus(read(file, profile, assignments or []))
     require_cpus(experiment)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
@@ -75,14 +74,6 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
         else:
             showing.write_report(run)
     raise typer.Exit(_exit_code(verdict, conclusion))
-
-
-def _read(file: Path, profile: str | None, assignments: list[str]) -> Experiment:
-    try:
-        return read(file, profile, assignments)
-    except ExperimentFaults as faults:
-        print(f"dbdyno: {faults}", file=sys.stderr)
-        raise typer.Exit(ExitCode.USAGE) from faults
 
 
 def _open(
@@ -105,7 +96,7 @@ def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine)
         _kept(run)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem as problem:
-        say(problem)
+        print_problem(problem)
         _kept(run)
         raise typer.Exit(problem.exit_code) from problem
     console.print(f"done in {format_duration(time.monotonic() - began)}")

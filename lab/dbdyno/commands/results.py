@@ -13,6 +13,7 @@ from rich.text import Text
 
 from dbdyno import report
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
+from dbdyno.finding import FINDINGS, Finding
 from dbdyno.problem import Problem
 from dbdyno.report import words
 from dbdyno.report.model import sentences
@@ -56,7 +57,7 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any]) -> None:
         console = Console(highlight=False, width=WIDTH)
     for workload in experiment.workloads:
         console.print(_table(run, experiment, verdict, workload.title))
-    shown = [finding for finding in verdict["checks"] if _is_shown(finding)]
+    shown = [one for one in FINDINGS.validate_python(verdict["checks"]) if _is_shown(one)]
     for finding in shown:
         _finding(console, finding)
     notes = len(verdict["checks"]) - len(shown)
@@ -71,10 +72,9 @@ def show(run: Run, experiment: Experiment, verdict: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _is_shown(finding: dict[str, Any]) -> bool:
-    """Whether a finding is printed with the result: all but notes, and that nobody checked the warm state."""
-    unchecked = finding["code"] == "R01" and finding["evidence"].get("what") == "unchecked"
-    return bool(finding["level"] != "note" or unchecked)
+def _is_shown(finding: Finding) -> bool:
+    """Whether a finding is printed with the result: all but notes, and an unchecked warm state."""
+    return finding.level != "note" or finding.evidence.get("what") == "unchecked"
 
 
 def write_report(run: Run) -> None:
@@ -175,10 +175,8 @@ def _effect(entry: dict[str, Any], usual: dict[str, Any]) -> tuple[str, str, str
     return change.replace(words.MINUS, "-"), interval.replace(words.MINUS, "-"), word
 
 
-def _finding(console: Console, finding: dict[str, Any]) -> None:
-    about = f" {finding['subject']}:" if finding["subject"] else ""
-    text = f"{words.LEVELS[finding['level']]} {finding['code']}:{about} {finding['text']}"
-    style = "bold red" if finding["level"] == "stop" and not finding["override"] else "yellow"
-    console.print(Text(text, style=style), soft_wrap=True)
-    if finding["override"]:
-        console.print(Text(f"  overridden: {finding['override']}"), soft_wrap=True)
+def _finding(console: Console, finding: Finding) -> None:
+    text = f"{words.LEVELS[finding.level]} {finding.line}"
+    console.print(Text(text, style="bold red" if finding.stops else "yellow"), soft_wrap=True)
+    if finding.override:
+        console.print(Text(f"  overridden: {finding.override}"), soft_wrap=True)

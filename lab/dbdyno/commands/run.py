@@ -15,15 +15,14 @@ from typing import Annotated, NoReturn, get_args
 import typer
 
 from dbdyno import judge
-from dbdyno.checks import Finding
+from dbdyno.commands.formatting import print_problem
 from dbdyno.commands.interrupts import interruptible
-from dbdyno.commands.saying import say
 from dbdyno.commands.sweep_options import SweepOptions
 from dbdyno.commands.sweep_options import experiment as experiment_of
 from dbdyno.commands.sweep_table import header, row
-from dbdyno.experiment.faults import ExperimentFaults
 from dbdyno.experiment.model import OltpName
 from dbdyno.experiment.reading import read
+from dbdyno.finding import FINDINGS, Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
@@ -112,8 +111,7 @@ def _is_experiment(what: str) -> bool:
 
 def _target(options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool) -> NoReturn:
     """Sweep over a server that is there."""
-    with _faults_told():
-        experiment, where, source = experiment_of(options)
+    experiment, where, source = experiment_of(options)
     require_cpus(experiment)
     engine = Engine()
     secret = password(password_file, _ask(where) if sys.stdin.isatty() else None)
@@ -128,8 +126,7 @@ def _target(options: SweepOptions, password_file: Path | None, results: Path, *,
 
 def _file(path: Path, profile: str | None, assignments: list[str], results: Path) -> NoReturn:
     """Run an experiment of one variant on a server that dbdyno starts."""
-    with _faults_told():
-        experiment = read(path, profile, assignments)
+    experiment = read(path, profile, assignments)
     if len(experiment.variants) > 1:
         names = ", ".join(variant.name for variant in experiment.variants)
         raise Problem(
@@ -142,15 +139,6 @@ def _file(path: Path, profile: str | None, assignments: list[str], results: Path
     with _kept(stored), interruptible("stopping the server"):
         conclusion = compare(experiment, stored, _Table(stored).tell, engine)
     _conclude(stored, SweepEnd(conclusion.done, conclusion.failed, conclusion.stops))
-
-
-@contextmanager
-def _faults_told() -> Iterator[None]:
-    try:
-        yield
-    except ExperimentFaults as faults:
-        print(f"dbdyno: {faults}", file=sys.stderr)
-        raise typer.Exit(ExitCode.USAGE) from faults
 
 
 @contextmanager
@@ -182,18 +170,18 @@ def _conclude(stored: Run, end: SweepEnd) -> NoReturn:
     """Judge and name what is stored, and exit with its code."""
     stopped = bool(end.stops)
     if end.done + end.failed:
-        told = stored.findings()
+        shown = stored.findings()
         verdict = judge.judge(stored)
         stored.write_verdict(verdict)
-        # What the stored numbers say about themselves: arithmetic, rows per statement, the load generator.
-        for finding in verdict["checks"]:
-            if finding not in told and finding["code"] != _FAILED:
-                _show(Finding(**finding))
-                stopped = stopped or (finding["level"] == "stop" and finding["override"] is None)
+        # The findings on the records: arithmetic, rows per statement, the load generator.
+        for finding in FINDINGS.validate_python(verdict["checks"]):
+            if finding not in shown and finding.code != _FAILED:
+                _show(finding)
+                stopped = stopped or finding.stops
     print(f"stored in {stored.path}", file=sys.stderr)
     if stopped or end.failed:
         points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
-        say(Problem(points if end.failed else "a check said stop", "The reason stands above"))
+        print_problem(Problem(points if end.failed else "a check said stop", "The reason stands above"))
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
     raise typer.Exit(ExitCode.DONE)
 
@@ -243,6 +231,6 @@ def _show(finding: Finding) -> None:
     # A run of one set-up compares nothing, and knows it.
     if finding.code == "P15":
         return
-    print(f"{finding.level} {finding.code}: {finding.text}", file=sys.stderr)
+    print(f"{finding.level} {finding.line}", file=sys.stderr)
     if finding.override is not None:
         print(f"  overridden: {finding.override}", file=sys.stderr)

@@ -74,12 +74,10 @@ def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
     source = as_toml(document)
     try:
         checked = from_document(document, "dbdyno run", Path.cwd())
-    except ExperimentFaults as found:
+    except ExperimentFaults as error:
         known = {fault.key for fault in faults}
-        theirs = [_by_option(fault) for fault in found.faults]
-        raise ExperimentFaults(
-            "dbdyno run", faults + [fault for fault in theirs if fault.key not in known]
-        ) from None
+        faults += [fault for fault in map(_by_option, error.faults) if fault.key not in known]
+        raise ExperimentFaults("dbdyno run", faults) from None
     if faults or target is None:
         raise ExperimentFaults("dbdyno run", faults)
     return checked, target, source
@@ -124,7 +122,7 @@ def _target(url: str, faults: list[Fault]) -> Target | None:
         return parse_url(url)
     except Problem as problem:
         # The URL itself is not repeated: it may hold a password.
-        faults.append(Fault("--target", None, problem.text.removeprefix("--target: "), problem.way_out))
+        faults.append(Fault("--target", None, problem.text.removeprefix("--target: "), problem.fix))
         return None
 
 

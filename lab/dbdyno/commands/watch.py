@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
-from dbdyno.checks import Finding
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Point
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 
@@ -54,9 +54,7 @@ def level(point: Point) -> str:
 
 def show(console: Console, finding: Finding) -> None:
     """One finding: level and code, then its text."""
-    about = f" {finding.subject}:" if finding.subject else ""
-    text = f"{finding.level} {finding.code}:{about} {finding.text}"
-    console.print(Text(text, style=STYLES[finding.level]), soft_wrap=True)
+    console.print(Text(f"{finding.level} {finding.line}", style=STYLES[finding.level]), soft_wrap=True)
     if finding.override is not None:
         console.print(Text(f"  overridden: {finding.override}", style="dim"))
 

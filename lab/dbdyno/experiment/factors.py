@@ -80,8 +80,8 @@ def _shape_faults(factors: Any) -> Iterator[Fault]:
                 yield Fault(f"{place}.{level}", settings, "this must be a table like a [[variant]]", example)
                 continue
             for key in sorted(settings.keys() & {"name", "levels"}):
-                way_out = "Leave it out: the names of variants are made from the levels"
-                yield Fault(f"{place}.{level}.{key}", settings[key], "a level has no such key", way_out)
+                fix = "Leave it out: the names of variants are made from the levels"
+                yield Fault(f"{place}.{level}.{key}", settings[key], "a level has no such key", fix)
             if not level.strip() or JOINT in level or "]" in level:
                 problem = f"a level's name is text without {JOINT} and ]"
                 yield Fault(f"{place}.{level}", None, problem, "Give it another name")
@@ -96,13 +96,13 @@ def _common_faults(variants: Any) -> Iterator[Fault]:
         yield Fault("variant", variants, "this must be a list of tables", "Write [[variant]]")
         return
     if len(variants) > 1:
-        way_out = "Keep one, with what all variants share, and make a factor of what differs"
-        yield Fault("variant", None, f"there are {len(variants)} of them beside [factor]", way_out)
+        fix = "Keep one, with what all variants share, and make a factor of what differs"
+        yield Fault("variant", None, f"there are {len(variants)} of them beside [factor]", fix)
     for entry in variants[:1]:
         for key in sorted(entry.keys() & {"name", "levels"}):
-            way_out = "Leave it out: the names are made from the levels"
+            fix = "Leave it out: the names are made from the levels"
             yield Fault(
-                f"variant.{key}", entry[key], "with [factor] this table is what all variants share", way_out
+                f"variant.{key}", entry[key], "with [factor] this table is what all variants share", fix
             )
 
 

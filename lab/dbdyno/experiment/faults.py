@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.problem import Problem
+
 VALUE_LENGTH_MAX = 60
 
 
@@ -19,22 +21,22 @@ class Fault:
     # What stands there; None where nothing does.
     value: Any
     problem: str
-    way_out: str = ""
+    fix: str = ""
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f" = {_shorten(self.value)}"
         place = f"{self.key}{shown}: " if self.key else ""
-        return place + _sentence(self.problem) + (" " + _sentence(self.way_out) if self.way_out else "")
+        return place + _sentence(self.problem) + (" " + _sentence(self.fix) if self.fix else "")
 
 
-class ExperimentFaults(Exception):  # noqa: N818 — one exception, many faults.
+class ExperimentFaults(Problem):
     """Every fault of one experiment file. `faults` is never empty."""
 
     def __init__(self, source: str, faults: list[Fault]) -> None:
         assert faults, "an experiment without faults is no error"
         self.source = source
         self.faults = faults
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
         super().__init__("\n".join([f"{source}: {count}", *(f"  {fault}" for fault in faults)]))
 
 

@@ -203,8 +203,8 @@ def _in_seconds(
     for key in keys:
         if f"{key}_s" in table:
             value = table.pop(f"{key}_s")
-            way_out = f"Did you mean {place}.{key}?"
-            faults.append(Fault(f"{place}.{key}_s", value, "there is no such key", way_out))
+            fix = f"Did you mean {place}.{key}?"
+            faults.append(Fault(f"{place}.{key}_s", value, "there is no such key", fix))
         if key not in table:
             continue
         value = table.pop(key)
@@ -270,8 +270,8 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
             faults += sql_reading.faults_of(workload, dialects)
             if experiment.load.prewarm == "scan" and not (workload.prewarm or workload.tables):
                 problem = f"nobody knows what to read for {workload.title}"
-                way_out = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
-                faults.append(Fault("load.prewarm", "scan", problem, way_out))
+                fix = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
+                faults.append(Fault("load.prewarm", "scan", problem, fix))
     scripts = [one.title for one in experiment.workloads if isinstance(one, ScriptWorkload)]
     if scripts and experiment.load.reconnect_every:
         problem = f"{scripts[0]} is a script, which opens its connections itself"

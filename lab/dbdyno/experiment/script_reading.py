@@ -31,11 +31,11 @@ def resolved(workload: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
     whole = {key: value for key, value in workload.items() if key in KEYS}
     for key in (key for key in workload if key not in KEYS):
         if key == "name":
-            way_out = "Leave one of them out; a label says what it is called"
-            faults.append(Fault(f"{place}.name", workload[key], "it has a script too", way_out))
+            fix = "Leave one of them out; a label says what it is called"
+            faults.append(Fault(f"{place}.name", workload[key], "it has a script too", fix))
         else:
-            way_out = f"Known here: {', '.join(KEYS)}. The script's own go into options = {{ {key} = … }}"
-            faults.append(Fault(f"{place}.{key}", workload[key], "a script has no such key", way_out))
+            fix = f"Known here: {', '.join(KEYS)}. The script's own go into options = {{ {key} = … }}"
+            faults.append(Fault(f"{place}.{key}", workload[key], "a script has no such key", fix))
     whole = {**whole, "name": "lua", "label": called(workload)}
     if isinstance(path := workload.get("script"), str):
         absolute = (folder / Path(path).expanduser()).resolve()

@@ -80,9 +80,9 @@ class _Reader:
             **{section: self._section(section) for section in SECTIONS},
         }
 
-    def fault(self, line: int, problem: str, way_out: str = "") -> None:
+    def fault(self, line: int, problem: str, fix: str = "") -> None:
         """Something to mend on a line of the file."""
-        self.faults.append(Fault(f"{self._name}:{line}", None, problem, way_out))
+        self.faults.append(Fault(f"{self._name}:{line}", None, problem, fix))
 
     def note(self, line: int, text: str) -> None:
         """A line `-- @text`."""

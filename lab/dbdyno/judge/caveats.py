@@ -1,54 +1,47 @@
-"""What stands behind a result as caveats: warnings in words, and overrides with their reason.
-
-The words come first and the code of the check behind them, so that a reader need not look anything up.
-"""
+"""The caveats after a sentence: warnings in a few words with their code, and overrides with their reason."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
+from dbdyno.finding import Finding
 from dbdyno.judge.wording import count, interval, signed
-
-Finding = Mapping[str, Any]
 
 
 def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
-    """A result, the failures of servers that are part of it, and apart from both the caveats."""
+    """A result with the failures of servers that are part of it, then the caveats."""
     text = f"{'; '.join([result, *failures])}."
-    found = caveats(findings)
-    if not found:
+    listed = caveats(findings)
+    if not listed:
         return text
-    return f"{text} {'Caveat' if len(found) == 1 else 'Caveats'}: {'; '.join(found)}."
+    return f"{text} {'Caveat' if len(listed) == 1 else 'Caveats'}: {'; '.join(listed)}."
 
 
 def caveats(findings: Sequence[Finding]) -> list[str]:
-    """The findings that a reader must know before believing a result, each in a few words."""
+    """Overrides and warnings, each once."""
     overridden = [
-        f"{finding['code']} overridden: “{finding['override']}”"
+        f"{finding.code} overridden: “{finding.override}”"
         for finding in findings
-        if finding.get("override") and finding["level"] != "note"
+        if finding.override and finding.level != "note"
     ]
-    warnings = [finding for finding in findings if finding["level"] == "warn" and not finding.get("override")]
-    known = [_words(finding) for finding in warnings]
-    return list(dict.fromkeys([*sorted(overridden), *filter(None, known)]))
+    warnings = [_summary(one) for one in findings if one.level == "warn" and not one.override]
+    return list(dict.fromkeys([*sorted(overridden), *filter(None, warnings)]))
 
 
-def _words(finding: Finding) -> str:
+def _summary(finding: Finding) -> str:
     """One warning in a few words; "" where the sentence says it elsewhere."""
-    code = str(finding["code"])
-    found = _WORDS.get(code)
-    text = found(finding) if callable(found) else found
+    summary = _SUMMARIES.get(finding.code)
+    text = summary(finding) if callable(summary) else summary
     if text is None:
-        return f"see {code}"
-    return f"{text} ({code})" if text else ""
+        return f"see {finding.code}"
+    return f"{text} ({finding.code})" if text else ""
 
 
 def _generator(finding: Finding) -> str:
-    """What the load generator did: it has a code of the engine's warning, or used too much CPU time."""
-    code = finding["evidence"].get("warning")
+    """D01 has the code of a warning of the engine, or the share of CPU time that the judge measured."""
+    code = finding.evidence.get("warning")
     if code == "generator-late":
-        lag_ms = finding["evidence"].get("lag_us_p99", 0.0) / 1000.0
+        lag_ms = finding.evidence.get("lag_us_p99", 0.0) / 1000.0
         by = f" (1 % of wake-ups by more than {lag_ms:.1f} ms)" if lag_ms else ""
         return f"the load generator was late{by}"
     if code == "client-delay":
@@ -59,20 +52,20 @@ def _generator(finding: Finding) -> str:
 
 
 def _contradictory(finding: Finding) -> str:
-    number, of = len(finding["evidence"]["trials"]), finding["subject"]
+    number, of = len(finding.evidence["trials"]), finding.subject
     return f"{count(number, 'contradictory trial')} of {of} left out"
 
 
 def _foreign(finding: Finding) -> str:
-    names = [str(process["name"]) for process in finding["evidence"].get("processes", ())]
+    names = [str(process["name"]) for process in finding.evidence.get("processes", ())]
     used = f" ({', '.join(names[:3])})" if names else ""
-    blocks = finding["evidence"].get("remaining", 0)
+    blocks = finding.evidence.get("remaining", 0)
     where = f" in {count(blocks, 'block')}" if blocks else ""
     return f"other processes{used} used the CPUs of server and client{where}"
 
 
 def _warm_up(finding: Finding) -> str:
-    evidence = finding["evidence"]
+    evidence = finding.evidence
     if evidence["what"] == "rehearsal":
         return f"{evidence['variant']} had not settled after {evidence['length_s']:g} s"
     if evidence["what"] == "no-rehearsal":
@@ -85,18 +78,18 @@ def _warm_up(finding: Finding) -> str:
 
 
 def _missing(finding: Finding) -> str:
-    evidence = finding["evidence"]
+    evidence = finding.evidence
     if "left_out" in evidence:
         return f"{count(evidence['left_out'], 'trial')} left out"
     if "in_repeated" in evidence:
         number = count(evidence["in_repeated"], "trial")
-        return f"{number} of {finding['subject']} failed in a block that was repeated"
-    # Failures of servers and trials that have not run are part of the sentence; counters are not its subject.
+        return f"{number} of {finding.subject} failed in a block that was repeated"
+    # Failures of servers and trials that have not run are part of the sentence; it does not use counters.
     return ""
 
 
 def _cpus(finding: Finding) -> str:
-    evidence = finding["evidence"]
+    evidence = finding.evidence
     if "cpus" in evidence:
         return f"client and server share CPU {evidence['cpus']}: the result holds for this arrangement"
     names = sorted({str(one["name"]) for one in evidence.get("busy", ())})
@@ -104,7 +97,7 @@ def _cpus(finding: Finding) -> str:
 
 
 def _order(finding: Finding) -> str:
-    evidence = finding["evidence"]
+    evidence = finding.evidence
     return (
         f"the variant that ran later in a block had {signed(evidence['effect_percent'])} % "
         f"{evidence['metric']}; without this order effect {signed(evidence['crossover_percent'])} % "
@@ -113,12 +106,11 @@ def _order(finding: Finding) -> str:
 
 
 def _overload(finding: Finding) -> str:
-    subject = finding.get("subject")
-    trials = len(set(finding["evidence"].get("backlog", ())))
-    return f"{subject} could not keep up in {count(trials, 'trial')}"
+    trials = len(set(finding.evidence.get("backlog", ())))
+    return f"{finding.subject} could not keep up in {count(trials, 'trial')}"
 
 
-_WORDS: Mapping[str, str | Callable[[Finding], str]] = {
+_SUMMARIES: Mapping[str, str | Callable[[Finding], str]] = {
     "D01": _generator,
     "D03": "errors were frequent or differ between the variants",
     "D04": "row-count mismatches",

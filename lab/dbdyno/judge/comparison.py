@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dbdyno.finding import Finding
 from dbdyno.judge.effects import Judged
 from dbdyno.judge.measured import THROUGHPUT, Measured
 from dbdyno.judge.order import Order
@@ -92,8 +93,7 @@ class Comparison:
     wordless: bool = False
     # Other processes disturbed blocks that count, and nobody overrode it.
     disturbed: bool = False
-    # Stops that were not overridden, as stored findings.
-    stops: tuple[Mapping[str, Any], ...] = ()
+    stops: tuple[Finding, ...] = ()
     # Blocks of this comparison whose trials have all run, and those that were planned.
     blocks: tuple[int, int] = (0, 0)
     # Why trials failed by their server: variant -> how many of how many, and the reasons.
@@ -104,6 +104,11 @@ class Comparison:
     order: Order | None = None
     # Variant -> the loads, by their index, at which it has a result.
     present: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Baseline, variant and workload."""
+        return self.baseline, self.variant, self.workload
 
     @property
     def verdict(self) -> Verdict | None:

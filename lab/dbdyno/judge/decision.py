@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.finding import Finding
 from dbdyno.judge.comparison import Comparison, Scale, pair
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words, judge_identical
-from dbdyno.judge.findings import Finding
 from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT, Measured
 from dbdyno.judge.order import order_effect
 from dbdyno.stats.paired import ALPHA, Effect
@@ -33,14 +32,14 @@ def scale(experiment: Experiment) -> Scale:
 
 
 def compare_all(
-    trials: Sequence[Measured], experiment: Experiment, found: Sequence[Finding]
+    trials: Sequence[Measured], experiment: Experiment, findings: Sequence[Finding]
 ) -> list[Comparison]:
     """Each variant against the baseline, on each workload, in the order of the file.
 
-    `found` are the findings with their overrides: stops end a comparison, D06 takes its direction.
+    A finding that stops makes a comparison impossible; D06 leaves it without a direction.
     """
     questions = [
-        _Question(trials, experiment, found, variant, workload)
+        _Question(trials, experiment, findings, variant, workload)
         for variant in experiment.variants[1:]
         for workload in experiment.workloads
     ]
@@ -53,8 +52,9 @@ def compare_all(
     up = standard.higher_is_faster
     judged = {id(q): judge_identical(q.assessment, q.conditions(), higher_is_faster=up) for q in twins}
     floors = _Floors(twins, judged) if not is_factorial(experiment) else _Floors((), {})
-    asked = [(q.assessment, q.conditions(floors)) for q in family]
-    words = give_words(asked, higher_is_faster=up, alpha=ALPHA)
+    words = give_words(
+        [(q.assessment, q.conditions(floors)) for q in family], higher_is_faster=up, alpha=ALPHA
+    )
     judged |= {id(question): word for question, word in zip(family, words, strict=True)}
     return [question.comparison(judged[id(question)], floors) for question in questions]
 
@@ -75,8 +75,8 @@ class _Floors:
         return tuple(map(_largest, zip(*by_twin, strict=True)))
 
 
-def _floor(found: Effect | None) -> float | None:
-    ends = found.interval_percent if found else None
+def _floor(effect: Effect | None) -> float | None:
+    ends = effect.interval_percent if effect else None
     return max(map(abs, ends)) if ends else None
 
 
@@ -91,7 +91,7 @@ class _Question:
         self,
         trials: Sequence[Measured],
         experiment: Experiment,
-        found: Sequence[Finding],
+        findings: Sequence[Finding],
         variant: Variant,
         workload: Workload,
     ) -> None:
@@ -105,9 +105,9 @@ class _Question:
         self.pairs = tuple(pair(self.trials, p.at(), *self.names[:2]) for p in experiment.load.points())
         alpha = ALPHA if self.identical or is_factorial(experiment) else self.scale.alpha
         self.assessment: Assessment = assess([p.ratios(self.scale.metric) for p in self.pairs], alpha)
-        bearing_on = bearing(found, self.names)
-        self.stops = stops(bearing_on)
-        self.disturbed = is_disturbed(bearing_on)
+        relevant = relevant_to(self.names, findings)
+        self.stops = stops(relevant)
+        self.disturbed = is_disturbed(relevant)
 
     def conditions(self, floors: _Floors | None = None) -> Conditions:
         """What decides about the words besides the numbers."""
@@ -138,7 +138,7 @@ class _Question:
             failures=dict(failures(self.trials)),
             floor_percent=None if self.identical else floors.overall(workload),
             level_floors=() if self.identical else floors.levels(workload),
-            # Nobody is to look at intervals of a run that goes on.
+            # An interval of an unfinished run would stop it at a lucky block.
             order=None
             if is_unfinished(self.trials)
             else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
@@ -172,22 +172,24 @@ def failures(trials: Sequence[Measured]) -> Iterator[tuple[str, str]]:
             yield variant, f"{sum(reasons.values())} of {len(mine)} trials of {variant} failed ({listed})"
 
 
-def bearing(found: Sequence[Finding], names: tuple[str, str, str]) -> list[Finding]:
-    """The findings that bear on a comparison: on its variants or on the whole, and on its workload."""
+def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> list[Finding]:
+    """The findings on a comparison's variants or on the whole run, and on its workload or on all."""
     baseline, variant, workload = names
     return [
-        finding
-        for finding in found
-        if finding.get("subject", "") in ("", baseline, variant, workload)
-        and finding["evidence"].get("workload", workload) == workload
+        one for one in on_workload(workload, findings) if one.subject in ("", baseline, variant, workload)
     ]
 
 
-def stops(found: Sequence[Finding]) -> list[Finding]:
-    """Stops that nobody overrode. Those of R04 speak of single loads, which then have no blocks."""
-    return [f for f in found if f["level"] == "stop" and not f["override"] and f["code"] != "R04"]
+def on_workload(workload: str, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings on a workload or on all."""
+    return [one for one in findings if one.evidence.get("workload", workload) == workload]
 
 
-def is_disturbed(found: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether other processes disturbed blocks that count, and nobody lets the word pass all the same."""
-    return any(f["code"] == "D06" and f["level"] == "warn" and not f["override"] for f in found)
+def stops(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that forbid the comparison. R04 stops single loads, which then have no blocks."""
+    return [one for one in findings if one.stops and one.code != "R04"]
+
+
+def is_disturbed(findings: Sequence[Finding]) -> bool:
+    """Whether other processes disturbed blocks that count, without an override."""
+    return any(one.code == "D06" and one.level == "warn" and not one.override for one in findings)

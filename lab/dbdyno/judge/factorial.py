@@ -21,11 +21,11 @@ from typing import Any
 
 from dbdyno.experiment.family import Contrast, contrasts
 from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Scale, effect_json, p_value_json
-from dbdyno.judge.decision import failures, is_disturbed, is_unfinished, scale, stops
+from dbdyno.judge.decision import failures, is_disturbed, is_unfinished, on_workload, scale, stops
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words
-from dbdyno.judge.findings import Finding
 from dbdyno.judge.measured import Measured
 from dbdyno.judge.wording import (
     METRICS,
@@ -55,7 +55,7 @@ Cells = Mapping[tuple[str, ...], Sequence[Logs]]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Question:
     """One contrast on one workload."""
 
     contrast: Contrast
@@ -71,17 +71,17 @@ class _Asked:
 
 
 def judge_factors(
-    trials: Sequence[Measured], experiment: Experiment, found: Sequence[Finding]
+    trials: Sequence[Measured], experiment: Experiment, findings: Sequence[Finding]
 ) -> list[dict[str, Any]]:
     """`factors` in verdict.json: main effects, then interactions, of each workload."""
     standard = scale(experiment)
-    asked: list[_Asked] = []
+    questions: list[_Question] = []
     for workload in experiment.workloads:
         mine = [trial for trial in trials if trial.place.workload == workload.title]
-        bearing = [f for f in found if f["evidence"].get("workload", workload.title) == workload.title]
-        stopping = stops(bearing)
+        relevant = on_workload(workload.title, findings)
+        stopping = stops(relevant)
         conditions = Conditions(
-            Circumstances(bool(stopping), is_unfinished(mine), is_disturbed(bearing)),
+            Circumstances(bool(stopping), is_unfinished(mine), is_disturbed(relevant)),
             standard.delta_percent,
         )
         failed = list(dict(failures(mine)).values())
@@ -89,15 +89,17 @@ def judge_factors(
         for order in (1, 2):
             for contrast in contrasts(experiment.factors, order):
                 assessment = assess(_ratios(contrast.weights, cells), standard.alpha)
-                asked.append(
-                    _Asked(contrast, workload.title, cells, assessment, conditions, stopping, failed, bearing)
+                questions.append(
+                    _Question(
+                        contrast, workload.title, cells, assessment, conditions, stopping, failed, relevant
+                    )
                 )
     words = give_words(
-        [(one.assessment, one.conditions) for one in asked],
+        [(one.assessment, one.conditions) for one in questions],
         higher_is_faster=standard.higher_is_faster,
         alpha=ALPHA,
     )
-    judged = list(zip(asked, words, strict=True))
+    judged = list(zip(questions, words, strict=True))
     return [_json(one, word, judged, experiment) for one, word in judged]
 
 
@@ -141,7 +143,7 @@ def _bound(
 
 
 def _json(
-    one: _Asked, word: Judged, judged: Sequence[tuple[_Asked, Judged]], experiment: Experiment
+    one: _Question, word: Judged, judged: Sequence[tuple[_Question, Judged]], experiment: Experiment
 ) -> dict[str, Any]:
     standard = scale(experiment)
     partners = _interacting(one, judged) if len(one.contrast.factors) == 1 else []
@@ -166,7 +168,7 @@ def _has_word(word: Judged) -> bool:
     return word.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
 
 
-def _interacting(one: _Asked, judged: Sequence[tuple[_Asked, Judged]]) -> list[str]:
+def _interacting(one: _Question, judged: Sequence[tuple[_Question, Judged]]) -> list[str]:
     """The factors on which the effect of a main effect's level surely depends."""
     (factor,), (level,) = one.contrast.factors, one.contrast.levels
     found = []
@@ -179,7 +181,7 @@ def _interacting(one: _Asked, judged: Sequence[tuple[_Asked, Judged]]) -> list[s
 
 
 def _sentence(
-    one: _Asked, word: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
+    one: _Question, word: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
 ) -> str:
     standard, found = scale(experiment), word.overall
     named = _names(one.contrast)
@@ -209,10 +211,10 @@ def _sentence(
     return f"{text}; {blocks}{unsure}"
 
 
-def _reason(one: _Asked) -> str:
+def _reason(one: _Question) -> str:
     """Why there is no result of a contrast."""
     if one.stops:
-        return f"{str(one.stops[0]['text']).strip().rstrip('.')} ({one.stops[0]['code']})"
+        return f"{one.stops[0].text.strip().rstrip('.')} ({one.stops[0].code})"
     return "no block holds all of its combinations at every load (R04)"
 
 
@@ -224,7 +226,7 @@ def _names(contrast: Contrast) -> str:
     return f"{contrast.factors[0]} {contrast.levels[0]} against {contrast.against[0]}"
 
 
-def _main_effect(one: _Asked, word: Judged, verdict: Verdict, experiment: Experiment, where: str) -> str:
+def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Experiment, where: str) -> str:
     standard, found = scale(experiment), word.overall
     assert found is not None, "the caller has looked"
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
@@ -287,7 +289,7 @@ def _changes(found: Effect) -> str:
     return f"changes by {change(found)} ({inside} {interval(ends)})"
 
 
-def _at_each_level(one: _Asked, partner: str, experiment: Experiment) -> str:
+def _at_each_level(one: _Question, partner: str, experiment: Experiment) -> str:
     """A factor's effect at each level of another one: +25.0 % with per-connection, -20.0 % with pool."""
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
     names = [each.name for each in experiment.factors]

@@ -19,7 +19,7 @@ from dbdyno.experiment.repeats import (
     largest,
     largest_processes,
 )
-from dbdyno.judge.findings import Finding, finding
+from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 
 CODE = "D06"
@@ -64,8 +64,8 @@ def foreign_load(
         for trial in stored
         if trial.is_result and _counts(block_of.get(trial.index), replaced, blocks)
     }
-    found = (_finding(sorted(replaced), remaining, blocks, share, processes), _unknown(counted, shares))
-    return ForeignLoad(replaced, remaining, shares, [one for one in found if one is not None])
+    findings = (_finding(sorted(replaced), remaining, blocks, share, processes), _unknown(counted, shares))
+    return ForeignLoad(replaced, remaining, shares, [one for one in findings if one is not None])
 
 
 def _counts(block: int | None, replaced: Mapping[int, int], blocks: int) -> bool:
@@ -81,14 +81,13 @@ def _unknown(counted: Collection[int], shares: Mapping[int, float]) -> Finding |
     # As their folders are named.
     named = ", ".join(f"{index:04d}" for index in missing[:NAMED_MAX])
     more = f" and {len(missing) - NAMED_MAX} more" if len(missing) > NAMED_MAX else ""
-    return finding(
+    return Finding(
         CODE,
         "note",
         f"the foreign load of {len(missing)} of {len(counted)} trials is not known (trial {named}{more}): "
-        "whether other processes disturbed them is open. Where the machine was overloaded, stop other "
-        "processes or lower the load",
-        trials=missing,
-        of=len(counted),
+        "other processes may have disturbed them",
+        {"trials": missing, "of": len(counted)},
+        fix="Where the machine was overloaded, stop other processes or lower the load",
     )
 
 
@@ -118,18 +117,23 @@ def _finding(
         text = (
             f"other processes used more than {100 * FOREIGN_LIMIT:.0f} % of the CPUs of server and client in "
             f"{len(remaining)} of the {blocks} blocks that count ({names}), which can look like an effect of "
-            f"a variant{f'; {repeated}' if count else ''}. Stop these processes while measuring, or write "
-            f'[override] {CODE} = "reason" to let the verdict stand'
+            f"a variant{f'; {repeated}' if count else ''}"
+        )
+        fix = (
+            f'Stop these processes while measuring, or write [override] {CODE} = "reason" to keep the verdict'
         )
     else:
-        text = f"{repeated} because of foreign load ({names}); the repeats count"
-    return finding(
+        text, fix = f"{repeated} because of foreign load ({names}); the repeats count", ""
+    return Finding(
         CODE,
         "warn" if remaining else "note",
         text,
-        blocks=sorted({*replaced, *remaining}),
-        share=share,
-        processes=[dict(one) for one in processes],
-        repeated=list(replaced),
-        remaining=len(remaining),
+        {
+            "blocks": sorted({*replaced, *remaining}),
+            "share": share,
+            "processes": [dict(one) for one in processes],
+            "repeated": list(replaced),
+            "remaining": len(remaining),
+        },
+        fix=fix,
     )

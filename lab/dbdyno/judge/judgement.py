@@ -6,16 +6,17 @@ interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment
+from dbdyno.finding import Finding
 from dbdyno.judge import factorial, findings, scaling, sessions, statements, why
 from dbdyno.judge.comparison import Comparison, blocks_json, comparison_json
-from dbdyno.judge.decision import bearing, compare_all
+from dbdyno.judge.decision import compare_all, relevant_to
 from dbdyno.judge.evidence import Evidence, gather
-from dbdyno.judge.findings import Finding
 from dbdyno.judge.order import order_findings
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.warmup import warm_state
@@ -24,7 +25,7 @@ from dbdyno.store import EXPLAINED, MEASURED, VERDICT_SCHEMA, Run
 from dbdyno.store.files import write_json
 from dbdyno.store.rehearsal import is_warm_state_checked
 
-# Findings that a reason of the experiment's author may pass, besides stops.
+# Warnings that [override] may pass, as it may a stop.
 PASSABLE = frozenset({"D06"})
 
 
@@ -37,18 +38,20 @@ def judge(run: Run) -> dict[str, Any]:
     evidence = gather(run, experiment)
     scaled = scaling.scaling(evidence.trials, experiment)
     reasons = why.explained(evidence.trials, evidence.costs, experiment)
-    listed = [
-        *run.findings(),
-        *_findings(run, evidence, experiment),
-        *sessions.differences(run.trials(), experiment),
-        *scaling.knee_findings(scaled),
-        *why.unmoved(reasons, experiment),
-        *statements.examined(evidence.trials, evidence.costs, experiment),
-        *statements.plans(run.findings(), experiment),
-    ]
-    found = _with_overrides(listed, experiment)
-    comparisons = compare_all(evidence.trials, experiment, found)
-    found += _with_overrides(_findings_of(comparisons), experiment)
+    listed = _with_overrides(
+        [
+            *run.findings(),
+            *_findings(run, evidence, experiment),
+            *sessions.differences(run.trials(), experiment),
+            *scaling.knee_findings(scaled),
+            *why.unmoved(reasons, experiment),
+            *statements.examined(evidence.trials, evidence.costs, experiment),
+            *statements.plans(run.findings(), experiment),
+        ],
+        experiment,
+    )
+    comparisons = compare_all(evidence.trials, experiment, listed)
+    listed += _with_overrides(_findings_of(comparisons), experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.place.index)
     write_json(
         run.path / MEASURED,
@@ -66,21 +69,20 @@ def judge(run: Run) -> dict[str, Any]:
         "order_seed": experiment.design.order_seed,
         "family": _family(experiment),
         "comparisons": [
-            comparison_json(one, sentence(one, bearing(found, (one.baseline, one.variant, one.workload))))
-            for one in comparisons
+            comparison_json(one, sentence(one, relevant_to(one.names, listed))) for one in comparisons
         ],
         **({"scaling": scaled} if scaled else {}),
         **(
-            {"factors": factorial.judge_factors(evidence.trials, experiment, found)}
+            {"factors": factorial.judge_factors(evidence.trials, experiment, listed)}
             if is_factorial(experiment)
             else {}
         ),
-        "checks": found,
+        "checks": [asdict(one) for one in listed],
     }
 
 
 def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
-    """What the records themselves say about the worth of the result."""
+    """The findings on the records."""
     trials = evidence.trials
     by_variant = {
         variant.name: [trial for trial in trials if trial.place.variant == variant.name]
@@ -98,37 +100,35 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
     yield from findings.lost_connections(by_variant)
     for workload in experiment.workloads:
         of_workload = {
-            variant: [trial for trial in found if trial.place.workload == workload.title]
-            for variant, found in by_variant.items()
+            variant: [trial for trial in of_variant if trial.place.workload == workload.title]
+            for variant, of_variant in by_variant.items()
         }
         yield from findings.errors(of_workload, workload.title)
-        yield from findings.contract(of_workload, workload.title)
+        yield from findings.row_counts(of_workload, workload.title)
     if experiment.load.rate:
         yield from findings.overload(by_variant)
 
 
 def _findings_of(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
-    """What the comparisons themselves say about their worth."""
+    """The findings on the comparisons themselves."""
     for one in comparisons:
         yield from order_findings(
             one.order,
-            (one.baseline, one.variant, one.workload),
+            one.names,
             one.scale.metric,
             one.scale.delta_percent,
         )
         if one.identical:
-            yield from findings.twins(one.judged.overall, (one.baseline, one.variant, one.workload))
+            yield from findings.twins(one.judged.overall, one.names)
 
 
-def _with_overrides(
-    found: Sequence[Mapping[str, Any]] | Iterator[Finding], experiment: Experiment
-) -> list[Finding]:
-    """Every finding, with the reason why the experiment's author lets it pass."""
+def _with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
+    """Every finding, with the reason of the experiment's [override] where it may have one."""
     return [
-        {**finding, "override": finding.get("override") or experiment.override.get(str(finding["code"]))}
-        if finding["level"] == "stop" or finding["code"] in PASSABLE
-        else {"override": None, **finding}
-        for finding in found
+        replace(one, override=one.override or experiment.override.get(one.code))
+        if one.level == "stop" or one.code in PASSABLE
+        else one
+        for one in findings
     ]
 
 

@@ -1,7 +1,7 @@
 """R10: does it matter which variant of a block runs first?
 
-The order is balanced, so an order effect widens the interval and does not shift the estimate. Where it is
-sure, the cross-over interval, which takes it out, is given beside the verdict::
+The order is balanced, so an order effect widens the interval and does not shift the estimate. A
+significant one adds the cross-over interval, which excludes it, to the verdict::
 
     log ratio of a block in which the variant ran later      = effect + order effect
     log ratio of a block in which the variant ran earlier    = effect - order effect
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.judge.findings import Finding, finding
+from dbdyno.finding import Finding
 from dbdyno.judge.measured import Measured
 from dbdyno.judge.wording import METRICS, interval, signed
 from dbdyno.stats.paired import ALPHA, Ratios
@@ -38,7 +38,7 @@ class Order:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval leaves zero out."""
+        """Whether the interval excludes zero."""
         return not self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
 
     def as_json(self) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def order_effect(ratios: Ratios, trials: Sequence[Measured], baseline: str, vari
     return Order(*_halved(position), (len(later), len(earlier)), *_halved(crossover))
 
 
-def _halved(found: Shift) -> tuple[float, tuple[float, float]]:
-    estimate, low, high = (percent(value / 2.0) for value in (found.estimate, found.low, found.high))
+def _halved(shifted: Shift) -> tuple[float, tuple[float, float]]:
+    estimate, low, high = (percent(value / 2.0) for value in (shifted.estimate, shifted.low, shifted.high))
     return estimate, (low, high)
 
 
@@ -85,17 +85,15 @@ def order_findings(
     if order is None or not order.is_sure or math.fabs(order.effect_percent) <= limit:
         return
     baseline, variant, workload = names
-    yield finding(
+    yield Finding(
         "R10",
         "warn",
         f"the variant that runs later in a block has {signed(order.effect_percent)} % {METRICS[metric]} "
         f"({interval(order.interval_percent)}) on {workload}: each trial leaves something behind for the "
         "next. The order is balanced, so the estimate is not shifted; without the order effect "
         f"{variant} against {baseline} is {signed(order.crossover_percent)} % "
-        f"({interval(order.crossover_interval_percent)}). A longer warmup, or state_per = "
-        '"trial" under [design], makes it smaller',
+        f"({interval(order.crossover_interval_percent)})",
+        {"workload": workload, "metric": METRICS[metric], **order.as_json()},
         variant,
-        workload=workload,
-        metric=METRICS[metric],
-        **order.as_json(),
+        fix='A longer warmup, or state_per = "trial" under [design], makes it smaller',
     )

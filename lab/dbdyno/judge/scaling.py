@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.findings import Finding, finding
+from dbdyno.finding import Finding
 from dbdyno.judge.measured import THROUGHPUT, Measured
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals
@@ -216,16 +216,16 @@ def _curve(law: usl.Law, low: float, high: float) -> list[list[float]]:
 
 def knee_findings(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """R07: sweeps whose loads do not include the peak, so that the variants' best cannot be compared."""
-    for place, text in (
+    for place, text, loads in (
         (
             "above",
-            "throughput had not fallen at {high:g} connections, the highest load: its peak is there or "
-            "beyond. Add higher loads to connections in [load]",
+            "throughput had not fallen at {high:g} connections, the highest load: its peak is at least there",
+            "higher",
         ),
         (
             "below",
-            "throughput fell from {low:g} connections on, the lowest load: its peak is there or below. Add "
-            "lower loads to connections in [load]",
+            "throughput fell from {low:g} connections on, the lowest load: its peak is at most there",
+            "lower",
         ),
     ):
         for workload in dict.fromkeys(entry["workload"] for entry in entries):
@@ -233,11 +233,10 @@ def knee_findings(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
             if outside:
                 low, high = outside[0]["levels"]
                 names = ", ".join(entry["variant"] for entry in outside)
-                yield finding(
+                yield Finding(
                     "R07",
                     "note",
                     f"{workload} on {names}: {text.format(low=low, high=high)}",
-                    workload=workload,
-                    variants=[entry["variant"] for entry in outside],
-                    knee=place,
+                    {"workload": workload, "variants": [e["variant"] for e in outside], "knee": place},
+                    fix=f"Add {loads} loads to connections in [load]",
                 )

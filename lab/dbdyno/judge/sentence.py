@@ -8,9 +8,9 @@ override, which is quoted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
 from dbdyno.judge.comparison import Comparison
 from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT
@@ -41,8 +41,8 @@ MORE_BLOCKS, BLOCKS_MAX = 1.3, 1_000
 _COMPARATIVES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
 
 
-def sentence(comparison: Comparison, findings: Sequence[Mapping[str, Any]]) -> str:
-    """The sentence of one comparison. `findings` are those that bear on it, in stored form."""
+def sentence(comparison: Comparison, findings: Sequence[Finding]) -> str:
+    """The sentence of one comparison with the findings that are relevant to it."""
     return with_caveats(_text(comparison), comparison.failures.values(), findings)
 
 
@@ -216,10 +216,10 @@ def _not_comparable(comparison: Comparison) -> str:
     variant, baseline = comparison.variant, comparison.baseline
     if comparison.stops:
         first = comparison.stops[0]
-        more = sorted({str(stop["code"]) for stop in comparison.stops[1:]} - {str(first["code"])})
-        text = str(first["text"]).strip().rstrip(".")
+        more = sorted({stop.code for stop in comparison.stops[1:]} - {first.code})
+        text = first.text.strip().rstrip(".")
         others = f"; {join_words(more)} failed too" if more else ""
-        return f"{variant} and {baseline} are not comparable: {text} ({first['code']}){others}"
+        return f"{variant} and {baseline} are not comparable: {text} ({first.code}){others}"
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
     names = [
         name

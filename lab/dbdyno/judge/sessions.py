@@ -1,4 +1,4 @@
-"""Whether the load's sessions were alike in all variants, by what the engine says that they had (P22)."""
+"""P22: encryption, compression and authentication of the load's connections, as the engine recorded them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.findings import Finding, finding
+from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 
 # A difference in these costs or saves work in every statement; another login is paid for once a connection.
@@ -14,30 +14,30 @@ EVERY_STATEMENT = ("tls", "compression")
 
 
 def differences(stored: Sequence[StoredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """P22: variants whose sessions had other encryption, compression or login than the baseline's."""
+    """Variants whose sessions had other encryption, compression or login than the baseline's."""
     sessions: dict[str, dict[str, Any]] = {}
     for trial in stored:
         name = str(trial.meta["variant"])
         if not sessions.get(name):
             sessions[name] = trial.session()
     baseline = experiment.variants[0].name
-    theirs = sessions.get(baseline)
+    base = sessions.get(baseline)
     for variant in experiment.variants[1:]:
-        mine = sessions.get(variant.name)
-        if not mine or not theirs:
+        session = sessions.get(variant.name)
+        if not session or not base:
             continue
-        differing = [key for key in mine if mine[key] != theirs.get(key)]
+        differing = {key: [base.get(key), value] for key, value in session.items() if value != base.get(key)}
         if differing:
-            told = ", ".join(
-                f"{key} {theirs.get(key) or 'none'} in {baseline} and {mine[key] or 'none'} in {variant.name}"
-                for key in differing
+            listed = ", ".join(
+                f"{key} {first or 'none'} in {baseline} and {second or 'none'} in {variant.name}"
+                for key, (first, second) in differing.items()
             )
             heavy = any(key in EVERY_STATEMENT for key in differing)
-            yield finding(
+            yield Finding(
                 "P22",
                 "warn" if heavy else "note",
-                f"the sessions of {variant.name} were not like those of {baseline}: {told}"
+                f"the sessions of {variant.name} were not like those of {baseline}: {listed}"
                 + ("; a difference found may be that of the connections" if heavy else ""),
+                differing,
                 variant.name,
-                **{key: [theirs.get(key), mine[key]] for key in differing},
             )

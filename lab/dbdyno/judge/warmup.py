@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.judge.findings import Finding, finding
+from dbdyno.finding import Finding
 from dbdyno.judge.measured import Measured
 from dbdyno.judge.wording import is_ratio, times
 from dbdyno.stats.joint import JointInterval, joint_intervals
@@ -72,10 +72,10 @@ def warm_state(trials: Sequence[Measured], experiment: Experiment, *, rehearsed:
     """
     if experiment.load.changes:
         return []
-    found = list(_drifts(trials, experiment))
-    if not found and not rehearsed:
-        found += _unchecked(trials, experiment)
-    return [*found, *_shortened(trials, experiment)]
+    findings = list(_drifts(trials, experiment))
+    if not findings and not rehearsed:
+        findings += _unchecked(trials, experiment)
+    return [*findings, *_shortened(trials, experiment)]
 
 
 def _shortened(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Finding]:
@@ -88,14 +88,14 @@ def _shortened(trials: Sequence[Measured], experiment: Experiment) -> Iterator[F
     }
     short = {index: length for index, length in lengths_s.items() if length < SHORT_WINDOW * planned_s}
     if len(short) > SHORT_TRIALS * len(lengths_s):
-        yield finding(
+        yield Finding(
             "R01",
             "note",
             f"the warm-up cut shortened the measurement in {len(short)} of {len(lengths_s)} trials: "
-            f"{min(short.values()):.1f} of {planned_s:.1f} s count in the shortest. To measure for the whole "
-            f"duration, set warmup in [load] to more than {_edges(trials)[2]:g} s",
-            what="cut",
-            window_s={str(index): length for index, length in short.items()},
+            f"{min(short.values()):.1f} of {planned_s:.1f} s count in the shortest",
+            {"what": "cut", "window_s": {str(index): length for index, length in short.items()}},
+            fix="To measure for the whole duration, set warmup in [load] to more than "
+            f"{_edges(trials)[2]:g} s",
         )
 
 
@@ -215,20 +215,23 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
         moved = f"{verb} by {abs(size):.1f} %{more}"
         nearest_first = interval if size > 0.0 else interval[::-1]
         low, high = ("unknown" if end is None else f"{abs(end):.1f}" for end in nearest_first)
-    return finding(
+    return Finding(
         "R01",
         "warn",
         f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} "
-        f"({_confidence(change.alpha)} {low} to {high}): its figures are not those of a warm server. {fix}",
+        f"({_confidence(change.alpha)} {low} to {high}): its figures are not those of a warm server",
+        {
+            "variant": change.variant,
+            "workload": workload,
+            "change_percent": size,
+            "interval_percent": interval,
+            "confidence": 1.0 - change.alpha,
+            "what": "within" if change.part == WITHIN else "before",
+            "part": change.part,
+            **({"baseline": change.baseline} if change.baseline else {}),
+        },
         change.variant,
-        variant=change.variant,
-        workload=workload,
-        change_percent=size,
-        interval_percent=interval,
-        confidence=1.0 - change.alpha,
-        what="within" if change.part == WITHIN else "before",
-        part=change.part,
-        **({"baseline": change.baseline} if change.baseline else {}),
+        fix=fix,
     )
 
 
@@ -263,15 +266,18 @@ def _unchecked(trials: Sequence[Measured], experiment: Experiment) -> Iterator[F
         why = f"the test for drift needs {needed} blocks{several} and has {blocks}"
     else:
         return
-    yield finding(
+    yield Finding(
         "R01",
         "note",
-        f"warm state not checked: {why}. {_fix(experiment, needed)}",
-        what="unchecked",
-        warmup_s=warmup_s,
-        duration_s=load.duration_s,
-        blocks=blocks,
-        blocks_needed=needed,
+        f"warm state not checked: {why}",
+        {
+            "what": "unchecked",
+            "warmup_s": warmup_s,
+            "duration_s": load.duration_s,
+            "blocks": blocks,
+            "blocks_needed": needed,
+        },
+        fix=_fix(experiment, needed),
     )
 
 

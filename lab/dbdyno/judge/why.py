@@ -25,8 +25,8 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost
 from dbdyno.explain.measures import Measure
 from dbdyno.explain.telling import amount, sentence
+from dbdyno.finding import Finding
 from dbdyno.judge.comparison import effect_json
-from dbdyno.judge.findings import Finding, finding
 from dbdyno.judge.measured import Measured
 from dbdyno.stats.max_t import family_p_values
 from dbdyno.stats.paired import ALPHA, Effect, Ratios, effect
@@ -287,20 +287,19 @@ def _costs(
 
 
 def unmoved(entries: Mapping[str, Any], experiment: Experiment) -> Iterator[Finding]:
-    """P17: set-ups that are declared to differ, and nothing that is counted moved."""
+    """P17: variants whose servers are declared differently although no metric changed significantly."""
     first = experiment.variants[0]
     for entry in entries["comparisons"]:
         variant = experiment.variant(entry["variant"])
         measures = entry["measures"]
         enough = bool(measures) and measures[0]["blocks"] >= BLOCKS_MIN
         if variant.server != first.server and enough and not any(one["moved"] for one in measures):
-            yield finding(
+            yield Finding(
                 "P17",
                 "warn",
-                f"{variant.name} and {first.name} are set up differently, and of {len(measures)} things that "
-                f"are counted per transaction of {entry['workload']} none moved: the difference may not "
-                "reach what this workload does",
+                f"{variant.name} and {first.name} are set up differently, but none of {len(measures)} "
+                f"metrics per transaction of {entry['workload']} changed significantly: the difference may "
+                "not affect what this workload does",
+                {"workload": entry["workload"], "measures": len(measures)},
                 variant.name,
-                workload=entry["workload"],
-                measures=len(measures),
             )

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.experiment.model import Experiment
+from dbdyno.finding import FINDINGS, LEVELS, Finding
 from dbdyno.report.differences import Difference, differences
 from dbdyno.store import EXPLAINED, MEASURED, VERDICT_SCHEMA, Run, StoreProblem
 from dbdyno.store.files import read_json
 from dbdyno.store.rehearsal import rehearsed_warmup_s
 
-LEVELS = ("stop", "warn", "note")
 # Rows of significant changes that are shown.
 REASONS = 15
 # The same for each of several loads.
@@ -91,18 +91,19 @@ class Report:
     warmup_s: float = 0.0
 
     @property
-    def checks(self) -> list[Mapping[str, Any]]:
+    def checks(self) -> list[Finding]:
         """All findings, stops first."""
-        return sorted(self.verdict["checks"], key=lambda check: LEVELS.index(check["level"]))
+        findings = FINDINGS.validate_python(self.verdict["checks"])
+        return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
 
     @property
-    def shown_checks(self) -> list[tuple[Mapping[str, Any], int]]:
+    def shown_checks(self) -> list[tuple[Finding, int]]:
         """The findings to show, and how many like each are left out: some are made in every block."""
-        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        groups: dict[tuple[str | None, ...], list[Finding]] = {}
         for check in self.checks:
-            key = (check["level"], check["code"], check.get("subject"), check["override"])
+            key = (check.level, check.code, check.subject, check.override)
             groups.setdefault(key, []).append(check)
-        result: list[tuple[Mapping[str, Any], int]] = []
+        result: list[tuple[Finding, int]] = []
         for alike in groups.values():
             shown = alike[:ALIKE_SHOWN]
             result += [(check, 0) for check in shown[:-1]]

@@ -78,10 +78,8 @@ def as_markdown(run: Run) -> str:
     if report.checks:
         lines += ["Warnings:", ""]
         for check in report.checks:
-            about = f"{check['subject']}: " if check.get("subject") else ""
-            reason = f" (overridden: {check['override']})" if check["override"] else ""
-            level = words.LEVELS[check["level"]]
-            lines.append(f"- {level} {check['code']}: {_plain(about + check['text'] + reason)}")
+            reason = f" (overridden: {check.override})" if check.override else ""
+            lines.append(f"- {words.LEVELS[check.level]} {_plain(check.line + reason)}")
         lines.append("")
     lines.append(f"Run {report.run_id}, {report.experiment.design.blocks} blocks planned.")
     return "\n".join(lines)

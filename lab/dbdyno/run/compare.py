@@ -19,10 +19,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dbdyno import checks
-from dbdyno.checks import Context, Finding, Moment
+from dbdyno.checks import Context, Moment
 from dbdyno.experiment import repeats
 from dbdyno.experiment.model import Experiment, Workload
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress, warmup
 from dbdyno.run.affinity import require_cpus
@@ -378,7 +379,5 @@ class _Conductor:
 
     def _keep(self, findings: list[Finding]) -> None:
         """Write findings down, and tell those that are new."""
-        new = self._run.add_findings(finding.as_json() for finding in findings)
-        told = tuple(finding for finding in findings if finding.as_json() in new)
-        if told:
-            self._tell(progress.Found(told))
+        if new := self._run.add_findings(findings):
+            self._tell(progress.Found(tuple(new)))

@@ -32,4 +32,4 @@ def beside(tell: Tell) -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        tell(progress.Trouble(problem.text + (f" ({problem.way_out})" if problem.way_out else "")))
+        tell(progress.Trouble(problem.text + (f" ({problem.fix})" if problem.fix else "")))

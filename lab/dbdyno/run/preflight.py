@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno import checks
-from dbdyno.checks import Context, Finding, Moment
+from dbdyno.checks import Context, Moment
 from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.ending import closing
 from dbdyno.run.engine import Engine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.checks import Finding
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dbdyno import checks
-from dbdyno.checks import Context, Finding, Moment
+from dbdyno.checks import Context, Moment
 from dbdyno.checks.p02_data import shapes
 from dbdyno.checks.tables import DataSpec
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload
 from dbdyno.experiment.schedule import schedule
+from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine
@@ -207,10 +208,8 @@ class _Sweep:
     def _check(self, moment: Moment, codes: tuple[str, ...]) -> list[Finding]:
         """Keep and tell what the checks find, and give back what forbids going on."""
         findings = checks.run(moment, self._context, codes)
-        new = self._run.add_findings(finding.as_json() for finding in findings)
-        told = tuple(finding for finding in findings if finding.as_json() in new)
-        if told:
-            self._tell(progress.Found(told))
+        if new := self._run.add_findings(findings):
+            self._tell(progress.Found(tuple(new)))
         return checks.stops(findings)
 
     def _say(self, text: str) -> None:

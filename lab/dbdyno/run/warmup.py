@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dbdyno.binary import EngineProblem
-from dbdyno.checks import Finding
 from dbdyno.experiment.durations import format_duration
 from dbdyno.experiment.model import Experiment, Workload
 from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan

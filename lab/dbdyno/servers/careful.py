@@ -68,10 +68,10 @@ class CarefulConnection(Connection):  # type: ignore[misc]
         return ipaddress.ip_address(self._sock.getpeername()[0].partition("%")[0]).is_loopback
 
     @staticmethod
-    def _refuse(what: str, way_out: str) -> None:
+    def _refuse(what: str, fix: str) -> None:
         raise pymysql.err.OperationalError(
             CR_AUTH_PLUGIN_CANNOT_LOAD,
-            f"the server asks for {what} over a way that is not safe; use {way_out}",
+            f"the server asks for {what} over a way that is not safe; use {fix}",
         )
 
 

@@ -85,6 +85,6 @@ def declared(variant: Variant) -> Declared:
 
 def all_of(problems: list[ServerProblem], subject: str) -> ServerProblem:
     """Several problems as one, each with its way out."""
-    sentences = [p.text + (f" ({p.way_out})" if p.way_out and len(problems) > 1 else "") for p in problems]
-    way_out = problems[0].way_out if len(problems) == 1 else ""
-    return ServerProblem(f"{subject}: " + "; ".join(sentences), way_out, max(p.exit_code for p in problems))
+    sentences = [p.text + (f" ({p.fix})" if p.fix and len(problems) > 1 else "") for p in problems]
+    fix = problems[0].fix if len(problems) == 1 else ""
+    return ServerProblem(f"{subject}: " + "; ".join(sentences), fix, max(p.exit_code for p in problems))

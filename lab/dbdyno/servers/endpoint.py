@@ -66,7 +66,7 @@ def variant_target(variant: Variant) -> Target:
         target = parse_url(variant.server.url)
     except ServerProblem as problem:
         text = problem.text.removeprefix("--target: ")
-        raise ServerProblem(f"variant {variant.name!r}, server.url: {text}", problem.way_out) from problem
+        raise ServerProblem(f"variant {variant.name!r}, server.url: {text}", problem.fix) from problem
     given = {**target.connect.model_dump(), **variant.server.connect().model_dump(exclude_defaults=True)}
     return Target(**{**vars(target), "connect": type(target.connect)(**given)})
 
@@ -113,7 +113,7 @@ class EndpointServer(Server):
             except ServerProblem as problem:
                 raise ServerProblem(
                     f"{self.variant}: {name} could not be set on the server: {problem.text}",
-                    problem.way_out
+                    problem.fix
                     or "give the account the right to it (SYSTEM_VARIABLES_ADMIN, SUPER, ALTER SYSTEM), or "
                     "set it yourself and leave out set_global",
                     problem.exit_code,

@@ -405,4 +405,4 @@ class LocalServer(Server):
             self._log(), status, self._place, self._declared.by_name(), self._binaries, self._product.title
         )
         problem = self._product.explain(failure, self._workspace.user)
-        return ServerProblem(f"{self.variant}: {problem.text}", problem.way_out, problem.exit_code)
+        return ServerProblem(f"{self.variant}: {problem.text}", problem.fix, problem.exit_code)

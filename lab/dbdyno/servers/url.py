@@ -77,8 +77,8 @@ def parse_url(url: str) -> Target:
     """
     problems: list[ServerProblem] = []
 
-    def wrong(text: str, way_out: str = "") -> None:
-        problems.append(ServerProblem(text, way_out))
+    def wrong(text: str, fix: str = "") -> None:
+        problems.append(ServerProblem(text, fix))
 
     try:
         parts = urlsplit(url)
@@ -111,7 +111,7 @@ def parse_url(url: str) -> Target:
         wrong("the target names no host")
     if problems:
         problem = all_of(problems, "--target")
-        raise ServerProblem(problem.text, problem.way_out or "write it like mysql://user@host:3306/database")
+        raise ServerProblem(problem.text, problem.fix or "write it like mysql://user@host:3306/database")
     (host, port), *others = places
     host = host or "localhost"
     return Target(unquote(user), host, port, database, socket, tuple(others), connect, protocol)

@@ -19,6 +19,7 @@ from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.finding import FINDINGS, Finding
 from dbdyno.store import files
 from dbdyno.store.files import StoreProblem
 from dbdyno.store.trial import StoredTrial, TrialWriter
@@ -167,22 +168,21 @@ class Run:
         shutil.rmtree(self.path, ignore_errors=True)
         return True
 
-    def findings(self) -> list[dict[str, Any]]:
-        """What the checks have found so far: code, level, text, evidence, override, subject."""
-        value: list[dict[str, Any]] = files.read_json(self.path / "checks.json")
-        return value
+    def findings(self) -> list[Finding]:
+        """The findings of the checks so far."""
+        return FINDINGS.validate_python(files.read_json(self.path / "checks.json"))
 
-    def add_findings(self, findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Add findings, each told once however often it is found; gives back those that are new."""
+    def add_findings(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Add those findings that are not stored yet, and return them."""
         known = self.findings()
-        told = {_identity(finding) for finding in known}
-        new: list[dict[str, Any]] = []
+        identities = {_identity(finding) for finding in known}
+        new: list[Finding] = []
         for finding in findings:
-            if _identity(finding) not in told:
-                told.add(_identity(finding))
-                new.append(dict(finding))
+            if _identity(finding) not in identities:
+                identities.add(_identity(finding))
+                new.append(finding)
         if new:
-            files.write_json(self.path / "checks.json", known + new)
+            files.write_json(self.path / "checks.json", FINDINGS.dump_python(known + new, mode="json"))
         return new
 
     def verdict(self) -> dict[str, Any] | None:
@@ -259,9 +259,9 @@ def _entry(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _identity(finding: Mapping[str, Any]) -> tuple[str, str, str]:
-    # Figures (a process id, a count) may differ from group to group; what is found is the same.
-    return str(finding["code"]), str(finding.get("subject", "")), re.sub(r"\d+", "#", str(finding["text"]))
+def _identity(finding: Finding) -> tuple[str, str, str]:
+    # Figures (a process id, a count) may differ from group to group in the same finding.
+    return finding.code, finding.subject, re.sub(r"\d+", "#", finding.text)
 
 
 def _runs_near(path: Path) -> str:

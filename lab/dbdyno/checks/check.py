@@ -1,23 +1,15 @@
-"""The words of the checks: a finding, its level, the moment it was made, and what a check may look at.
-
-Plain data without behaviour of its own, so that a check, the run that asks and the store that keeps the
-answer agree on it without importing one another.
-"""
+"""The form of a check: when it runs, what it may look at, and what it yields."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.finding import Finding
 from dbdyno.servers.server import Description, Server
-
-Level = Literal["stop", "warn", "note"]
-
-# In the order in which a reader needs them.
-LEVELS: tuple[Level, ...] = ("stop", "warn", "note")
 
 
 class Moment(StrEnum):
@@ -31,29 +23,6 @@ class Moment(StrEnum):
 
     AFTER_GROUP = "after-group"
     """The group's trials are over and the server is still up."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing a check found."""
-
-    # Code of the check, such as "P07".
-    code: str
-    # stop: the result may not be compared, unless overridden; warn: stands beside the numbers; note: worth
-    # knowing.
-    level: Level
-    # For people: the thing, the value, the limit, the way out.
-    text: str
-    # For programs: the figures behind the text; JSON values only.
-    evidence: Mapping[str, Any]
-    # The variant it is about; empty for the experiment as a whole.
-    subject: str = ""
-    # Why the user lets a stop pass: `[override]` in the experiment.
-    override: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """The finding as `checks.json` and `verdict.json` keep it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""The findings of checks and judge; store, report and commands use the same type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+Level = Literal["stop", "warn", "note"]
+
+# In the order in which a reader needs them.
+LEVELS: tuple[Level, ...] = ("stop", "warn", "note")
+
+
+@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
+class Finding:
+    """One finding, as checks.json and verdict.json keep it."""
+
+    code: str
+    """Code of the check, such as "P07"; docs/checks.md lists them."""
+    level: Level
+    """stop: the result may not be compared, unless overridden; warn: printed with the result; note: in the
+    report alone."""
+    text: str
+    """The fact with its figures and its limit, then the consequence."""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    """The figures behind the text, for programs; the keys depend on the check."""
+    subject: str = ""
+    """The variant it is about; empty for the experiment as a whole."""
+    override: str | None = None
+    """The reason that [override] in the experiment gives; null without one."""
+    fix: str = ""
+    """How to remove the cause; empty where the text says it or nothing can be done."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether it forbids a comparison: a stop without an override."""
+        return self.level == "stop" and self.override is None
+
+    @property
+    def line(self) -> str:
+        """Code, subject and message, for a list."""
+        return f"{self.code}{f' {self.subject}' if self.subject else ''}: {self.message}"
+
+    @property
+    def message(self) -> str:
+        """Text and fix, each as a sentence."""
+        parts = [
+            part if part.endswith((".", "?", "!")) else f"{part}." for part in (self.text, self.fix) if part
+        ]
+        return " ".join(parts)
+
+
+FINDINGS = TypeAdapter(list[Finding])
