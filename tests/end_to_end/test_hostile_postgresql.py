@@ -303,7 +303,7 @@ def test_the_most_columns_and_parameters_there_can_be(columns: int) -> None:
         return True
 
     with hostile({"prepare": prepare}) as server:
-        assert attack(server).held().exit_code in {0, 3}
+        assert attack(server).held().exit_code == 0
 
 
 ENDLESS_ANSWERS = {
@@ -322,7 +322,9 @@ ENDLESS_ANSWERS = {
 def test_an_answer_without_end_ends_with_the_run(what: str) -> None:
     with hostile({"execute": endless(BOUND, *ENDLESS_ANSWERS[what])}) as server:
         done = attack(server).held()
-        assert done.exit_code in {0, 4}, done.words
+        # The reader gives up where one answer grows beyond its bound; otherwise the time limit ends the run.
+        expected = 4 if what in ("notices", "settings", "one row") else 0
+        assert done.exit_code == expected, done.words
         # One event at most was begun, and none was ended.
         assert done.end["phases"]["measure"]["accounting"]["done"] == 0
         assert done.seconds < PLANNED_S + 5

@@ -260,7 +260,7 @@ def test_the_most_columns_and_parameters_there_can_be(count: int) -> None:
         return True
 
     with hostile({"prepare": prepare}) as server:
-        assert attack(server).held().exit_code in {0, 3}
+        assert attack(server).held().exit_code == 0
 
 
 ENDLESS_RESULTS = {
@@ -294,7 +294,7 @@ def test_an_answer_without_end_ends_with_the_run(what: str) -> None:
     misdeed = one_row_for_ever if what == "one row" else begins_and_never_ends(what)
     with hostile({"execute": misdeed}) as server:
         done = attack(server).held()
-        assert done.exit_code in {0, 4}, done.words
+        assert done.exit_code == 0, done.words
         # One event at most was begun, and none was ended.
         assert done.end["phases"]["measure"]["accounting"]["done"] == 0
         assert done.seconds < PLANNED_S + 5
@@ -331,7 +331,7 @@ def test_an_answer_that_is_cut_off_is_a_lost_connection(state: State) -> None:
 def test_a_packet_that_never_comes_ends_with_the_run() -> None:
     with hostile({"execute": sends(header(0xFF_FFFF, 1) + b"\x01")}) as server:
         done = attack(server).held()
-        assert done.exit_code in {0, 4}
+        assert done.exit_code == 0
         assert done.seconds < PLANNED_S + 5
 
 
