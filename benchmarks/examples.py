@@ -21,7 +21,7 @@ from tests.end_to_end.docker_engine import running
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.server import ServerSpec
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]

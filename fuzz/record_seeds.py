@@ -22,7 +22,7 @@ from tests.conftest import variant
 from tests.end_to_end.mysql_server import starting
 
 from dbdyno.run.engine import Command, Engine
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
 

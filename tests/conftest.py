@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 # A shell starts what runs in the background with SIGINT ignored, nohup with SIGHUP ignored; the commands

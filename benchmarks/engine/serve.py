@@ -14,9 +14,10 @@ from contextlib import closing
 from pathlib import Path
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers import Workspace, declared, open_server
-from dbdyno.servers.mariadb import MariaDB
-from dbdyno.servers.product import Place
+from dbdyno.servers import Workspace, open_server
+from dbdyno.servers.products import declaration
+from dbdyno.servers.products.mariadb import MariaDB
+from dbdyno.servers.products.product import Place
 from dbdyno.servers.server import Address
 
 # Room for a whole run's redo: a checkpoint in one run of a pair and not in the other is no difference.
@@ -62,7 +63,7 @@ def main() -> None:
     parser.add_argument("--reachable", action="store_true")
     options = parser.parse_args()
     if options.reachable:
-        declared.PRODUCTS = {"mariadb": Reachable()}
+        declaration.PRODUCTS = {"mariadb": Reachable()}
     spec = ServerSpec(product=options.product, variables=VARIABLES[options.product], cpus=options.cpus)
     variant = Variant(name="bench", server=spec)
     workspace = Workspace.open(options.scratch)

@@ -17,8 +17,8 @@ from tests.end_to_end.differential_servers import (
 from tests.end_to_end.docker_engine import DockerEngine, running
 from tests.end_to_end.mysql_server import MySQLServer, Start, starting
 
-from dbdyno.servers import docker
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds import docker
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from tests.unprinting import unprinted
 
 from dbdyno.binary import COMPAT, find_program
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 
 ORIGINAL = "/usr/bin/sysbench"

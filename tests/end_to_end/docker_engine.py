@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dbdyno.servers.postgresql import PostgreSQL
+from dbdyno.servers.products.postgresql import PostgreSQL
 
 SERVERS = Path(__file__).parents[2] / ".servers"
 MARIADB_ROOT = SERVERS / "docker-mariadb.tar"

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno.servers import ports, process
-from dbdyno.servers.admin import Admin, Refused
-from dbdyno.servers.copying import copy_tree
-from dbdyno.servers.mysql_admin import MySQLAdmin, connector
+from dbdyno.servers import ports
+from dbdyno.servers.kinds import process
+from dbdyno.servers.admin.connection import AdminConnection, Refused
+from dbdyno.servers.snapshots.copying import copy_tree
+from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace, socket_directory
 
@@ -118,7 +119,7 @@ class MySQLServer:
     root_password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     _process: subprocess.Popen[bytes] | None = None
-    _admin: Admin | None = None
+    _admin: AdminConnection | None = None
 
     def __post_init__(self) -> None:
         self.directory = self.workspace.server_directory(self.name)
@@ -165,7 +166,7 @@ class MySQLServer:
             f"--port={self.port}",
         ]
 
-    def _wait(self, admin: Admin) -> None:
+    def _wait(self, admin: AdminConnection) -> None:
         assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.conftest import SMALL
 
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 PROGRAM = """
 import os, pathlib, signal, subprocess, sys, time

@@ -20,7 +20,7 @@ from dbdyno.experiment.quantities import same
 from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.loading import prepare
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 TABLES, ROWS = 2, 1000
 TIME_LIMIT_S = 120.0

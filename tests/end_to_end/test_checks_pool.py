@@ -14,7 +14,7 @@ from tests.end_to_end.test_checks_live import experiment, find, load
 
 from dbdyno.checks import Context, Moment, run
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 MYSQL = Path(__file__).parents[2] / ".servers" / "mysql-9.7"

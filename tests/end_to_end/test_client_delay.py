@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dbdyno.run.engine import Engine
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 # Processes that take the client's CPU away.
 HOGS = 8

@@ -12,7 +12,7 @@ from tests.end_to_end.comparing import ROOT, VARIANTS, Comparing
 from tests.end_to_end.test_run_command import Running, rows
 
 from dbdyno.experiment.model import ScriptWorkload
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.store import Run
 
 PACKAGED = "/usr/share/sysbench/oltp_read_write.lua"

@@ -20,7 +20,7 @@ from dbdyno.experiment.reading import read
 from dbdyno.run import progress
 from dbdyno.run.compare import compare
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 
@@ -326,5 +326,5 @@ def test_a_stop_command_that_fails_does_not_hide_what_ended_the_run(
     troubles = [news.text for news in told if isinstance(news, progress.Trouble)]
     assert troubles
     assert all("own: the stop command failed" in text for text in troubles)
-    assert all("try it by hand" in text for text in troubles)
+    assert all("run it yourself" in text for text in troubles)
     assert [tables_of(server) for server in pair] == [set(), set()]

@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.comparing import Comparing, refused
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 EXPERIMENT = """

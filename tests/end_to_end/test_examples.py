@@ -11,7 +11,7 @@ from tests.conftest import variant
 from tests.end_to_end.comparing import Comparing, left_running
 from tests.end_to_end.docker_engine import DockerEngine
 
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,7 +13,7 @@ from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
 

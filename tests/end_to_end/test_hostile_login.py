@@ -32,7 +32,7 @@ from tests.end_to_end.hostile_server import (
 )
 
 from dbdyno.run.engine import find_engine
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 PROJECT = Path(__file__).parents[2]
 

@@ -20,8 +20,8 @@ from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.loading import prepare
-from dbdyno.servers.endpoint import open_endpoint
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.remote import open_remote
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Server
 
 ROWS = 3000
@@ -247,7 +247,7 @@ def test_a_server_that_is_only_reached_is_not_changed(
     local_infile(0)
     engine("cleanup", mariadb)
     address = mariadb.address()
-    endpoint = open_endpoint(
+    endpoint = open_remote(
         f"mysql://{address.user}@{address.host}:{address.port}/{address.database}", address.password
     )
     endpoint.start()

@@ -15,7 +15,7 @@ from tests.end_to_end.certificates import LONG_AGO, Authority
 from tests.end_to_end.logins import ROWS, load, log_in, plan
 
 from dbdyno.run.engine import Engine
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
 

@@ -18,7 +18,7 @@ from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, 
 from dbdyno.run import warmup
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import prepare
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 

@@ -18,7 +18,7 @@ from tests.end_to_end.certificates import Authority
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 ROWS = 1000

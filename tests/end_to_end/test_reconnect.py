@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 CONNECTIONS = 4
 SECOND_US = 1_000_000

@@ -16,7 +16,7 @@ import pymysql
 import pytest
 
 from dbdyno.run.engine import Engine, EngineResult, find_engine
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 MANY = 3000
 STATEMENTS = 11

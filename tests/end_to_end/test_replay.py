@@ -14,7 +14,7 @@ from tests.conftest import variant
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 COUNTERS = ("Com_select", "Com_update", "Com_delete", "Com_insert", "Com_begin", "Com_commit")

@@ -20,7 +20,7 @@ from tests.end_to_end.comparing import environment, refused
 from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
@@ -342,7 +342,7 @@ def test_all_wrong_options_are_told_at_once(running: Running) -> None:
 
 
 def test_a_wrong_password(running: Running) -> None:
-    refused(running.run("oltp_point_select", password="nope"), 3, "refuses user", "DBDYNO_PASSWORD")
+    refused(running.run("oltp_point_select", password="nope"), 3, "access denied for user", "DBDYNO_PASSWORD")
     assert list(running.results.glob("*/*/experiment.json")) == []
 
 

@@ -17,7 +17,7 @@ from benchmarks.peer import sysbench
 
 from dbdyno.binary import COMPAT, find_program
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 EVENTS = 25
 SENT = ("Prepare", "Execute", "Query")

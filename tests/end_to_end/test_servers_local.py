@@ -18,11 +18,11 @@ import pymysql
 import pytest
 from tests.conftest import variant
 
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.ports import free_pair
-from dbdyno.servers.process import _CPUS_AT_START
+from dbdyno.servers.kinds.process import _CPUS_AT_START
 from dbdyno.servers.server import Address, ServerProblem
-from dbdyno.servers.slots import Slots
+from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 
 Started = Callable[..., LocalServer]
@@ -197,7 +197,7 @@ def test_a_variant_that_cannot_be_served_is_told_why(
 
 
 def test_a_missing_program_names_the_package(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbdyno.servers.programs.SYSTEM_FOLDERS", ())
+    monkeypatch.setattr("dbdyno.servers.sources.programs.SYSTEM_FOLDERS", ())
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ServerProblem, match="mariadbd is not installed") as caught:
         LocalServer(variant("missing"), workspace, None)
@@ -307,7 +307,7 @@ def test_no_server_outlives_the_command(results: Path, end: signal.Signals) -> N
 import sys, time
 from pathlib import Path
 sys.path[:0] = {[str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "lab")]!r}
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 from tests.conftest import variant
 server = LocalServer(variant("orphan"), Workspace.open(Path({str(results / "orphans")!r})), None)
@@ -334,7 +334,7 @@ time.sleep(60)
 
 
 def test_a_full_disk_is_told_before_it_happens(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbdyno.servers.local.WORKING_BYTES", 10**15)
+    monkeypatch.setattr("dbdyno.servers.kinds.local.WORKING_BYTES", 10**15)
     server = LocalServer(variant("full"), workspace, None)
     with (
         closing(server),

@@ -15,10 +15,10 @@ from tests.end_to_end.mysql_server import ROOT
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers import open_server
-from dbdyno.servers.local import LocalServer
-from dbdyno.servers.mysql_admin import connector
+from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.admin.mysql import connector
 from dbdyno.servers.server import Address, Server, ServerProblem
-from dbdyno.servers.snapshots import Snapshots
+from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 SMALL = {
@@ -140,7 +140,7 @@ def test_a_variant_that_cannot_be_served_is_told_why(
 def test_a_folder_without_a_server_and_the_wrong_product_are_told(workspace: Workspace) -> None:
     for spec, told in (
         (ServerSpec(product="mysql", basedir=Path("/usr/share")), "there is no mysqld in it"),
-        (ServerSpec(product="mysql", basedir=Path("/usr")), "is no MySQL server"),
+        (ServerSpec(product="mysql", basedir=Path("/usr")), "is not a MySQL server"),
         (ServerSpec(product="mariadb", basedir=ROOT), "there is no mariadb-install-db in it"),
     ):
         asked = experiment()

@@ -15,10 +15,10 @@ from dbdyno.checks import Context, Moment, run
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.run.engine import Engine
 from dbdyno.run.holding import Holding
-from dbdyno.servers import open_endpoint, open_server
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers import open_remote, open_server
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address, Server, ServerProblem
-from dbdyno.servers.snapshots import Snapshots
+from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 SMALL = {"shared_buffers": "32MB"}
@@ -312,13 +312,13 @@ def closed(postgresql: LocalServer) -> Iterator[LocalServer]:
             "user 'stranger' may not connect to database 'closed'",
             "GRANT CONNECT ON DATABASE",
         ),
-        ("owner_only", "closed", "lets the role 'owner_only' own things and not log in", "LOGIN"),
+        ("owner_only", "closed", "has a role 'owner_only' without the right to log in", "LOGIN"),
         ("crowded", "closed", "has no connection left", "raise max_connections"),
         ("stranger", "missing", "has no database 'missing' for user 'stranger'", "CREATE DATABASE"),
-        ("stranger", "dbdyno", "no pg_hba.conf entry", "written into pg_hba.conf"),
-        ("banned", "closed", "pg_hba.conf rejects", "written into pg_hba.conf"),
-        ("nobody", "closed", "refuses user 'nobody' with a password", "check user and password"),
-        ("canary", "closed", "no pg_hba.conf entry", "written into pg_hba.conf"),
+        ("stranger", "dbdyno", "no pg_hba.conf entry", "add an entry for them to pg_hba.conf"),
+        ("banned", "closed", "pg_hba.conf rejects", "add an entry for them to pg_hba.conf"),
+        ("nobody", "closed", "access denied for user 'nobody' with a password", "check user and password"),
+        ("canary", "closed", "no pg_hba.conf entry", "add an entry for them to pg_hba.conf"),
     ],
 )
 def test_who_may_not_enter_is_told_why(
@@ -331,12 +331,12 @@ def test_who_may_not_enter_is_told_why(
 
 def test_a_wrong_password_is_told(closed: LocalServer) -> None:
     target = f"postgresql://stranger@127.0.0.1:{closed.address().port}/closed"
-    _refused(target, "wrong", "refuses user 'stranger' with a password", "check user and password")
-    _refused(target, "", "refuses user 'stranger' without a password", "check user and password")
+    _refused(target, "wrong", "access denied for user 'stranger' with a password", "check user and password")
+    _refused(target, "", "access denied for user 'stranger' without a password", "check user and password")
 
 
 def _refused(target: str, password: str, told: str, fix: str) -> None:
-    with pytest.raises(ServerProblem) as caught, closing(open_endpoint(target, password)) as server:
+    with pytest.raises(ServerProblem) as caught, closing(open_remote(target, password)) as server:
         server.start()
     problem = caught.value
     assert told in problem.text
@@ -360,7 +360,7 @@ def test_only_the_tables_of_the_run_are_vacuumed(postgresql: LocalServer, worksp
     )
     said: list[str] = []
     holding = Holding(given, workspace, Engine(), lambda _progress: None, said.append)
-    with closing(open_endpoint(target, address.password)) as server:
+    with closing(open_remote(target, address.password)) as server:
         server.start()
         server.query("CREATE TABLE foreign_one AS SELECT 1 AS id")
         try:

@@ -24,7 +24,7 @@ from tests.end_to_end.slap_clients import (
 )
 
 from dbdyno.binary import COMPAT, find_program
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 
 LOGGING = ("SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = 1")
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import variant
 from tests.end_to_end.comparing import TIME_LIMIT_S, environment
 
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 ROWS = 20_000

@@ -16,7 +16,7 @@ from tests.conftest import variant
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.run.engine import Engine, EngineResult
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 ROWS = 500

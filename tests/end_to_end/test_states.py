@@ -19,7 +19,7 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
 from dbdyno.run.engine import Engine
 from dbdyno.run.holding import Holding
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
 

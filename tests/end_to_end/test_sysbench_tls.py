@@ -21,7 +21,7 @@ from tests.end_to_end.differential import (
     same_either_way,
 )
 
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.workspace import Workspace
 
 # An account that must show a certificate.

@@ -16,7 +16,7 @@ import pytest
 from dbdyno.experiment.model import Client, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.run.foreign import ForeignMeter, meter
 from dbdyno.servers import usage
-from dbdyno.servers.process import online_cpus, server_cpus
+from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
 
 KERNEL = 0x00200000

@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.servers import commands, open_server
-from dbdyno.servers.commands import Running
+from dbdyno.servers import open_server
+from dbdyno.servers import user_commands
+from dbdyno.servers.user_commands import Running
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.workspace import Workspace
 
@@ -73,8 +74,8 @@ def test_a_script_that_cannot_be_run_is_the_users_to_mend(tmp_path: Path, text: 
 
 def test_what_a_command_leaves_running_is_the_users() -> None:
     """As the server that `start` has started in the background."""
-    ended = commands.run(["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"], {}, TIME_LIMIT_S)
-    assert ended.fault() == ""
+    ended = user_commands.run(["sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"], {}, TIME_LIMIT_S)
+    assert ended.failure() == ""
     pid = int(ended.output)
     assert runs(pid)
     os.kill(pid, signal.SIGKILL)
@@ -98,7 +99,7 @@ def test_what_during_trial_has_started_may_put_its_house_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The parent ends at once, and its child has work still to do, as perf has."""
-    monkeypatch.setattr(commands, "GRACE_S", TIME_LIMIT_S)
+    monkeypatch.setattr(user_commands, "GRACE_S", TIME_LIMIT_S)
     child = script(
         tmp_path / "child",
         f"#!{sys.executable}\n"
@@ -117,7 +118,7 @@ def test_what_during_trial_has_started_may_put_its_house_in_order(
 def test_during_trial_ends_with_a_dbdyno_that_is_killed() -> None:
     program = (
         "import time\n"
-        "from dbdyno.servers.commands import Running\n"
+        "from dbdyno.servers.user_commands import Running\n"
         "print(Running(['sleep', '600'], {}, endless=True)._process.pid, flush=True)\n"
         "time.sleep(600)\n"
     )

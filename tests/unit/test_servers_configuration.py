@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers import configuration, containers
-from dbdyno.servers.declared import declared
+from dbdyno.servers.products import configuration
+from dbdyno.servers.kinds import containers
+from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import ServerProblem
 
 
@@ -89,7 +90,7 @@ def test_every_fault_is_told_at_once() -> None:
         config=Path("/nowhere/my.cnf"),
     )
     with pytest.raises(ServerProblem) as caught:
-        declared(Variant(name="v", server=spec))
+        read_declaration(Variant(name="v", server=spec))
     text = caught.value.text
     assert caught.value.exit_code == 2
     for part in (
@@ -113,7 +114,7 @@ def test_arguments_win_over_variables_and_variables_over_the_file(tmp_path: Path
         variables={"innodb-page-size": "8k", "max_connections": 2},
         arguments=("--max-connections=3",),
     )
-    wanted = declared(Variant(name="v", server=spec))
+    wanted = read_declaration(Variant(name="v", server=spec))
     assert wanted.by_name() == {"innodb_page_size": "8k", "max_connections": "3", "back_log": "5"}
     assert wanted.init_options() == {"innodb_page_size": "8k"}
     assert wanted.port is None

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.servers.account import ServerUser
-from dbdyno.servers.complaints import complaint, error_lines, explain
-from dbdyno.servers.product import Binaries, Failure, Place
+from dbdyno.servers.products.error_log import PATTERNS, error_lines, plugin_errors
+from dbdyno.servers.products.diagnose import diagnose
+from dbdyno.servers.products.product import Binaries, Failure, Place
 
-USER = ServerUser("nobody", 65534, 65534, switches=True)
 STAMP = "2026-01-02  3:04:05 0 "
 
 
@@ -18,7 +17,9 @@ def explained(log: str, declared: dict[str, str] | None = None) -> tuple[str, in
     place = Place(Path("/data/v"), Path("/data/v/s"), 20001, 20002)
     # A program that knows no option, so that only what the log says can be told.
     binaries = Binaries(Path("/bin/false"), Path("/bin/false"), None)
-    problem = explain(Failure(log, 1, place, declared or {}, binaries), USER)
+    errors = error_lines(log)
+    failure = Failure(log, 1, place, declared or {}, binaries, errors=errors, user="nobody")
+    problem = diagnose(failure, PATTERNS)
     return problem.text, problem.exit_code
 
 
@@ -73,12 +74,12 @@ def test_consequences_do_not_hide_the_cause() -> None:
 
 def test_a_server_that_died_without_a_word_is_told_as_such() -> None:
     assert "exit status 1" in explained("")[0]
-    assert "it said nothing" in explained("")[0]
+    assert "its log is empty" in explained("")[0]
 
 
 def test_a_plugin_that_could_not_be_loaded_is_a_complaint() -> None:
     assert (
-        complaint(f"{STAMP}[ERROR] Couldn't load plugins from 'nosuch.so'.")
+        plugin_errors(f"{STAMP}[ERROR] Couldn't load plugins from 'nosuch.so'.")
         == "[ERROR] Couldn't load plugins from 'nosuch.so'."
     )
-    assert complaint(f"{STAMP}[Warning] a plugin is old\n{STAMP}[ERROR] other") == ""
+    assert plugin_errors(f"{STAMP}[Warning] a plugin is old\n{STAMP}[ERROR] other") == ""

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.quantities import as_text, variable_name
-from dbdyno.servers.declared import declared
+from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import ServerProblem
 
 
@@ -17,5 +17,5 @@ def settings(variant: Variant) -> dict[str, str]:
     if variant.server.started:
         # What is wrong with a declaration is told when the server is opened.
         with suppress(ServerProblem):
-            return declared(variant).by_name()
+            return read_declaration(variant).by_name()
     return {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}

@@ -25,7 +25,7 @@ from dbdyno.experiment.model import SqlStatement, SqlTransaction, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, first_word
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
-from dbdyno.servers.admin import Admin
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 
 # Only what reads is tried: whatever the data are, they stay as they are.
@@ -159,7 +159,7 @@ def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> 
 class _Trial:
     """Plays the reading statements of transactions, once for each sample."""
 
-    def __init__(self, workload: SqlWorkload, admin: Admin, protocol: str, tried: dict[str, _Tried]) -> None:
+    def __init__(self, workload: SqlWorkload, admin: AdminConnection, protocol: str, tried: dict[str, _Tried]) -> None:
         self._workload, self._admin, self._tried = workload, admin, tried
         self._dialect: Dialect = DIALECTS[protocol]
         self._names = {id(statement): name for name, _, statement in workload.named_statements()}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.samples import logged_in
 from dbdyno.finding import Finding
-from dbdyno.servers.admin import Admin
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Server, ServerProblem
 
 # The privilege whose connections get a thread of their own beside MySQL's pool.
@@ -81,7 +81,7 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
     )
 
 
-def _account(admin: Admin) -> tuple[str, str]:
+def _account(admin: AdminConnection) -> tuple[str, str]:
     """The account that the server has taken for the load's, and its active roles, both as SQL writes them."""
     ((current,),) = admin.query("SELECT CURRENT_USER()")
     name, _, host = str(current).rpartition("@")
@@ -94,7 +94,7 @@ def _account(admin: Admin) -> tuple[str, str]:
     return account, str(roles)
 
 
-def _grants(admin: Admin, sql: str) -> bool:
+def _grants(admin: AdminConnection, sql: str) -> bool:
     """Whether what a statement shows of an account passes the pool by."""
     return any(
         re.match(rf"GRANT\b.*\b{PASSES_BY}\b.* ON \*\.\* ", str(grant)) for (grant,) in admin.query(sql)

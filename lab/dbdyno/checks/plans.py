@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.experiment.sql_text import parsed, sqlglot
-from dbdyno.servers.admin import Admin
+from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 
 # MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, where it
@@ -50,12 +50,12 @@ class Plan:
         return ", ".join(map(str, self.accesses)) or "no table"
 
 
-def explained(admin: Admin, sql: str, product: str) -> Plan:
+def explained(admin: AdminConnection, sql: str, product: str) -> Plan:
     """The plan for a statement with its values. Raises ServerProblem where the server refuses it."""
     return _postgresql(admin, sql) if product == "postgresql" else _mysql(admin, sql, product)
 
 
-def _mysql(admin: Admin, sql: str, product: str) -> Plan:
+def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
     form = "FORMAT=TRADITIONAL " if product == "mysql" else ""
     if product == "mariadb":
         # Since 10.6.16 and 10.11.6.
@@ -76,7 +76,7 @@ def _mysql(admin: Admin, sql: str, product: str) -> Plan:
     return Plan(tuple(accesses), tuple(dict.fromkeys(told)))
 
 
-def _postgresql(admin: Admin, sql: str) -> Plan:
+def _postgresql(admin: AdminConnection, sql: str) -> Plan:
     ((found,),) = admin.query(f"EXPLAIN (FORMAT JSON) {sql}")
     root = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
     accesses, conversions = [], []
@@ -99,7 +99,7 @@ def nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from nodes(below)
 
 
-def _table_rows(admin: Admin, table: str) -> int:
+def _table_rows(admin: AdminConnection, table: str) -> int:
     """Rows by the statistics; a plan tells what is left of them after the filter."""
     name = table.replace("'", "''")
     rows = admin.query(f"SELECT reltuples::bigint FROM pg_class WHERE relname = '{name}' AND relkind = 'r'")

@@ -17,8 +17,8 @@ from dbdyno.experiment import generators
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, is_kind, tokens
 from dbdyno.finding import Finding, Level
-from dbdyno.servers.admin import Admin
-from dbdyno.servers.reached import PROTOCOLS
+from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.url import Target
 
@@ -33,7 +33,7 @@ Value = int | float | str | None
 
 
 @contextmanager
-def asking(server: Server, workload: SqlWorkload) -> Iterator[Admin]:
+def asking(server: Server, workload: SqlWorkload) -> Iterator[AdminConnection]:
     """A connection as the load's are: its account, its database, its session statements."""
     with logged_in(server.address()) as admin:
         for sql in workload.session:
@@ -42,7 +42,7 @@ def asking(server: Server, workload: SqlWorkload) -> Iterator[Admin]:
 
 
 @contextmanager
-def logged_in(address: Address, transport: str | None = None) -> Iterator[Admin]:
+def logged_in(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
     """A connection to the load's database by its account; over "tcp" a server may take it for another account
     than over "unix". Raises ServerProblem.
     """

@@ -30,7 +30,7 @@ from dbdyno.run.compare import compare
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.sweep import SweepEnd, sweep
-from dbdyno.servers.endpoint import EndpointServer, password
+from dbdyno.servers.kinds.remote import RemoteServer, password
 from dbdyno.servers.url import Target
 from dbdyno.store import Run, StoredTrial
 
@@ -115,7 +115,7 @@ def _target(options: SweepOptions, password_file: Path | None, results: Path, *,
     require_cpus(experiment)
     engine = Engine()
     secret = password(password_file, _ask(where) if sys.stdin.isatty() else None)
-    with closing(EndpointServer(where, secret)) as server:
+    with closing(RemoteServer(where, secret)) as server:
         # A server that cannot be reached leaves no run behind.
         server.start()
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))

@@ -35,9 +35,9 @@ from dbdyno.run.loading import Tell
 from dbdyno.run.repeating import may_repeat, plan_repeats
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers import open_server
-from dbdyno.servers.declared import all_of, declared
-from dbdyno.servers.server import Description, Server, ServerProblem
-from dbdyno.servers.slots import Slots
+from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.server import Description, Server, ServerProblem, combine_problems
+from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace
 from dbdyno.store import Run
 from dbdyno.store.rehearsal import rehearsed_warmup_s, write_rehearsal
@@ -162,7 +162,7 @@ class _Conductor:
         started = [variant for variant in self._experiment.variants if variant.server.started]
         holders = 1 if self._experiment.design.renews_data else len(self._experiment.workloads)
         count = len(self._experiment.variants) * holders if started else 0
-        ports = (declared(variant).port for variant in started)
+        ports = (read_declaration(variant).port for variant in started)
         return Slots(workspace, count, [port for port in ports if port is not None])
 
     def _slot(self, trial: Trial) -> int:
@@ -279,7 +279,7 @@ class _Conductor:
         if len(problems) == 1:
             raise problems[0]
         if problems:
-            raise all_of(problems, f"{len(problems)} variants cannot be served")
+            raise combine_problems(problems, f"{len(problems)} variants cannot be served")
 
     def _step(self, text: str) -> None:
         self._tell(progress.Step(text, self._estimate.left_s()))

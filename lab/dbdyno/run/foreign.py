@@ -30,7 +30,7 @@ from dbdyno.checks.topology import here
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.servers import usage
-from dbdyno.servers.process import online_cpus, server_cpus
+from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
 
 # CPUs and own processes are read within this time, or again, up to so many times.

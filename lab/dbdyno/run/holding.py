@@ -31,8 +31,8 @@ from dbdyno.run.loading import Tell, load_snapshot, must_load, prepare, require_
 from dbdyno.run.plan import plan
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Address, Server
-from dbdyno.servers.snapshot import Snapshot
-from dbdyno.servers.snapshots import Snapshots
+from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 
@@ -150,7 +150,7 @@ class Holding:
         if "created" in steps:
             server.settle(steps["created"])
         # What was there before belongs to an earlier run, which was told to keep it.
-        if not server.ours and "kept" not in steps and (server, workload) not in self._made:
+        if not server.private and "kept" not in steps and (server, workload) not in self._made:
             self._made.append((server, workload))
 
     def _load_own(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
@@ -177,7 +177,7 @@ class Holding:
             server.settle(tables_there(server))
         else:
             server.settle(list(workload.made(here.protocol).values()))
-        if not server.ours:
+        if not server.private:
             self._made.append((server, workload))
 
     def _clean(self, server: Server, workload: Workload) -> None:

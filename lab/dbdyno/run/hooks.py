@@ -1,4 +1,4 @@
-"""The user's own commands around a trial, and what they say: before it, while it is measured, after it."""
+"""The user's own commands before a trial, during its measurement and after it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Record
-from dbdyno.servers import commands
-from dbdyno.servers.commands import Ended, Running
+from dbdyno.servers import user_commands
+from dbdyno.servers.user_commands import Ended, Running
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.store import StoreProblem
 
@@ -19,14 +19,14 @@ class HookWriter(Protocol):
     """Writes the files of a trial, or of a long trial of the rehearsal."""
 
     def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
-        """Keep what a hook said and how it ended. Raises StoreProblem."""
+        """Keep a hook's output and its exit status. Raises StoreProblem."""
 
 
 class TrialHooks:
     """The hooks of one trial. `before` and `after` are called around it, `record` for each of its records.
 
-    A long trial of the rehearsal has them too: they can decide how long a server warms up, as one that drops
-    the page cache does.
+    A long trial of the rehearsal has them too: a hook such as one that drops the page cache can decide how long
+    a server warms up.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class TrialHooks:
         self._facts = _facts(experiment, trial, server, description, measured_s)
         self._writer = writer
         self._during: Running | None = None
-        # What is to be told beside the result: hooks that failed, in words.
-        self.complaints: list[str] = []
+        # Why hooks failed, one text for each.
+        self.failures: list[str] = []
 
     def before(self) -> str:
-        """Run before_trial: why the trial cannot begin, or nothing."""
+        """Run before_trial; why the trial cannot begin, or an empty text."""
         return self._run("before_trial") if self._hooks.before_trial else ""
 
     def record(self, record: Record) -> None:
@@ -60,55 +60,55 @@ class TrialHooks:
         try:
             self._during = Running(self._hooks.during_trial, self._facts, self._secrets, endless=True)
         except ServerProblem as problem:
-            self.complaints.append(f"the hook during_trial: {problem.text}")
+            self.failures.append(f"the hook during_trial: {problem.text}")
 
-    def over(self) -> None:
-        """The trial is over: tell during_trial to stop, and keep what it said. Idempotent."""
+    def finish(self) -> None:
+        """Stop during_trial and keep its output. Idempotent."""
         running, self._during = self._during, None
         if running is not None:
             self._keep("during_trial", running.finish(self._hooks.hook_timeout_s))
 
     def after(self) -> None:
-        """Run after_trial, whatever became of the trial. Raises StoreProblem."""
+        """Run after_trial, also when the trial failed. Raises StoreProblem."""
         try:
-            self.over()
+            self.finish()
         finally:
             if self._hooks.after_trial:
                 self._run("after_trial")
 
-    def cut_short(self) -> None:
-        """As `after`, while something else is on its way out: that is the thing to hear about."""
+    def abort(self) -> None:
+        """As `after`, without errors of its own: the caller is raising another one."""
         with suppress(StoreProblem):
             self.after()
 
     def _run(self, name: str) -> str:
         argv = getattr(self._hooks, name)
         try:
-            ended = commands.run(argv, self._facts, self._hooks.hook_timeout_s, self._secrets)
+            ended = user_commands.run(argv, self._facts, self._hooks.hook_timeout_s, self._secrets)
         except ServerProblem as problem:
-            self.complaints.append(f"the hook {name}: {problem.text}")
-            return self.complaints[-1]
+            self.failures.append(f"the hook {name}: {problem.text}")
+            return self.failures[-1]
         return self._keep(name, ended)
 
     def _keep(self, name: str, ended: Ended) -> str:
-        """Store a hook's words and its end; what went wrong, or nothing."""
+        """Store a hook's output; why it failed, or an empty text."""
         self._writer.hook(
-            name, ended.output + ended.complaints, list(ended.argv), ended.exit_status, ended.seconds
+            name, ended.output + ended.errors, list(ended.argv), ended.exit_status, ended.seconds
         )
-        fault = ended.fault()
-        if not fault:
+        failure = ended.failure()
+        if not failure:
             return ""
-        self.complaints.append(f"the hook {name}: {fault}")
-        return self.complaints[-1]
+        self.failures.append(f"the hook {name}: {failure}")
+        return self.failures[-1]
 
 
 def _facts(
     experiment: Experiment, trial: Trial, server: Server, description: Description, measured_s: float
 ) -> dict[str, str]:
-    """What a hook's environment tells of the trial. No password."""
+    """The variables of a hook's environment; no password is among them."""
     address = server.address()
     ((unit, level),) = trial.point.at().items()
-    told: Mapping[str, Any] = {
+    facts: Mapping[str, Any] = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,
         # A long trial is in no block, and has a negative number.
@@ -124,4 +124,4 @@ def _facts(
         "SERVER_PID": description.identity.get("pid", ""),
         "SECONDS": f"{measured_s:g}",
     }
-    return {f"DBDYNO_{name}": str(value) for name, value in told.items()}
+    return {f"DBDYNO_{name}": str(value) for name, value in facts.items()}

@@ -13,8 +13,8 @@ from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.plan import plan
 from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshot import Snapshot
-from dbdyno.servers.snapshots import Snapshots
+from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 Tell = Callable[[progress.Progress], None]
@@ -101,7 +101,7 @@ def tables_there(server: Server) -> list[str]:
 @contextmanager
 def _local_infile(server: Server) -> Iterator[None]:
     """Allow LOAD DATA LOCAL on a server that we started, and take it back whatever happens."""
-    before = server.variables().get("local_infile", "ON") if server.ours else "ON"
+    before = server.variables().get("local_infile", "ON") if server.private else "ON"
     if before == "ON":
         yield
         return

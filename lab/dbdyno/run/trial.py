@@ -96,12 +96,12 @@ def run_trial(
             finally:
                 edges.close()
             failure = _failure(result, server)
-            hooks.over()
+            hooks.finish()
             after.read(server)
         except (EngineProblem, ServerProblem) as problem:
             failure = _failure_of(problem, result, server)
         except BaseException:
-            hooks.cut_short()
+            hooks.abort()
             raise
         hooks.after()
         writer.server(server_record(description, before, after, edges))
@@ -113,7 +113,7 @@ def run_trial(
             ended_unix_us=time.time_ns() // 1000,
         )
     hello, end = (result.hello, result.end) if result else (None, None)
-    return Outcome(stored, hello, end, tuple(hooks.complaints))
+    return Outcome(stored, hello, end, tuple(hooks.failures))
 
 
 def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:

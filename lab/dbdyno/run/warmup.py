@@ -108,7 +108,7 @@ def run_long_trial(
         except (EngineProblem, ServerProblem) as problem:
             failure = problem.text
         except BaseException:
-            hooks.cut_short()
+            hooks.abort()
             raise
         hooks.after()
     seconds = _seconds(intervals, open_loop=bool(experiment.load.rate))
@@ -128,7 +128,7 @@ def run_long_trial(
         "records": writer.records,
         "hooks": writer.hooks,
     }
-    return entry, hooks.complaints
+    return entry, hooks.failures
 
 
 def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:

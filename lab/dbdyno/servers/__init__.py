@@ -1,7 +1,6 @@
 """Servers: start, configure, read back, snapshot, restore, describe, stop.
 
-`server` is the interface. `local` runs private servers, `endpoint` reaches those of somebody else's, and
-`command` leaves the user's own to the user's commands.
+`server` is the interface; each module of `kinds` implements it for one kind of server.
 """
 
 from __future__ import annotations
@@ -9,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from dbdyno.experiment.model import Variant
-from dbdyno.servers.command import CommandServer
-from dbdyno.servers.docker import DockerServer
-from dbdyno.servers.endpoint import RemoteServer, open_endpoint
-from dbdyno.servers.local import LocalServer
+from dbdyno.servers.kinds.command import CommandServer
+from dbdyno.servers.kinds.docker import DockerServer
+from dbdyno.servers.kinds.remote import RemoteServer, open_remote
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshot import Snapshot
-from dbdyno.servers.snapshots import Snapshots
+from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.workspace import Workspace
 
 # A kind of server is registered by its line here.
 KINDS: Mapping[str, Callable[[Variant, Workspace, Snapshot | None], Server]] = {
     "local": LocalServer,
     "docker": DockerServer,
-    "remote": RemoteServer,
-    "command": CommandServer,
+    "remote": RemoteServer.of_variant,
+    "command": CommandServer.of_variant,
 }
 
 
@@ -40,4 +39,4 @@ def open_server(
     return server
 
 
-__all__ = ["Server", "ServerProblem", "Snapshot", "Snapshots", "Workspace", "open_endpoint", "open_server"]
+__all__ = ["Server", "ServerProblem", "Snapshot", "Snapshots", "Workspace", "open_remote", "open_server"]

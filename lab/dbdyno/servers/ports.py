@@ -14,22 +14,22 @@ from dbdyno.servers.server import ServerProblem
 FIRST, LAST = 20_000, 29_999
 
 
-def free_pair(name: str, wanted: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
-    """Two free ports: one for the load, `wanted` where given, and one for administration.
+def free_pair(name: str, requested: int | None, excluded: Collection[int] = ()) -> tuple[int, int]:
+    """Two free ports: one for the load, `requested` unless None, and one for administration.
 
     The search begins at a place that depends on `name` only, since the port is part of a server's identity,
-    which should be the same after a restart; it passes over `excluded`. All ports it finds have five digits.
+    which should be the same after a restart; it skips `excluded`. All its ports have five digits.
     Raises ServerProblem when there are none.
     """
     width = LAST - FIRST + 1
     begin = zlib.crc32(name.encode()) % width
-    found: list[int] = [] if wanted is None else [wanted]
+    pair: list[int] = [] if requested is None else [requested]
     for step in range(width):
         port = FIRST + (begin + step) % width
-        if port not in found and port not in excluded and is_free(port):
-            found.append(port)
-            if len(found) == 2:
-                return found[0], found[1]
+        if port not in pair and port not in excluded and is_free(port):
+            pair.append(port)
+            if len(pair) == 2:
+                return pair[0], pair[1]
     raise ServerProblem(f"no free port between {FIRST} and {LAST} on 127.0.0.1", exit_code=4)
 
 

@@ -1,7 +1,4 @@
-"""What the lab asks of a server of any kind.
-
-`Server` is the whole interface; one file beside this one implements it for each kind. Everything here speaks
-of one server of one variant.
+"""The interface of a server of any kind; the modules of `kinds` implement it.
 
 ::
 
@@ -18,14 +15,22 @@ from typing import Any, ClassVar
 from dbdyno.experiment.model import Connect
 from dbdyno.problem import Problem
 
-PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, and no password.
-PASSWORD_WAY_OUT = (
+PASSWORD_VARIABLE = "DBDYNO_PASSWORD"  # noqa: S105 — a name, not a password.
+PASSWORD_FIX = (
     f"put it into the variable {PASSWORD_VARIABLE}, a file for --password-file, or type it when asked"
 )
 
 
 class ServerProblem(Problem):
-    """Something about a server that a user can mend."""
+    """Something about a server that a user can fix."""
+
+
+def combine_problems(problems: Sequence[ServerProblem], subject: str) -> ServerProblem:
+    """Several problems as one, each with its fix; the exit code is the highest one."""
+    several = len(problems) > 1
+    sentences = [p.text + (f" ({p.fix})" if p.fix and several else "") for p in problems]
+    fix = "" if several else problems[0].fix
+    return ServerProblem(f"{subject}: " + "; ".join(sentences), fix, max(p.exit_code for p in problems))
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class Address:
         }
 
     def environment(self) -> dict[str, str]:
-        """What the engine's environment must hold."""
+        """The variables that the engine needs in its environment."""
         return {self.PASSWORD_VARIABLE: self.password} if self.password else {}
 
 
@@ -76,7 +81,7 @@ class Description:
 
     product: str
     version: str
-    # datadir, socket, port, pid, start_unix_us for servers we start; uuid, hostname where the server has
+    # datadir, socket, port, pid, start_unix_us for private servers; uuid, hostname where the server has
     # them.
     identity: Mapping[str, Any]
     # What the experiment declared, as text.
@@ -99,9 +104,9 @@ class Server(ABC):
     """One server of one variant."""
 
     variant: str
-    # Whether we started it: only then may its global settings be changed, for as long as loading takes.
-    ours: ClassVar[bool] = False
-    # Variables of the environment that hold passwords: no command of the user's sees them.
+    # Whether dbdyno started it: only then may dbdyno change its global settings, for as long as loading takes.
+    private: ClassVar[bool] = False
+    # Variables of the environment that hold passwords; commands of the user run without them.
     secrets: Collection[str] = ()
 
     @abstractmethod
@@ -110,13 +115,13 @@ class Server(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start and wait until it answers. Raises ServerProblem with the server's own words."""
+        """Start and wait until it answers. Raises ServerProblem with the errors of the server's log."""
 
     @abstractmethod
     def settle(self, tables: Sequence[str]) -> None:
-        """Bring freshly loaded data of a running server to rest, as far as we may.
+        """Finish background work on freshly loaded data of a running server, as far as dbdyno may.
 
-        `tables` are those that were loaded, as SQL names them; on servers of others no other is touched.
+        `tables` are those that were loaded, as SQL names them; on remote servers dbdyno touches no other.
         """
 
     @abstractmethod
@@ -154,7 +159,7 @@ class Server(ABC):
         """
 
     def watch(self) -> None:
-        """Look at what would be gone with a thread that ends; called now and then while the load runs."""
+        """Count the use of threads that may end soon; called once in a while during the load."""
         return
 
     def host(self) -> Mapping[str, float]:

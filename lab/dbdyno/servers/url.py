@@ -1,6 +1,6 @@
 """The URL of a target: `mysql://user@host:port,host:port/database?tls=verify-ca&tls-ca=/path`.
 
-Everything about reaching a server stands in it but the password, so that one text names a server for good.
+It contains all connection settings except the password, so that one text identifies a server.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from pydantic import ValidationError
 
 from dbdyno.experiment.model import Connect
-from dbdyno.servers.declared import all_of
-from dbdyno.servers.server import PASSWORD_WAY_OUT, ServerProblem
+from dbdyno.servers.server import PASSWORD_FIX, ServerProblem, combine_problems
 
 # Schemes of a URL, what the engine speaks for each, and its port.
 SCHEMES = {
@@ -55,11 +54,11 @@ class Target:
     def __str__(self) -> str:
         """The URL again, which never holds a password."""
         options = {"socket": self.unix_socket} if self.unix_socket else {}
-        given = self.connect.model_dump(mode="json", exclude_defaults=True)
+        settings = self.connect.model_dump(mode="json", exclude_defaults=True)
         options |= {
-            name: "yes" if given[key] is True else str(given[key])
+            name: "yes" if settings[key] is True else str(settings[key])
             for name, key in _OPTIONS.items()
-            if key in given
+            if key in settings
         }
         query = f"?{urlencode(options, safe='/')}" if options else ""
         where = ",".join(f"{bracketed(host)}:{port}" for host, port in self.places())
@@ -94,7 +93,7 @@ def parse_url(url: str) -> Target:
             f"known are {', '.join(scheme + '://' for scheme in SCHEMES)}"
         )
     if colon:
-        wrong("the target holds a password, which everybody on this machine could read", PASSWORD_WAY_OUT)
+        wrong("the target holds a password, which everybody on this machine could read", PASSWORD_FIX)
     if not user:
         wrong("the target names no user")
     database = unquote(parts.path.removeprefix("/"))
@@ -110,7 +109,7 @@ def parse_url(url: str) -> Target:
     if not where and socket is None:
         wrong("the target names no host")
     if problems:
-        problem = all_of(problems, "--target")
+        problem = combine_problems(problems, "--target")
         raise ServerProblem(problem.text, problem.fix or "write it like mysql://user@host:3306/database")
     (host, port), *others = places
     host = host or "localhost"
@@ -119,7 +118,7 @@ def parse_url(url: str) -> Target:
 
 def _no_url() -> ServerProblem:
     return ServerProblem(
-        "the target is no URL with a port from 1 to 65535", "write it like mysql://user@host:3306/database"
+        "the target is not a URL with a port from 1 to 65535", "write it like mysql://user@host:3306/database"
     )
 
 
@@ -136,21 +135,21 @@ def _places(where: str, default: int) -> list[tuple[str, int]]:
 
 
 def _connect(options: Mapping[str, str], wrong: Any) -> Connect:
-    """What the options say about connecting; `wrong` is told what is wrong with them."""
-    given: dict[str, Any] = {}
+    """The connection settings of the options; each error goes to `wrong`."""
+    settings: dict[str, Any] = {}
     for name, text in options.items():
         key = _OPTIONS.get(name)
         if key is None:
             known = ", ".join(["socket", *_OPTIONS])
             wrong(f"the target holds the option {name!r}; known are {known}")
         elif key == "allow_public_key_retrieval":
-            given[key] = _YES.get(text.lower(), text)
+            settings[key] = _YES.get(text.lower(), text)
         elif key == "zstd_level":
-            given[key] = int(text) if text.isdecimal() else text
+            settings[key] = int(text) if text.isdecimal() else text
         else:
-            given[key] = Path(text).expanduser().absolute() if key in _FILES else text
+            settings[key] = Path(text).expanduser().absolute() if key in _FILES else text
     try:
-        return Connect(**given)
+        return Connect(**settings)
     except ValidationError as error:
         for detail in error.errors():
             name = str(detail["loc"][0]).replace("_", "-") if detail["loc"] else ""

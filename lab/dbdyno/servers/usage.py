@@ -6,8 +6,8 @@ started and every process it has started: PostgreSQL's backends, what a containe
 - CPU time and storage traffic: the kernel adds what a child used to its parent's account when the child is
   reaped, so sums over the living are complete.
 - Context switches and the wait for a CPU are kept per thread and are gone with it. A `Usage` remembers what
-  each thread had when it was last read: what is lost is what a thread did between the last reading and its
-  end.
+  each thread had when it was last read: the use of a thread between the last reading and its end
+  is lost.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _IO = {
 
 @dataclass(frozen=True)
 class _Thread:
-    """What one thread had used when it was last seen."""
+    """The counters of one thread when they were last read."""
 
     voluntary: int
     involuntary: int
-    # Runnable, and without a CPU.
+    # Runnable without a CPU.
     wait_ns: int
 
     def fell_behind(self, earlier: _Thread) -> bool:
-        """Whether it has less than `earlier`: then its number belongs to another thread now."""
+        """Whether it counts less than `earlier`: then another thread has its number now."""
         return self.voluntary < earlier.voluntary or self.involuntary < earlier.involuntary
 
 
@@ -57,7 +57,7 @@ class Usage:
     _ended: list[_Thread] = field(default_factory=list)
 
     def read(self) -> dict[str, float]:
-        """Totals since the start; what the kernel does not show is left out, all of it once it has ended.
+        """Totals since the start, without what the kernel hides; empty when the server has ended.
 
         cpu_user_s, cpu_system_s, cpu_wait_s (runnable without a CPU), context_switches with its parts
         context_switches_voluntary and context_switches_involuntary, major_faults; read_bytes and write_bytes
@@ -76,7 +76,7 @@ class Usage:
         return use | self.watch(processes)
 
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
-        """The part of `read` that goes with its threads; to be called now and then while threads may end."""
+        """The part of `read` that the kernel keeps per thread; call it once in a while when threads may end."""
         seen = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
         for number, earlier in self._last.items():
             if number not in seen or seen[number].fell_behind(earlier):
@@ -96,7 +96,7 @@ class Usage:
 
 
 def host(path: Path) -> Mapping[str, float]:
-    """What the machine has done since it was started, and the device that holds `path`.
+    """Counters of the machine and of the device that holds `path`, since the machine started.
 
     host_cpu_s, host_iowait_s, host_steal_s, host_switches; disk_reads, disk_writes, disk_read_bytes,
     disk_write_bytes where the device is one that counts.
@@ -104,13 +104,13 @@ def host(path: Path) -> Mapping[str, float]:
     use: dict[str, float] = {}
     with suppress(OSError, ValueError, IndexError):
         for line in (PROC / "stat").read_text().splitlines():
-            name, *words = line.split()
+            name, *fields = line.split()
             if name == "cpu":
-                user, nice, system, _, iowait, irq, softirq, steal, *_ = (int(word) for word in words)
+                user, nice, system, _, iowait, irq, softirq, steal, *_ = (int(field) for field in fields)
                 use["host_cpu_s"] = (user + nice + system + irq + softirq) / TICKS_PER_S
                 use["host_iowait_s"], use["host_steal_s"] = iowait / TICKS_PER_S, steal / TICKS_PER_S
             elif name == "ctxt":
-                use["host_switches"] = float(words[0])
+                use["host_switches"] = float(fields[0])
     with suppress(OSError, ValueError, IndexError):
         device = path.stat().st_dev
         place = (str(os.major(device)), str(os.minor(device)))

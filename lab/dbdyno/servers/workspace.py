@@ -1,9 +1,9 @@
-"""Where private servers and snapshots live on disk, and who may use that place.
+"""The directories of private servers and snapshots, and their locks.
 
 ::
 
     <base>/servers/<variant>/         one server: data, temporary files, its log; gone when it is closed
-    <base>/servers/slot-<n>/          the same for the servers of a comparison, which exchange their places
+    <base>/servers/slot-<n>/          the same for the servers of a comparison, which exchange their slots
     <base>/snapshots/<key>/           loaded data directories, kept between runs
 
 Each directory in use is held by a lock (flock) that the kernel drops with the process, so what a killed run
@@ -30,7 +30,7 @@ import psutil
 from dbdyno.servers.account import ServerUser, server_user
 from dbdyno.servers.server import ServerProblem
 
-# Data in memory or on a union of file systems is not what a database meets in use.
+# Production databases have no data in memory or on a union of file systems.
 UNUSUAL_FILESYSTEMS = {
     "tmpfs": "the data are in memory and no write ever reaches a disk",
     "ramfs": "the data are in memory and no write ever reaches a disk",
@@ -82,7 +82,7 @@ class Lock:
             return False
 
     def release(self) -> None:
-        """Let go; idempotent."""
+        """Release it; idempotent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -90,7 +90,7 @@ class Lock:
 
 @dataclass
 class Workspace:
-    """The place on disk for servers and snapshots. Make one with `Workspace.open`; close it at the end."""
+    """The directory of servers and snapshots. Make one with `Workspace.open`; close it at the end."""
 
     base: Path
     user: ServerUser
@@ -101,7 +101,7 @@ class Workspace:
 
     @classmethod
     def open(cls, results: Path) -> Workspace:
-        """A workspace below `results`, or elsewhere when the servers' user cannot get there.
+        """A workspace below `results`, or in /var/tmp or /tmp when the servers' user cannot enter it.
 
         Raises ServerProblem when no place can be used.
         """
@@ -115,7 +115,7 @@ class Workspace:
                 continue
             filesystem = filesystem_of(base)
             unusual = UNUSUAL_FILESYSTEMS.get(filesystem)
-            warnings = (f"the servers' data lie in {base} on {filesystem}: {unusual}",) if unusual else ()
+            warnings = (f"the servers' data are in {base} on {filesystem}: {unusual}",) if unusual else ()
             workspace = cls(base, user, warnings, filesystem)
             workspace._remove_leftovers()
             return workspace
@@ -213,7 +213,7 @@ class Workspace:
         return copy
 
     def discard(self, directory: Path) -> None:
-        """Remove a server's directory and give its name back; idempotent."""
+        """Remove a server's directory and free its name; idempotent."""
         shutil.rmtree(directory, ignore_errors=True)
         if lock := self._locks.pop(directory, None):
             lock.path.unlink(missing_ok=True)
@@ -232,7 +232,7 @@ class Workspace:
 
     @contextmanager
     def locked(self, path: Path) -> Iterator[Lock]:
-        """Hold the lock file `path` for a while, waiting for it."""
+        """Wait for the lock file `path` and hold it."""
         lock = Lock(path)
         lock.acquire()
         try:
@@ -246,7 +246,7 @@ class Workspace:
             self.discard(directory)
 
     def _remove_leftovers(self) -> None:
-        """Remove directories of processes that are gone: nobody holds their lock any more."""
+        """Remove directories of processes that have ended: no process holds their lock."""
         servers = self.base / "servers"
         for path in sorted(servers.glob("*.lock")):
             lock = Lock(path)
@@ -282,9 +282,7 @@ def socket_directory(preferred: Path, user: ServerUser) -> Path:
 
 
 def _elsewhere() -> list[Path]:
-    """Places outside the results directory, disk before memory; one per user, so that users cannot meet
-    there.
-    """
+    """Directories outside the results directory, disk before memory; one per user."""
     name = f"dbdyno-{os.geteuid()}"
     return [Path("/var/tmp") / name, Path(tempfile.gettempdir()) / name]  # noqa: S108 — ownership is checked.
 
@@ -292,9 +290,9 @@ def _elsewhere() -> list[Path]:
 def _make_base(base: Path, user: ServerUser) -> None:
     base.mkdir(parents=True, exist_ok=True)
     status = base.lstat()
-    # In a directory that everybody may write to, somebody else could have made it first.
+    # In a directory with write access for everybody, another user may have made it first.
     if base.is_symlink() or status.st_uid != os.geteuid():
-        raise PermissionError(errno.EACCES, "it belongs to somebody else")
+        raise PermissionError(errno.EACCES, "it belongs to another user")
     # Others may pass through to their own directory, and see nothing.
     base.chmod(0o711 if user.switches else 0o700)
     if not user.may_enter(base):

@@ -1,0 +1,1 @@
+"""Administrative connections, one module for each protocol."""

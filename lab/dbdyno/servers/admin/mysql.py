@@ -1,0 +1,73 @@
+"""Administrative connections of the MySQL protocol (PyMySQL)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pymysql
+
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
+from dbdyno.servers.admin.secure_connection import SecureConnection
+
+PLAIN = Connect()
+
+# Client error numbers after which a connection is of no use (errmsg.h of the client library).
+LOST = frozenset({0, 2000, 2006, 2013, 2055})
+
+# Those that mean "not up yet": no socket, connection refused, lost in the greeting.
+NOT_YET = frozenset({0, 2002, 2003, 2013})
+
+
+class MySQLAdmin(AdminConnection):
+    """A connection to MariaDB or MySQL."""
+
+    # A wrong file of keys is a ValueError of the driver's, one that it cannot use a RuntimeError.
+    errors: ClassVar[tuple[type[BaseException], ...]] = (
+        pymysql.err.Error,
+        OSError,
+        RuntimeError,
+        ValueError,
+    )
+
+    def _run(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    @staticmethod
+    def code_and_text(error: BaseException) -> tuple[int | str, str]:
+        """Number and text of a driver's error; number 0 where it has none."""
+        if len(error.args) >= 2 and isinstance(error.args[0], int):
+            return error.args[0], str(error.args[1])
+        return 0, str(error)
+
+    @staticmethod
+    def is_lost(error: BaseException, code: int | str) -> bool:
+        """By the client library's numbers."""
+        return isinstance(error, OSError | pymysql.err.InterfaceError) or code in LOST
+
+    @staticmethod
+    def is_not_yet(error: BaseException, code: int | str) -> bool:
+        """No socket, connection refused, lost in the greeting."""
+        return isinstance(error, pymysql.err.Error | OSError) and code in NOT_YET
+
+
+def connector(how: Connect = PLAIN, **options: Any) -> Callable[[], Any]:
+    """A function that connects as `how` says, with `options` of `pymysql.connect` and with time limits."""
+
+    def connect() -> Any:
+        return SecureConnection(
+            how,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=ANSWER_TIMEOUT_S,
+            write_timeout=ANSWER_TIMEOUT_S,
+            autocommit=True,
+            charset="utf8mb4",
+            # No option file of the user's may change where we connect to.
+            read_default_file=None,
+            **options,
+        )
+
+    return connect

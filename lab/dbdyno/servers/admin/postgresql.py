@@ -1,0 +1,90 @@
+"""Administrative connections to PostgreSQL (psycopg 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import psycopg
+
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.admin.connection import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, AdminConnection
+
+# How libpq describes a server that is not up yet; it gives no code for that.
+_NOT_YET = (
+    "No such file or directory",
+    "Connection refused",
+    "the database system is starting up",
+    "the database system is not yet accepting connections",
+    "server closed the connection unexpectedly",
+)
+
+# A password leaves in clear text into verified TLS and unix sockets alone (docs/connections.md).
+_NEVER_IN_CLEAR = "scram-sha-256,md5,none"
+
+_SSL_MODES = {"disabled": "disable", "preferred": "prefer", "required": "require", "verify-ca": "verify-ca"}
+
+
+class PostgreSQLAdmin(AdminConnection):
+    """A connection to PostgreSQL. Statements are sent as they are, each in a transaction of its own."""
+
+    errors: ClassVar[tuple[type[BaseException], ...]] = (psycopg.Error, OSError, ValueError)
+
+    def __init__(self, database: str, connect: Callable[[str], Any]) -> None:
+        super().__init__(lambda: connect(self.database))
+        # The database it asks; changed by `use`.
+        self.database = database
+
+    def use(self, database: str) -> None:
+        """Ask another database from now on."""
+        self.close()
+        self.database = database
+
+    def _run(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall()) if cursor.description is not None else []
+
+    @staticmethod
+    def code_and_text(error: BaseException) -> tuple[int | str, str]:
+        """SQLSTATE and the server's text; the state is empty where the server did not refuse."""
+        state = getattr(error, "sqlstate", None) or ""
+        diagnostic = getattr(error, "diag", None)
+        words = getattr(diagnostic, "message_primary", None) or str(error)
+        return state, " ".join(str(words).split())
+
+    @staticmethod
+    def is_lost(error: BaseException, code: int | str) -> bool:
+        """Class 57 (operator intervention) and 08 (connection), and whatever has no state at all."""
+        lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | OSError)
+        return lost and (not code or str(code).startswith(("08", "57P")))
+
+    @staticmethod
+    def is_not_yet(error: BaseException, code: int | str) -> bool:
+        """By libpq's text."""
+        return str(code) == "57P03" or any(words in str(error) for words in _NOT_YET)
+
+
+def connector(how: Connect, **options: Any) -> Callable[[str], Any]:
+    """A function that connects to a database as `how` says, with `options` of libpq and time limits."""
+
+    def connect(database: str) -> Any:
+        parameters: dict[str, Any] = {
+            "connect_timeout": CONNECT_TIMEOUT_S,
+            "sslmode": _SSL_MODES.get(how.tls, "verify-full"),
+            # The client notices a server that has gone away, however long a statement may take.
+            "tcp_user_timeout": ANSWER_TIMEOUT_S * 1000,
+        }
+        for name, path in (
+            ("sslrootcert", how.tls_ca),
+            ("sslcert", how.tls_certificate),
+            ("sslkey", how.tls_key),
+        ):
+            if path is not None:
+                parameters[name] = str(path)
+        is_local = str(options.get("host", "")).startswith("/")
+        if not is_local and not how.tls.startswith("verify-"):
+            parameters["require_auth"] = _NEVER_IN_CLEAR
+        return psycopg.connect(**{**parameters, **options, "dbname": database}, autocommit=True)
+
+    return connect

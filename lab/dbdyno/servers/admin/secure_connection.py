@@ -1,0 +1,91 @@
+"""An administrative connection that protects a password as the engine does (docs/connections.md).
+
+PyMySQL sends a password in clear text over TLS without verification, and encrypts it with a key that any
+server may send. This class inspects each packet of a login and refuses to send one that reveals the password.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from dbdyno.experiment.model import Connect
+
+CR_SSL_CONNECTION_ERROR = 2026
+CR_AUTH_PLUGIN_CANNOT_LOAD = 2059
+# How caching_sha2_password and sha256_password ask for the server's key.
+KEY_REQUESTS = (b"\x02", b"\x01")
+
+
+class SecureConnection(Connection):  # type: ignore[misc]
+    """A connection made as `connect` says. Its other arguments are those of `pymysql.connect`."""
+
+    def __init__(self, connect: Connect, **options: Any) -> None:
+        self._how = connect
+        self._logging_in = False
+        if connect.server_public_key is not None:
+            options["server_public_key"] = connect.server_public_key.read_bytes()
+        if connect.tls == "disabled" or (connect.tls == "preferred" and options.get("unix_socket")):
+            options["ssl_disabled"] = True
+        elif connect.tls != "preferred":
+            options["ssl"] = context(connect)
+        super().__init__(**options)
+
+    def _request_authentication(self) -> None:
+        # The first answer would contain the password; a server that requires this plug-in asks again.
+        if self.__dict__.get("_auth_plugin_name") == "sha256_password":
+            self._auth_plugin_name = ""
+        self._logging_in = True
+        try:
+            super()._request_authentication()
+        finally:
+            self._logging_in = False
+
+    def write_packet(self, payload: bytes) -> None:
+        """Send a packet. Raises OperationalError where it would reveal the password."""
+        if self._logging_in and self.password:
+            if payload == self.password + b"\0" and not self._is_private():
+                self._refuse("the password itself", "tls=verify-ca with a tls-ca, or a unix socket")
+            if payload in KEY_REQUESTS and not (self._how.allow_public_key_retrieval or self._is_local()):
+                self._refuse(
+                    "the password under a key of its own",
+                    "tls=verify-ca, server-public-key, or allow-public-key-retrieval",
+                )
+        super().write_packet(payload)
+
+    def _is_private(self) -> bool:
+        if self.unix_socket:
+            return True
+        return bool(self._secure) and self._how.tls.startswith("verify-")
+
+    def _is_local(self) -> bool:
+        if self.unix_socket:
+            return True
+        return ipaddress.ip_address(self._sock.getpeername()[0].partition("%")[0]).is_loopback
+
+    @staticmethod
+    def _refuse(what: str, fix: str) -> None:
+        raise pymysql.err.OperationalError(
+            CR_AUTH_PLUGIN_CANNOT_LOAD,
+            f"the server asks for {what} over an unprotected connection; use {fix}",
+        )
+
+
+def context(connect: Connect) -> ssl.SSLContext:
+    """TLS by the mode. Raises OperationalError for files that cannot be used."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname = connect.tls == "verify-identity"
+    tls.verify_mode = ssl.CERT_REQUIRED if connect.tls.startswith("verify-") else ssl.CERT_NONE
+    try:
+        if connect.tls_ca is not None:
+            tls.load_verify_locations(connect.tls_ca)
+        if connect.tls_certificate is not None:
+            tls.load_cert_chain(connect.tls_certificate, connect.tls_key)
+    except OSError as error:
+        files = ", ".join(str(file) for file in (connect.tls_ca, connect.tls_certificate) if file is not None)
+        raise pymysql.err.OperationalError(CR_SSL_CONNECTION_ERROR, f"{files}: {error}") from error
+    return tls

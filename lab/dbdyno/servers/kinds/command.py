@@ -1,0 +1,132 @@
+"""Servers on the user's own machines: started, stopped and restored by the user's own commands.
+
+dbdyno connects to them by a URL; the commands call ssh, systemctl or a cloud's tool.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dbdyno.experiment.model import ServerSpec
+from dbdyno.servers import user_commands
+from dbdyno.servers.admin.connection import Refused
+from dbdyno.servers.kinds.remote import RemoteServer
+from dbdyno.servers.server import ServerProblem, combine_problems
+from dbdyno.servers.url import Target
+
+# How long a server that was started may take until it answers.
+ANSWER_S_MAX = 300.0
+
+_LINE = re.compile(r"\s*([^\s=:]+)\s*[=:\s]\s*(.*?)\s*")
+
+
+class CommandServer(RemoteServer):
+    """A remote server that the user's own commands start, stop and restore."""
+
+    def __init__(self, target: Target, password: str, name: str, spec: ServerSpec) -> None:
+        super().__init__(target, password, name, spec)
+        self._commands = spec
+        # Whether the `start` command was run and `stop` was not.
+        self._up = False
+
+    def restore(self) -> None:
+        """Run the `restore` command, on a server that is stopped where dbdyno can stop it."""
+        if self._commands.restore:
+            self.stop(clean=True)
+            self._run("restore", self._commands.restore)
+
+    def start(self) -> None:
+        """Run the `start` command, and wait until the server answers."""
+        if self._commands.start and not self._up:
+            self._run("start", self._commands.start)
+            self._up = True
+            self._wait()
+        super().start()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + ANSWER_S_MAX
+        while True:
+            try:
+                return self._admin.open()
+            except Refused as refused:
+                if not refused.not_yet:
+                    return None
+                if time.monotonic() > deadline:
+                    raise ServerProblem(
+                        f"{self.variant}: the start command succeeded, but the server did not answer "
+                        f"within {ANSWER_S_MAX:g} s: {refused.text}",
+                        "look at the server's own log",
+                        exit_code=3,
+                    ) from refused
+            time.sleep(0.1)
+
+    def stop(self, *, clean: bool) -> None:
+        """Disconnect; run the `stop` command where dbdyno ran `start`. Raises ServerProblem."""
+        problems: list[ServerProblem] = []
+        try:
+            super().stop(clean=clean)
+        except ServerProblem as problem:
+            problems.append(problem)
+        if self._up:
+            self._up = False
+            try:
+                self._run("stop", self._commands.stop)
+                if not self._protocol.survives_restart:
+                    # The variables' values are gone with the server.
+                    problems.clear()
+            except ServerProblem as problem:
+                problems.append(problem)
+        if len(problems) > 1:
+            raise combine_problems(problems, "stopping it")
+        if problems:
+            raise problems[0]
+
+    def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+        """The server's facts and those of the `describe` command."""
+        host = super()._host(variables)
+        if not self._commands.describe:
+            return host
+        return {**host, **facts(self._run("describe", self._commands.describe))}
+
+    def process(self) -> Mapping[str, float]:
+        """The numbers that the `sample` command prints, by its own names; other values are dropped."""
+        if not self._commands.sample:
+            return {}
+        counts: dict[str, float] = {}
+        for name, value in facts(self._run("sample", self._commands.sample)).items():
+            with suppress(TypeError, ValueError, OverflowError):
+                if math.isfinite(count := float(value)):
+                    counts[name] = count
+        return counts
+
+    def _run(self, what: str, argv: Sequence[str]) -> str:
+        known = {"DBDYNO_VARIANT": self.variant, "DBDYNO_URL": str(self._target)}
+        try:
+            ended = user_commands.run(argv, known, self._commands.command_timeout_s, self.secrets)
+            failure = ended.failure()
+        except ServerProblem as problem:
+            failure = problem.text
+        if failure:
+            raise ServerProblem(
+                f"{self.variant}: the {what} command failed: {failure}",
+                f"run it yourself; it is server.{what} of the variant, and may take "
+                f"{self._commands.command_timeout_s:g} s (command_timeout)",
+                exit_code=4,
+            )
+        return ended.output
+
+
+def facts(text: str) -> dict[str, Any]:
+    """A command's output as names and values: a JSON object, or lines of a name and a value."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        matches = (_LINE.fullmatch(line) for line in text.splitlines())
+        return {match[1]: match[2] for match in matches if match}
+    return value if isinstance(value, dict) else {"output": value}

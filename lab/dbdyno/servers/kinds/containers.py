@@ -1,0 +1,312 @@
+"""The Docker engine, through its SDK: the only file that imports it (extra `docker`).
+
+A `Container` has the interface of a child process (`subprocess.Popen`, as far as `process` uses it), and does
+not outlive this program, however that ends: a guardian process waits until its standard input is closed, which
+happens only when this program ends, and removes the container.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
+
+# Marks dbdyno's containers for people who list containers.
+LABEL = "org.dbdyno.server"
+
+# An engine under load may take its time; a local one answers at once otherwise.
+ANSWER_S = 120
+POLL_S = 0.05
+
+_GUARDIAN = """
+import sys, time
+sys.stdin.read()
+import docker
+# A container that was being made when the end came is there a moment later.
+for _ in range(100):
+    try:
+        docker.from_env().containers.get(sys.argv[1]).remove(force=True, v=True)
+        break
+    except docker.errors.NotFound:
+        time.sleep(0.1)
+    except docker.errors.DockerException:
+        break
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that is there."""
+
+    name: str
+    # The hash of its content.
+    id: str
+    architecture: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a container runs."""
+
+    image: Image
+    name: str
+    # User and group, as numbers.
+    user: str
+    # Folders that it sees under their own names, and files it sees under another.
+    folders: tuple[str, ...] = ()
+    files: Mapping[str, str] | None = None
+    cpus: str | None = None
+    cpu_limit: float | None = None
+    memory_bytes: int | None = None
+    open_files: int = 1024
+    # "host", or "bridge" with these ports published on loopback.
+    network: str = "host"
+    ports: tuple[int, ...] = ()
+
+    def sdk_options(self) -> dict[str, Any]:
+        """The options of the SDK's `containers.create`."""
+        volumes = {folder: {"bind": folder, "mode": "rw"} for folder in self.folders}
+        volumes |= {path: {"bind": to, "mode": "ro"} for path, to in (self.files or {}).items()}
+        slug = re.sub("[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        options: dict[str, Any] = {
+            "detach": True,
+            "user": self.user,
+            "name": f"dbdyno-{slug}-{secrets.token_hex(3)}",
+            "labels": {LABEL: self.name},
+            "volumes": volumes,
+            "network_mode": self.network,
+            "environment": {"LC_ALL": "C"},
+            "cap_drop": ["ALL"],
+            # PostgreSQL's parallel workers share memory there; Docker's own 64 MB are too few.
+            "shm_size": 1 << 30,
+        }
+        if self.folders:
+            options["working_dir"] = self.folders[0]
+        if self.network == "bridge":
+            options["ports"] = {f"{port}/tcp": ("127.0.0.1", port) for port in self.ports}
+        if self.cpus is not None:
+            options["cpuset_cpus"] = self.cpus
+        if self.cpu_limit is not None:
+            options["nano_cpus"] = round(self.cpu_limit * 1e9)
+        if self.memory_bytes is not None:
+            # Swapping would be another limit than the one that was asked for.
+            options |= {"mem_limit": self.memory_bytes, "memswap_limit": self.memory_bytes}
+        return options
+
+
+class Engine:
+    """The Docker engine of this machine."""
+
+    def __init__(self) -> None:
+        """Raises ServerProblem where the SDK is missing or no engine answers."""
+        self._sdk = _sdk()
+        with _sdk_errors():
+            self._client = self._sdk.from_env(timeout=ANSWER_S)
+            self._client.ping()
+        if not str(self._client.api.base_url).startswith(("http+docker://", "http://localhost")):
+            raise ServerProblem(
+                f"the Docker engine is at {self._client.api.base_url}, and dbdyno shares folders with its "
+                "containers",
+                "use the engine of this machine (unset DOCKER_HOST), or run dbdyno on that engine's machine",
+            )
+
+    def image(self, name: str) -> Image:
+        """An image by its name. Nothing is pulled. Raises ServerProblem where it is not there."""
+        with _sdk_errors():
+            try:
+                image = self._client.images.get(name)
+            except self._sdk.errors.ImageNotFound:
+                raise ServerProblem(
+                    f"there is no image {name!r} in this machine's Docker engine",
+                    f"get it first: docker pull {name} (dbdyno pulls nothing by itself), or docker import",
+                ) from None
+            return Image(name, str(image.id), str(image.attrs.get("Architecture", "")))
+
+    def run_script(self, image: Image, script: str) -> str:
+        """The output of a shell script in a container of that image. Raises ServerProblem."""
+        options = Options(image, "asking", "0:0", network="none")
+        container = self.start(options, ["/bin/sh", "-c", script])
+        try:
+            container.wait(ANSWER_S)
+        except subprocess.TimeoutExpired:
+            raise ServerProblem(
+                f"image {image.name!r} did not answer within {ANSWER_S} s", "choose an image of a server"
+            ) from None
+        finally:
+            container.remove()
+        return container.output()
+
+    def start(self, options: Options, command: Sequence[str]) -> Container:
+        """Start a command in a new container. Raises ServerProblem."""
+        ulimit = self._sdk.types.Ulimit(name="nofile", soft=options.open_files, hard=options.open_files)
+        core = self._sdk.types.Ulimit(name="core", soft=0, hard=0)
+        create = options.sdk_options()
+        # Started first: this program may be killed right after its request.
+        guardian = Guardian(create["name"])
+        with _sdk_errors():
+            try:
+                container = self._client.containers.create(
+                    options.image.id,
+                    list(command[1:]),
+                    entrypoint=[command[0]],
+                    ulimits=[ulimit, core],
+                    **create,
+                )
+            except self._sdk.errors.APIError:
+                # The engine made no container.
+                guardian.dismiss()
+                raise
+            started = Container(container, guardian)
+            try:
+                container.start()
+                started.refresh()
+            except BaseException:
+                started.remove()
+                raise
+        return started
+
+
+class Guardian:
+    """A process that removes the named container when this program ends, even if the engine is still making it
+    then.
+    """
+
+    def __init__(self, name: str) -> None:
+        hidden = {name: value for name, value in os.environ.items() if name != PASSWORD_VARIABLE}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _GUARDIAN, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=hidden,
+            start_new_session=True,
+        )
+
+    @property
+    def watches(self) -> bool:
+        """Whether it still runs."""
+        return self._process.returncode is None
+
+    def dismiss(self) -> None:
+        """End the guardian. Idempotent."""
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None, "Popen made a pipe"
+        self._process.stdin.close()
+
+
+class Container:
+    """A container as a child process: `Popen`'s interface, and what it says."""
+
+    def __init__(self, container: Any, guardian: Guardian) -> None:
+        self._container = container
+        self.returncode: int | None = None
+        # On this machine; 0 when it is not running.
+        self.pid = 0
+        self._output = b""
+        self._guardian = guardian
+
+    @property
+    def id(self) -> str:
+        """The engine's name for it."""
+        return str(self._container.id)
+
+    def refresh(self) -> None:
+        """Read its state from the engine."""
+        self._container.reload()
+        state = self._container.attrs["State"]
+        self.pid = int(state.get("Pid") or 0)
+        if state.get("Status") in ("exited", "dead"):
+            self.returncode = int(state["ExitCode"])
+
+    def poll(self) -> int | None:
+        """Its exit status; None while it runs. Raises ServerProblem when the engine does not answer."""
+        if self.returncode is None:
+            with _sdk_errors():
+                self.refresh()
+                if self.returncode is not None:
+                    self.remove()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises subprocess.TimeoutExpired, ServerProblem."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.id, timeout or 0.0)
+            time.sleep(POLL_S)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send its first process a signal."""
+        with _sdk_errors(), contextlib.suppress(_sdk().errors.NotFound):
+            try:
+                self._container.kill(signal=signal.Signals(number).name)
+            except _sdk().errors.APIError as error:
+                # It has ended meanwhile.
+                if "is not running" not in str(error):
+                    raise
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def output(self) -> str:
+        """Its standard output and standard error."""
+        if self._guardian.watches and self.returncode is None:
+            with _sdk_errors():
+                return bytes(self._container.logs()).decode(errors="replace")
+        return self._output.decode(errors="replace")
+
+    def remove(self) -> None:
+        """Remove it, dead or alive, and keep its output. Idempotent."""
+        with contextlib.suppress(_sdk().errors.DockerException):
+            self._output = bytes(self._container.logs())
+        with contextlib.suppress(_sdk().errors.NotFound):
+            self._container.remove(force=True, v=True)
+        # Last: until here only the guardian would remove it.
+        self._guardian.dismiss()
+
+
+def _sdk() -> Any:
+    try:
+        import docker  # noqa: PLC0415 — an extra: only who uses it needs it.
+    except ImportError as error:
+        raise ServerProblem(
+            "servers of kind docker need the Python package docker, which is not installed",
+            "pip install 'dbdyno[docker]'",
+        ) from error
+    return docker
+
+
+@contextlib.contextmanager
+def _sdk_errors() -> Iterator[None]:
+    """Raise the SDK's errors as ServerProblem."""
+    try:
+        yield
+    except _sdk().errors.DockerException as error:
+        text = " ".join(str(error).split())
+        if "Error while fetching server API version" in text or "Connection aborted" in text:
+            raise ServerProblem(
+                f"the Docker engine does not answer: {text[:300]}",
+                "start it (systemctl start docker), be allowed to use it (group docker), or set DOCKER_HOST",
+                exit_code=3,
+            ) from error
+        raise ServerProblem(f"the Docker engine refused the request: {text[:500]}", exit_code=4) from error
+    except OSError as error:
+        # The SDK's HTTP client raises OSError too.
+        raise ServerProblem(
+            f"the Docker engine does not answer: {' '.join(str(error).split())[:300]}",
+            "check that it runs (systemctl status docker)",
+            exit_code=3,
+        ) from error

@@ -1,0 +1,413 @@
+"""A private server on this machine: its own directory, user, CPUs, ports and accounts; gone when it is
+closed.
+
+::
+
+    closed --restore()--> stopped, data there --start()--> up --stop()--> stopped --close()--> nothing left
+
+What differs between products is in `product`; this file is the life of any of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+import shutil
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dbdyno.experiment.cpus import format_cpus
+from dbdyno.experiment.model import Variant
+from dbdyno.servers import ports
+from dbdyno.servers.kinds import process
+from dbdyno.servers.admin.connection import AdminConnection, Refused, shortened
+from dbdyno.servers.snapshots.copying import METHOD, copy_tree
+from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.machine import this_machine
+from dbdyno.servers.products.diagnose import diagnose
+from dbdyno.servers.products.product import Binaries, Failure, Options, Place
+from dbdyno.servers.server import Address, Description, ServerProblem
+from dbdyno.servers.snapshots.slots import PrivateServer, Slot
+from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.usage import Usage, host
+from dbdyno.servers.workspace import Workspace, socket_directory
+
+# The load's account and schema; the password is new for every server object.
+USER = DATABASE = "dbdyno"
+
+# A start may have to recover from a crash or fill a large buffer pool; a clean stop may have to flush it.
+START_TIMEOUT_S = 300.0
+STOP_TIMEOUT_S = 300.0
+KILL_TIMEOUT_S = 60.0
+
+# Bytes that a server needs in addition to its data: temporary tables, undo, logs.
+WORKING_BYTES = 200_000_000
+
+# The end of a log that is read for an explanation, in bytes.
+LOG_TAIL_BYTES = 100_000
+
+_alive: weakref.WeakSet[LocalServer] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for server in list(_alive):
+        server.close()
+
+
+class LocalServer(PrivateServer):
+    """A private server of one variant. Raises ServerProblem where the variant cannot be served.
+
+    `snapshot` is what `restore` copies; None gives an empty schema.
+    """
+
+    def __init__(self, variant: Variant, workspace: Workspace, snapshot: Snapshot | None) -> None:
+        self.variant = variant.name
+        # Seconds the last clean stop took; the time to flush is part of what a variant costs.
+        self.stopped_in_s: float | None = None
+        self._spec = variant.server
+        self._declared = read_declaration(variant)
+        self._product = self._declared.product
+        self._binaries = self._find(workspace)
+        self._workspace = workspace
+        self._snapshot = snapshot
+        self._process: process.Child | None = None
+        self._usage: Usage | None = None
+        self._admin: AdminConnection | None = None
+        self._log_start = 0
+        # Letters, digits, `-` and `_` only, so that it needs no escaping in a statement.
+        self._password, self._admin_password = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        directory = workspace.server_directory(variant.name)
+        sockets = socket_directory(directory, workspace.user)
+        port, admin_port = ports.free_pair(str(directory), self._declared.port)
+        self._place = self._make_place(directory, sockets, port, admin_port)
+        # None where the server has a directory of its own, which `close` removes.
+        self._slot: Slot | None = None
+        _alive.add(self)
+
+    def _find(self, workspace: Workspace) -> Binaries:
+        """The server's programs."""
+        return self._product.binaries(workspace.reachable(self._spec.basedir))
+
+    def _make_place(self, directory: Path, sockets: Path, port: int, admin_port: int) -> Place:
+        return Place(directory, sockets / self._product.socket_name(port), port, admin_port)
+
+    # --- place
+
+    def occupy(self, slot: Slot) -> None:
+        """See `PrivateServer`. A port that the variant declares stays its own."""
+        assert not self.runs, "a running server cannot move"
+        self._remove_own_place()
+        self._slot = slot
+        port = self._declared.port or slot.port
+        self._place = self._make_place(slot.directory, slot.sockets, port, slot.admin_port)
+
+    def _remove_own_place(self) -> None:
+        if self._slot is None:
+            if self._place.socket.parent != self._place.directory:
+                shutil.rmtree(self._place.socket.parent, ignore_errors=True)
+            self._workspace.discard(self._place.directory)
+
+    @property
+    def runs(self) -> bool:
+        """See `PrivateServer`."""
+        return self._process is not None
+
+    def place(self) -> dict[str, Any]:
+        """See `PrivateServer`."""
+        return {
+            "datadir": str(self._place.data),
+            "socket": str(self._place.socket),
+            "port": self._place.port,
+        }
+
+    # --- data
+
+    def restore(self) -> None:
+        """A full copy of the snapshot, or an empty data directory. The server is killed if it still runs."""
+        self.stop(clean=False)
+        shutil.rmtree(self._place.data, ignore_errors=True)
+        shutil.rmtree(self._place.temporary, ignore_errors=True)
+        needed = (self._snapshot.bytes if self._snapshot else 0) + WORKING_BYTES
+        self._workspace.require_space(needed, f"the data of {self.variant!r}")
+        try:
+            self._make_directory(self._place.temporary)
+            if self._snapshot is not None:
+                copy_tree(self._snapshot.data, self._place.data, self._workspace.user)
+        except OSError as error:
+            raise ServerProblem(
+                f"data of {self.variant!r} could not be copied to {self._place.directory}: {error.strerror}",
+                "free some space or choose another results directory",
+                exit_code=4,
+            ) from error
+        if self._snapshot is None:
+            self._initialise()
+
+    def _make_directory(self, path: Path) -> None:
+        path.mkdir(mode=0o700)
+        self._workspace.user.own(path)
+
+    def _initialise(self) -> None:
+        """An empty data directory, made with the options that decide how files are made."""
+        self._make_directory(self._place.data)
+        command = self._product.initialise(self._binaries, self._place, self._declared.init_options())
+        self._launch(command)
+        assert self._process is not None, "just launched"
+        status = self._process.wait()
+        self._process = None
+        if status != 0:
+            raise self._diagnose(status)
+
+    def settle(self, tables: Sequence[str]) -> None:  # noqa: ARG002 — dbdyno made all its tables.
+        """See `Server`."""
+        self._product.settle(self._running_admin(), DATABASE)
+
+    def stop_for_snapshot(self) -> None:
+        """Stop it cleanly after all background work, so that its data can be a snapshot."""
+        self.settle(())
+        self._product.before_snapshot(self._running_admin())
+        self.stop(clean=True)
+
+    def give_data(self, target: Path) -> None:
+        """Move the data directory of a cleanly stopped server to `target`, on the same file system."""
+        assert self._process is None, "only a stopped server's data are complete"
+        for path in self._place.data.rglob("*"):
+            if path.is_file() and not self._product.is_kept(path.relative_to(self._place.data)):
+                path.unlink()
+        self._place.data.rename(target)
+
+    # --- life
+
+    def start(self) -> None:
+        """Start it and wait until it answers; then run the variant's `init_sql`. Restores first where no data
+        are; one that runs goes on.
+        """
+        if self._process is not None and self._process.poll() is None:
+            return
+        if not self._place.data.exists():
+            self.restore()
+        ports.require_free(self._place.port)
+        ports.require_free(self._place.admin_port)
+        self._write_files()
+        self._launch(self._product.command(self._binaries, self._place, self._spec.arguments))
+        self._admin = self._product.admin(self._place, self._admin_password)
+        try:
+            self._wait_until_ready(self._admin)
+            if error := self._product.startup_error(self._log()):
+                raise ServerProblem(
+                    f"the server of {self.variant!r} started without something that the variant declares: {error}",
+                    "correct or remove it in the variant's variables, config or arguments",
+                )
+            self._product.ready(self._admin, self.address())
+            for statement in self._spec.init_sql:
+                self._run_init_sql(statement)
+        except BaseException:
+            self.stop(clean=False)
+            raise
+        finally:
+            self._place.init_file.unlink(missing_ok=True)
+
+    def _write_files(self) -> None:
+        options = Options(self._harness(), self._declared.config, self._declared.listed())
+        files = self._product.files(self._place, options, self.address(), self._admin_password)
+        for path, text in files.items():
+            # A server ignores option files that everybody may write to, and some hold passwords.
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(text)
+            self._workspace.user.own(path, 0o600)
+
+    def _launch(self, command: Sequence[str]) -> None:
+        self._place.log.touch(mode=0o600)
+        self._workspace.user.own(self._place.log, 0o600)
+        self._log_start = self._place.log.stat().st_size
+        self._process = self._spawn(command)
+        self._usage = Usage(self._process.pid)
+
+    def _spawn(self, command: Sequence[str]) -> process.Child:
+        """Start a program of the server's as its user, on its CPUs."""
+        return process.start(
+            command,
+            user=self._workspace.user,
+            cpus=self._spec.cpus,
+            directory=self._place.directory,
+            output=self._place.log,
+        )
+
+    def _wait_until_ready(self, admin: AdminConnection) -> None:
+        assert self._process is not None, "launched before"
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                admin.open()
+                return
+            except Refused as refused:
+                if (status := self._process.poll()) is not None:
+                    raise self._diagnose(status) from refused
+                if not refused.not_yet:
+                    raise ServerProblem(
+                        f"the server of {self.variant!r} runs, but refuses dbdyno's connection: {refused.text} "
+                        f"({refused.code})",
+                        "remove what changes accounts or logins from the variant",
+                    ) from refused
+                if time.monotonic() > deadline:
+                    raise ServerProblem(
+                        f"the server of {self.variant!r} did not answer within {START_TIMEOUT_S:g} s",
+                        f"its log ends with: {self._log()[-300:].strip()}",
+                        exit_code=4,
+                    ) from refused
+            time.sleep(0.02)
+
+    def _run_init_sql(self, statement: str) -> None:
+        try:
+            self.query(statement)
+        except ServerProblem as problem:
+            raise ServerProblem(
+                f"init_sql of {self.variant!r}: {problem.text}",
+                f"correct {shortened(statement)!r} in the variant",
+            ) from problem
+
+    def stop(self, *, clean: bool) -> None:
+        """See `Server`. Raises ServerProblem when a clean stop fails or takes too long."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+        if self._process is None:
+            return
+        running, self._process, self._usage = self._process, None, None
+        seconds = process.end(
+            running,
+            self._product.stop_signal if clean else self._product.kill_signal,
+            clean=clean,
+            timeout_s=STOP_TIMEOUT_S if clean else KILL_TIMEOUT_S,
+        )
+        if clean:
+            self.stopped_in_s = seconds
+            if (status := running.poll()) is not None and status != 0:
+                raise self._diagnose(status)
+
+    def close(self) -> None:
+        """See `Server`."""
+        try:
+            self.stop(clean=False)
+        finally:
+            _alive.discard(self)
+            self._remove_own_place()
+
+    # --- state
+
+    def address(self) -> Address:
+        """The load's account has all rights on its own schema and none beyond."""
+        return Address(
+            "127.0.0.1",
+            self._place.port,
+            str(self._place.socket),
+            USER,
+            DATABASE,
+            self._password,
+            connect=self._spec.connect(),
+            protocol=self._product.protocol,
+        )
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `Server`. For a server that died, the error quotes its log."""
+        return self._running_admin().query(sql)
+
+    def status(self) -> Mapping[str, str]:
+        """See `Server`."""
+        return self._product.status(self._running_admin())
+
+    def variables(self) -> Mapping[str, str]:
+        """See `Server`."""
+        return self._product.variables(self._running_admin())
+
+    def _running_admin(self) -> AdminConnection:
+        """The administrative connection of a server that is up."""
+        if self._process is not None and (status := self._process.poll()) is not None:
+            raise self._diagnose(status)
+        if self._admin is None:
+            raise ServerProblem(f"the server of {self.variant!r} is not running", exit_code=4)
+        return self._admin
+
+    def describe(self) -> Description:
+        """See `Server`. Declared names come from `variables`, and from `config` and `arguments` where the
+        server has a variable of that name; their other options (plug-ins to load, say) are no variables.
+        """
+        variables = self.variables()
+        options = self._declared.by_name()
+        shown = {name: value for name, value in options.items() if value and name in variables}
+        return Description(
+            product=self._product.name,
+            version=self._product.release(variables),
+            identity={**self._identity(), **self._product.identity(self._running_admin(), variables)},
+            declared={**shown, **self._declared.variables},
+            harness=self._harness(),
+            variables=variables,
+            units=self._product.units(self._running_admin()),
+            origins=self._product.origins(self._running_admin()),
+            data_bytes=self._product.data_bytes(self._running_admin(), DATABASE),
+            host=this_machine(),
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        assert self._process is not None, "only a running server describes itself"
+        return {
+            **self.place(),
+            "filesystem": self._workspace.filesystem,
+            "pid": self._process.pid,
+            "start_unix_us": round(psutil.Process(self._process.pid).create_time() * 1e6),
+            "cpus": format_cpus(process.server_cpus(self._spec.cpus)),
+            "user": self._workspace.user.name,
+            "binary": str(self._binaries.server),
+            "snapshot": self._snapshot.key if self._snapshot else None,
+            "restored_by": METHOD if self._snapshot else None,
+        }
+
+    def process(self) -> Mapping[str, float]:
+        """See `Server`."""
+        return self._usage.read() if self._usage is not None else {}
+
+    def watch(self) -> None:
+        """See `Server`."""
+        if self._usage is not None:
+            self._usage.watch()
+
+    def host(self) -> Mapping[str, float]:
+        """See `Server`."""
+        return host(self._place.directory)
+
+    def _harness(self) -> dict[str, str]:
+        """The harness's options, without those the experiment declares itself."""
+        declared = self._declared.by_name()
+        return {
+            name: value
+            for name, value in self._product.harness(process.open_files_max()).items()
+            if name not in declared
+        }
+
+    def _log(self) -> str:
+        """The end of the server's log since its last start."""
+        with self._place.log.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(self._log_start, size - LOG_TAIL_BYTES))
+            return file.read().decode(errors="replace")
+
+    def _diagnose(self, status: int) -> ServerProblem:
+        log = self._log()
+        failure = Failure(
+            log,
+            status,
+            self._place,
+            self._declared.by_name(),
+            self._binaries,
+            self._product.title,
+            self._product.error_lines(log),
+            self._workspace.user.name,
+        )
+        problem = diagnose(failure, self._product.patterns)
+        return ServerProblem(f"{self.variant}: {problem.text}", problem.fix, problem.exit_code)

@@ -1,0 +1,166 @@
+"""A server as a child process: started with its own user and CPUs, and never left behind.
+
+Linux only, like the engine: parent-death signals, CPU sets and /proc are Linux's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from dbdyno.experiment.cpus import format_cpus, parse_cpus
+from dbdyno.servers.account import ServerUser
+from dbdyno.servers.server import ServerProblem
+
+
+class Child(Protocol):
+    """A server's process or container: the part of `subprocess.Popen`'s interface that servers need."""
+
+    returncode: int | None
+
+    # On this machine.
+    pid: int
+
+    def poll(self) -> int | None:
+        """Its exit status; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end. Raises subprocess.TimeoutExpired."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+# `prctl` option from <linux/prctl.h>.
+PR_SET_PDEATHSIG = 1
+
+# Loaded before any fork, since a child between fork and exec must not import or open anything.
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+# The lab later binds itself to the client's CPUs; a server without a CPU set must not inherit that.
+_CPUS_AT_START = frozenset(os.sched_getaffinity(0))
+
+
+def server_cpus(cpus: str | None) -> frozenset[int]:
+    """The CPUs of a server: its declared set, or all that dbdyno was started with."""
+    return _CPUS_AT_START if cpus is None else parse_cpus(cpus)
+
+
+def online_cpus() -> frozenset[int]:
+    """The CPUs of this machine that can run anything."""
+    try:
+        return parse_cpus(Path("/sys/devices/system/cpu/online").read_text().strip())
+    except (OSError, ValueError):
+        return frozenset(range(os.cpu_count() or 1))
+
+
+def open_files_max() -> int:
+    """The most files a child may have open: the hard limit of this process."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return 1_048_576 if hard == resource.RLIM_INFINITY else hard
+
+
+def start(
+    arguments: Sequence[str], *, user: ServerUser, cpus: str | None, directory: Path, output: Path
+) -> subprocess.Popen[bytes]:
+    """Start a program as `user` on `cpus`, with its output in the file `output`.
+
+    The child gets SIGKILL from the kernel when the thread that called this ends, even by SIGKILL; so call it
+    from a thread that lives as long as the server should. CPUs are set before exec, because servers derive
+    settings from their number. It leads its own session, so that Ctrl-C reaches dbdyno alone, which stops it
+    in order.
+
+    Raises ServerProblem when the CPU set does not exist here.
+    """
+    requested = server_cpus(cpus)
+    if missing := requested - online_cpus():
+        raise ServerProblem(
+            f"server.cpus is {cpus!r}, but this machine has no CPU {format_cpus(missing)}; "
+            f"it has {format_cpus(online_cpus())}",
+            "choose CPUs that exist",
+        )
+    prepare = _before_exec(os.getpid(), requested)
+    try:
+        with output.open("ab") as file:
+            return subprocess.Popen(
+                list(arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                cwd=directory,
+                env=_environment(),
+                start_new_session=True,
+                user=user.uid_to_become,
+                group=user.gid_to_become,
+                extra_groups=user.groups_to_become,
+                # Runs after the change of user, which would clear the parent-death signal.
+                preexec_fn=prepare,  # noqa: PLW1509 — it only makes system calls.
+            )
+    except subprocess.SubprocessError as error:
+        raise ServerProblem(
+            f"{arguments[0]} could not be started on CPUs {format_cpus(requested)}; this process may use "
+            f"{format_cpus(_CPUS_AT_START)}",
+            "choose server.cpus among those",
+        ) from error
+
+
+def end_with(parent: int) -> None:
+    """In a child before exec: have the kernel end it with the thread of `parent` that has started it."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+    def prepare() -> None:
+        end_with(parent)
+        os.sched_setaffinity(0, cpus)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        # A core file of a server with a large pool would fill the disk under the experiment.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    return prepare
+
+
+def _environment() -> dict[str, str]:
+    """What a server may see: no secrets of the user's shell, plain messages, no home of another user."""
+    kept = ("PATH", "LD_LIBRARY_PATH", "TZ", "TMPDIR")
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
+    return {name: os.environ[name] for name in kept if name in os.environ} | {
+        "PATH": path,
+        "LC_ALL": "C",
+        "HOME": "/",
+    }
+
+
+def end(process: Child, number: int | None = None, *, clean: bool, timeout_s: float) -> float:
+    """Ask the process to stop or kill it, wait for it, and return the seconds that took.
+
+    `number` is the signal for that: SIGTERM for a clean end and SIGKILL for the other, unless it is given.
+    Raises ServerProblem when a clean stop takes longer than `timeout_s`; the process is killed then.
+    """
+    began = time.monotonic()
+    if process.poll() is None:
+        process.send_signal(number or (signal.SIGTERM if clean else signal.SIGKILL))
+    try:
+        process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.wait()
+        if clean:
+            raise ServerProblem(
+                f"process {process.pid} did not stop within {timeout_s:g} s and was killed", exit_code=4
+            ) from error
+    return time.monotonic() - began

@@ -1,0 +1,219 @@
+"""Remote servers: dbdyno connects to them by a URL and neither starts nor stops them.
+
+Settings are read, and changed only where the experiment has `set_global`, for as long as its groups last. The
+load and the administration share the one account of the URL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.servers.admin.connection import Refused
+from dbdyno.servers.products.configuration import normal
+from dbdyno.servers.products.product import Product
+from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
+from dbdyno.servers.server import PASSWORD_FIX, Address, Description, Server, ServerProblem, combine_problems
+from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.url import Target, parse_url
+from dbdyno.servers.workspace import Workspace
+
+
+def password(
+    file: Path | None, ask: Callable[[], str] | None, environment: Mapping[str, str] | None = None
+) -> str:
+    """The password of a target: from the file, else the environment, else by asking, else the empty one.
+
+    `ask` is None without a terminal. One trailing line end of the file is cut off. Raises ServerProblem.
+    """
+    if file is not None:
+        try:
+            text = file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise ServerProblem(
+                f"the password file {str(file)!r} cannot be read: {why}", PASSWORD_FIX
+            ) from error
+        return text.removesuffix("\n").removesuffix("\r")
+    variables = os.environ if environment is None else environment
+    if Address.PASSWORD_VARIABLE in variables:
+        return variables[Address.PASSWORD_VARIABLE]
+    return ask() if ask is not None else ""
+
+
+def variant_password(variant: Variant) -> str:
+    """The password of a variant's server, from where the variant says. Raises ServerProblem."""
+    name = variant.server.password_env
+    if name is None:
+        return password(variant.server.password_file, None)
+    if name not in os.environ:
+        raise ServerProblem(
+            f"variant {variant.name!r}: password_env names the variable {name}, which is not set",
+            f"set it, or name a file as password_file, or leave both out and set {Address.PASSWORD_VARIABLE}",
+        )
+    return os.environ[name]
+
+
+def variant_target(variant: Variant) -> Target:
+    """A variant's URL with the variant's other connection settings. Raises ServerProblem."""
+    assert variant.server.url is not None, "a remote server has a URL"
+    try:
+        target = parse_url(variant.server.url)
+    except ServerProblem as problem:
+        text = problem.text.removeprefix("--target: ")
+        raise ServerProblem(f"variant {variant.name!r}, server.url: {text}", problem.fix) from problem
+    settings = {**target.connect.model_dump(), **variant.server.connect().model_dump(exclude_defaults=True)}
+    return Target(**{**vars(target), "connect": type(target.connect)(**settings)})
+
+
+def open_remote(url: str, password: str) -> Server:
+    """The server behind a URL; nothing is connected before `start`. Raises ServerProblem for a wrong URL."""
+    return RemoteServer(parse_url(url), password)
+
+
+class RemoteServer(Server):
+    """A server that ran before dbdyno connected and keeps running."""
+
+    def __init__(self, target: Target, password: str, name: str = "", spec: ServerSpec | None = None) -> None:
+        self.variant = name or str(target)
+        self._target = target
+        self._password = password
+        self._spec = spec or ServerSpec(kind="remote", url=str(target))
+        self._protocol = PROTOCOLS[target.protocol]
+        self._admin = self._protocol.admin(target, password)
+        # The former values of the variables that dbdyno changed, by name.
+        self._changed: dict[str, str] = {}
+
+    @classmethod
+    def of_variant(cls, variant: Variant, _workspace: Workspace, _snapshot: Snapshot | None) -> Self:
+        """The server of a variant; its data stay where they are. Raises ServerProblem."""
+        return cls(variant_target(variant), variant_password(variant), variant.name, variant.server)
+
+    def restore(self) -> None:
+        """Nothing: the data of a remote server stay."""
+
+    def start(self) -> None:
+        """Connect, and set what may be set. Raises ServerProblem, with exit code 3 where nothing answers."""
+        try:
+            self._admin.open()
+        except Refused as refused:
+            raise self._protocol.refusal(
+                self._target, refused.code, refused.text, with_password=bool(self._password)
+            ) from refused
+        if self._spec.set_global:
+            self._change()
+
+    def _change(self) -> None:
+        for option, value in self._spec.variables.items():
+            name = normal(option)
+            if name in self._changed:
+                continue
+            try:
+                self._changed[name] = self._protocol.change(self._admin, name, value)
+            except ServerProblem as problem:
+                raise ServerProblem(
+                    f"{self.variant}: {name} could not be set on the server: {problem.text}",
+                    problem.fix
+                    or "give the account the right to it (SYSTEM_VARIABLES_ADMIN, SUPER, ALTER SYSTEM), or "
+                    "set it yourself and leave out set_global",
+                    problem.exit_code,
+                ) from problem
+
+    def _revert(self) -> list[ServerProblem]:
+        """Set every changed variable to its former value; a problem with the statement for each that failed."""
+        left: list[ServerProblem] = []
+        while self._changed:
+            name, before = self._changed.popitem()
+            try:
+                self._protocol.revert(self._admin, name, before)
+            except ServerProblem as problem:
+                was = repr(before) if before else "not set"
+                left.append(
+                    ServerProblem(
+                        f"{name} was {was} before, and dbdyno could not restore it: "
+                        f"{problem.text}",
+                        f"set it yourself: {self._protocol.revert_sql(name, before)}",
+                        exit_code=4,
+                    )
+                )
+        return left
+
+    def settle(self, tables: Sequence[str]) -> None:
+        """As far as the account may: vacuum and statistics where the protocol has them."""
+        self._protocol.settle(self._admin, tables)
+
+    def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — dbdyno does not stop it.
+        """Restore changed variables and disconnect; the server keeps running.
+
+        Raises ServerProblem with every variable that stays changed, its old value and the statement for it.
+        """
+        left = self._revert()
+        self._admin.close()
+        if left:
+            raise combine_problems(left, self.variant)
+
+    def close(self) -> None:
+        """As `stop`."""
+        self.stop(clean=True)
+
+    def address(self) -> Address:
+        """The account of the URL."""
+        target = self._target
+        return Address(
+            target.host,
+            target.port,
+            target.unix_socket,
+            target.user,
+            target.database,
+            self._password,
+            target.others,
+            target.connect,
+            target.protocol,
+        )
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """See `Server`."""
+        return self._admin.query(sql)
+
+    def _product(self, variables: Mapping[str, str]) -> Product:
+        return self._protocol.product(variables)
+
+    def variables(self) -> Mapping[str, str]:
+        """See `Server`."""
+        return self._product({}).variables(self._admin)
+
+    def status(self) -> Mapping[str, str]:
+        """See `Server`."""
+        return self._product({}).status(self._admin)
+
+    def describe(self) -> Description:
+        """See `Server`. A proxy may report another product and version than the server behind it."""
+        variables = self.variables()
+        product = self._product(variables)
+        origins: Mapping[str, str] = {}
+        # Not every account may ask where settings come from.
+        with suppress(ServerProblem):
+            origins = product.origins(self._admin)
+        return Description(
+            product=product.name,
+            version=product.release(variables),
+            identity={**self._protocol.identity(self._admin, variables), "url": str(self._target)},
+            declared={normal(name): str(value) for name, value in self._spec.variables.items()},
+            harness={},
+            variables=variables,
+            units=product.units(self._admin),
+            origins=origins,
+            data_bytes=product.data_bytes(self._admin, self._target.database),
+            host=self._host(variables),
+        )
+
+    def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+        return self._protocol.host(self._admin, variables)
+
+    def process(self) -> Mapping[str, float]:
+        """Nothing: dbdyno cannot see the process."""
+        return {}

@@ -1,0 +1,1 @@
+"""One module for each database product that runs as a private server."""

@@ -1,0 +1,138 @@
+"""From what an experiment declares to a server's option file. Pure text; no file is touched here.
+
+An option file is read from top to bottom and the last value wins, so the order is the rule:
+
+    harness limits  <  the user's own file (`config`)  <  the declared `variables`  <  where the server lives
+
+The last group (data directory, socket, port, ...) belongs to dbdyno, because a private server must stay
+private. Syntax: "Option Files" in the MariaDB knowledge base and in the MySQL reference manual.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from dbdyno.servers.server import ServerProblem
+
+Value = str | int | float | bool
+
+# Groups of an option file that a server reads; a version may follow the name.
+SERVER_GROUPS = re.compile(
+    r"^(server|mysqld|mariadb|mariadbd|mysqld-[0-9.]+|mariadb-[0-9.]+|mariadbd-[0-9.]+)$"
+)
+
+# "512MiB" is what other tools print; servers know the letter only.
+_BINARY_SIZE = re.compile(r"^([0-9]+)\s*([KMGTPE])iB$")
+
+_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.]*$")
+
+
+def normal(name: str) -> str:
+    """One spelling of an option's name: lower case, underscores, no leading dashes, no `loose-` prefix."""
+    return name.strip().lstrip("-").lower().replace("-", "_").removeprefix("loose_")
+
+
+def rendered(name: str, value: Value) -> str:
+    """A value as a server wants it: booleans as ON and OFF, sizes with one letter.
+
+    Raises ServerProblem for a value that no option file can hold.
+    """
+    if isinstance(value, bool):
+        return "ON" if value else "OFF"
+    if isinstance(value, int | float):
+        return str(value)
+    if any(character in value for character in "\n\r\0"):
+        raise ServerProblem(
+            f"variables.{name} is {value!r}; a value in an option file is one line",
+            "write it without line breaks",
+        )
+    size = _BINARY_SIZE.match(value)
+    return f"{size[1]}{size[2]}" if size else value
+
+
+def quoted(value: str) -> str:
+    """A value between double quotes, so that blanks, `#` and `;` stay part of it."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def problems_of(variables: Mapping[str, Value], reserved: Mapping[str, str]) -> list[ServerProblem]:
+    """Everything that is wrong with declared variables, before a server sees them.
+
+    `reserved` holds the names that dbdyno sets itself, each with the reason.
+    """
+    problems = []
+    seen: dict[str, str] = {}
+    for name in variables:
+        key = normal(name)
+        if not _NAME.match(key):
+            problems.append(ServerProblem(f"variables holds {name!r}, which cannot be the name of a variable"))
+        elif key in reserved:
+            problems.append(
+                ServerProblem(
+                    f"variables.{name} cannot be declared: {reserved[key]}", "remove it from the experiment"
+                )
+            )
+        elif key in seen:
+            problems.append(
+                ServerProblem(
+                    f"variables holds {seen[key]!r} and {name!r}, which are the same variable",
+                    "keep one of them",
+                )
+            )
+        seen[key] = name
+    return problems
+
+
+def file_options(text: str) -> dict[str, str]:
+    """The options of an option file that a server reads, by normal name; one without a value gives ""."""
+    options: dict[str, str] = {}
+    group = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if not line or line[0] in "#;!":
+            continue
+        if line.startswith("[") and line.endswith("]"):
+            group = line[1:-1].strip().lower()
+        elif SERVER_GROUPS.match(group):
+            name, _, value = line.partition("=")
+            options[normal(name)] = _without_comment(value.strip())
+    return options
+
+
+def argument_options(arguments: Iterable[str]) -> dict[str, str]:
+    """The options of a command line in the form `--name=value`, by normal name; without a value ""."""
+    options: dict[str, str] = {}
+    for argument in arguments:
+        if argument.startswith("--"):
+            name, _, value = argument.partition("=")
+            options[normal(name)] = value
+    return options
+
+
+def option_file(
+    *, harness: Mapping[str, str], config: str, declared: Mapping[str, str], place: Mapping[str, str]
+) -> str:
+    """The whole generated file; each group says what it is for."""
+    parts = [
+        _group("Limits and switches that only serve the harness, alike in all variants.", harness),
+        *(["# The file the experiment names as `config`, as it is.", config.rstrip(), ""] if config else []),
+        _group("What the experiment declares.", declared),
+        _group("Where this private server lives.", place),
+    ]
+    return "\n".join(parts)
+
+
+def _group(title: str, options: Mapping[str, str]) -> str:
+    lines = [f"# {title}", "[mysqld]"]
+    lines += [f"{name} = {quoted(value)}" for name, value in options.items()]
+    return "\n".join([*lines, ""])
+
+
+def _without_comment(value: str) -> str:
+    """A value of an option file without its quotes and without a comment behind it."""
+    for mark in "\"'":
+        if value.startswith(mark) and mark in value[1:]:
+            return value[1 : value.index(mark, 1)]
+    return re.split(r"\s#", value, maxsplit=1)[0].strip()

@@ -1,0 +1,83 @@
+"""The settings that a variant declares: `variables`, `config` and `arguments`, checked, in one spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbdyno.experiment.model import Variant
+from dbdyno.servers.products import configuration
+from dbdyno.servers.products.mariadb import MariaDB
+from dbdyno.servers.products.mysql import MySQL
+from dbdyno.servers.products.postgresql import PostgreSQL
+from dbdyno.servers.products.product import Product
+from dbdyno.servers.server import ServerProblem, combine_problems
+
+# Every product that runs locally.
+PRODUCTS: Mapping[str, Product] = {product.name: product for product in (MariaDB(), MySQL(), PostgreSQL())}
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A variant's declarations. `variables` are rendered, `config` is the text of the user's file."""
+
+    product: Product
+    variables: Mapping[str, str]
+    config: str
+    arguments: tuple[str, ...]
+
+    def by_name(self) -> dict[str, str]:
+        """Every declared option with a value, by normal name, as the server resolves them: the last wins."""
+        from_file = {
+            name: value
+            for name, value in self.product.file_options(self.config).items()
+            if name not in self.product.reserved and name != "port"
+        }
+        return {**from_file, **self.variables, **configuration.argument_options(self.arguments)}
+
+    def listed(self) -> dict[str, str]:
+        """The declared variables, as they go into the generated configuration."""
+        return dict(self.product.listed(self.variables))
+
+    def init_options(self) -> dict[str, str]:
+        """Those that decide how files are made."""
+        return {name: value for name, value in self.by_name().items() if name in self.product.init_options}
+
+    @property
+    def port(self) -> int | None:
+        """The port the experiment asks for; None for any free one."""
+        text = self.variables.get("port")
+        return None if text is None else int(text)
+
+
+def read_declaration(variant: Variant) -> Declaration:
+    """Read and check what `variant` declares. Raises ServerProblem with everything that is wrong at once."""
+    spec = variant.server
+    assert spec.product is not None, "a server that dbdyno starts has a product"
+    product = PRODUCTS[spec.product]
+    problems = configuration.problems_of(spec.variables, product.reserved)
+    for argument in spec.arguments:
+        name = configuration.normal(argument.partition("=")[0])
+        if not argument.startswith("-"):
+            problems.append(ServerProblem(f"arguments holds {argument!r}; an argument begins with dashes"))
+        elif reason := product.reserved.get(name):
+            problems.append(ServerProblem(f"arguments cannot hold {argument!r}: {reason}", "remove it"))
+    config = ""
+    if spec.config is not None:
+        try:
+            config = spec.config.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            problems.append(ServerProblem(f"config is {str(spec.config)!r}, which cannot be read: {why}"))
+    variables: dict[str, str] = {}
+    for name, value in spec.variables.items():
+        try:
+            variables[configuration.normal(name)] = product.rendered(name, value)
+        except ServerProblem as problem:
+            problems.append(problem)
+    port = variables.get("port", "1")
+    if not (port.isdecimal() and 1 <= int(port) <= 65535):
+        problems.append(ServerProblem(f"variables.port is {port!r}; a port is a number from 1 to 65535"))
+    if problems:
+        raise combine_problems(problems, f"variant {variant.name!r}")
+    return Declaration(product, variables, config, spec.arguments)

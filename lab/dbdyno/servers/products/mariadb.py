@@ -1,0 +1,147 @@
+"""Private MariaDB servers: their programs, options and accounts.
+
+Options and defaults: "Server System Variables" and "InnoDB System Variables" in the MariaDB knowledge base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.sources import programs
+from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.mysql import MySQLAdmin, connector
+from dbdyno.servers.products.mysql_family import ADMIN_USER, PRIVATE, MySQLFamily
+from dbdyno.servers.products.product import Binaries, Place
+from dbdyno.servers.server import Address
+
+PACKAGE = "mariadb-server-core"
+
+
+class MariaDB(MySQLFamily):
+    """MariaDB 10.6 and later."""
+
+    name = "mariadb"
+    title = "MariaDB"
+    spoken = "MariaDB"
+    programs = (("mariadbd", "mysqld"), ("mariadb-install-db", "mysql_install_db"))
+
+    reserved: ClassVar[Mapping[str, str]] = {**MySQLFamily.reserved, "extra_port": PRIVATE}
+
+    init_options = frozenset(
+        {
+            "aria_block_size",
+            "character_set_server",
+            "collation_server",
+            "innodb_checksum_algorithm",
+            "innodb_compression_algorithm",
+            "innodb_compression_level",
+            "innodb_data_file_path",
+            "innodb_default_row_format",
+            "innodb_encrypt_tables",
+            "innodb_file_per_table",
+            "innodb_page_size",
+            "lower_case_table_names",
+        }
+    )
+
+    # Loading need not be durable: a snapshot that was interrupted is thrown away.
+    neutral: ClassVar[Mapping[str, str | int]] = {
+        "innodb_buffer_pool_size": "512M",
+        "innodb_flush_log_at_trx_commit": 0,
+        # With 1, MariaDB's default, LOAD DATA holds the AUTO-INC lock of a table to its end, and streams into
+        # one table take turns. Rows bring their ids along, so the mode changes nothing in them.
+        "innodb_autoinc_lock_mode": 2,
+    }
+
+    def binaries(self, basedir: Path | None) -> Binaries:
+        """`mariadbd` and `mariadb-install-db`, also under their old names."""
+        fix = f"install the Debian package {PACKAGE}, or name a folder with MariaDB as server.basedir"
+        server, install = programs.find_both(self.title, self.programs, basedir, fix)
+        return Binaries(server, install, basedir, programs.loader(basedir))
+
+    def harness(self, open_files: int) -> Mapping[str, str]:
+        """With connections that the load cannot use."""
+        return {**super().harness(open_files), "extra_max_connections": "10"}
+
+    def placement(self, place: Place) -> dict[str, str]:
+        """With a port that the load does not use."""
+        return {**super().placement(place), "extra_port": str(place.admin_port)}
+
+    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+        """`mariadb-install-db` with the options that decide how files are made."""
+        command = [
+            str(binaries.install),
+            "--no-defaults",
+            f"--datadir={place.data}",
+            f"--tmpdir={place.temporary}",
+        ]
+        if binaries.basedir is not None:
+            command.append(f"--basedir={_base(binaries)}")
+        # `--force`: a host whose own name resolves to nothing is no reason to stop. Its accounts are removed
+        # at the first start.
+        command += [
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--skip-name-resolve",
+            "--force",
+        ]
+        return command + [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+
+    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+        """The generated file is the only one read."""
+        command = [*binaries.command(), f"--defaults-file={place.option_file}"]
+        if binaries.basedir is not None:
+            command.append(f"--basedir={_base(binaries)}")
+        return [*command, *arguments]
+
+    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
+        """Two accounts, each for TCP and for the socket; the ones a fresh data directory brings have no
+        password.
+        """
+        statements = [
+            f"DELETE FROM mysql.global_priv WHERE User NOT IN ('mariadb.sys', '{ADMIN_USER}', '{load.user}')",
+            "FLUSH PRIVILEGES",
+            f"CREATE DATABASE IF NOT EXISTS `{load.database}`",
+        ]
+        for host in ("localhost", place.clients):
+            statements += [
+                f"CREATE OR REPLACE USER '{ADMIN_USER}'@'{host}' IDENTIFIED BY '{admin_password}'",
+                f"GRANT ALL ON *.* TO '{ADMIN_USER}'@'{host}'",
+                f"CREATE OR REPLACE USER '{load.user}'@'{host}' IDENTIFIED BY '{load.password}'",
+                f"GRANT ALL ON `{load.database}`.* TO '{load.user}'@'{host}'",
+            ]
+        return statements
+
+    def admin(self, place: Place, password: str) -> AdminConnection:
+        """Over `extra_port`, which has its own listener and threads, so that a full thread pool does not
+        block it.
+        """
+        return MySQLAdmin(
+            # A server that is set up to demand encryption gets it.
+            connector(
+                Connect(tls="preferred"),
+                host="127.0.0.1",
+                port=place.admin_port,
+                user=ADMIN_USER,
+                password=password,
+            )
+        )
+
+    def origins(self, admin: AdminConnection) -> Mapping[str, str]:
+        """Where settings come from, by information_schema."""
+        return admin.pairs(
+            "SELECT LOWER(VARIABLE_NAME), LOWER(GLOBAL_VALUE_ORIGIN) FROM "
+            "information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')"
+        )
+
+    def is_kept(self, file: Path) -> bool:
+        """Everything but what the next start creates again."""
+        return file.name not in {"ib_buffer_pool", "ibtmp1", "server.pid"}
+
+
+def _base(binaries: Binaries) -> Path:
+    """MariaDB's own idea of its base: the folder above the one that holds the program."""
+    return binaries.server.parent.parent

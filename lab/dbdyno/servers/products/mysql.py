@@ -1,0 +1,164 @@
+"""Private MySQL servers: their programs, options and accounts.
+
+Options and defaults: "Server System Variables" and "InnoDB Startup Options" in the MySQL reference manual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.sources import programs
+from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.mysql import MySQLAdmin, connector
+from dbdyno.servers.products.mysql_family import ADMIN_USER, MySQLFamily
+from dbdyno.servers.products.product import Binaries, Place
+from dbdyno.servers.server import Address
+
+# Folders of an unpacked root with libraries other than its C library.
+PRIVATE_LIBRARIES = ("usr/lib/mysql/private",)
+
+
+class MySQL(MySQLFamily):
+    """MySQL 8.0 and later."""
+
+    name = "mysql"
+    title = "MySQL"
+    spoken = " Ver "
+    programs = (("mysqld",), ("mysqld",))
+
+    reserved: ClassVar[Mapping[str, str]] = {
+        **MySQLFamily.reserved,
+        "admin_address": "dbdyno administers a private server through its unix socket",
+        "initialize": "dbdyno makes the data directory itself",
+        "initialize_insecure": "dbdyno makes the data directory itself",
+    }
+
+    init_options = frozenset(
+        {
+            "character_set_server",
+            "collation_server",
+            "default_table_encryption",
+            "innodb_checksum_algorithm",
+            "innodb_data_file_path",
+            "innodb_default_row_format",
+            "innodb_file_per_table",
+            "innodb_page_size",
+            "lower_case_table_names",
+        }
+    )
+
+    # Loading need not be durable: a snapshot that was interrupted is thrown away. A binary log of it would
+    # be copied with the data of every trial.
+    neutral: ClassVar[Mapping[str, str | int]] = {
+        "innodb_buffer_pool_size": "512M",
+        "innodb_flush_log_at_trx_commit": 0,
+        "disable_log_bin": "ON",
+    }
+
+    def is_named(self, version: str) -> bool:
+        """MySQL says no more than its number; MariaDB says its name."""
+        return self.spoken in version and "MariaDB" not in version
+
+    def binaries(self, basedir: Path | None) -> Binaries:
+        """`mysqld`: a package's, a vendor's tarball, or an unpacked root of another system."""
+        fix = (
+            "install MySQL, or name the folder of an unpacked one as server.basedir (scripts/mysql-root DIR "
+            "makes one)"
+        )
+        server, _ = programs.find_both(self.title, self.programs, basedir, fix)
+        if basedir is None:
+            return Binaries(server, server, None)
+        return Binaries(
+            server, server, basedir, programs.loader(basedir, PRIVATE_LIBRARIES), tuple(_places(server))
+        )
+
+    def placement(self, place: Place) -> dict[str, str]:
+        """Nothing listens but what is asked for, and no file is read or written through SQL elsewhere."""
+        return {
+            **super().placement(place),
+            # A packaged server refuses to start where its compiled-in folder does not exist.
+            "secure_file_priv": "",
+            # Another listener of every MySQL, with a port of its own.
+            "loose_mysqlx": "OFF",
+        }
+
+    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+        """`mysqld --initialize-insecure`; root, who has no password there, goes at the first start."""
+        return [
+            *binaries.command(),
+            "--no-defaults",
+            *binaries.options,
+            f"--datadir={place.data}",
+            f"--tmpdir={place.temporary}",
+            "--secure-file-priv=",
+            "--initialize-insecure",
+            *(f"--{name.replace('_', '-')}={value}" for name, value in options.items()),
+        ]
+
+    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+        """The generated file is the only one read."""
+        return [*binaries.command(), f"--defaults-file={place.option_file}", *binaries.options, *arguments]
+
+    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
+        """Two accounts; the load's has rights on its own schema alone, so that no privilege (such as
+        TP_CONNECTION_ADMIN) takes it past the thread pool.
+        """
+        statements = [
+            # A binary log, where there is one, is not to hold them.
+            "SET SESSION sql_log_bin = 0",
+            f"CREATE DATABASE IF NOT EXISTS `{load.database}`",
+        ]
+        accounts = ((ADMIN_USER, admin_password, "*.*"), (load.user, load.password, f"`{load.database}`.*"))
+        for user, password, scope in accounts:
+            for host in ("localhost", place.clients):
+                account = f"'{user}'@'{host}'"
+                statements += [
+                    f"CREATE USER IF NOT EXISTS {account}",
+                    f"ALTER USER {account} IDENTIFIED WITH caching_sha2_password BY '{password}'",
+                    f"GRANT ALL ON {scope} TO {account}",
+                ]
+        return [*statements, "DROP USER IF EXISTS 'root'@'localhost'"]
+
+    def admin(self, place: Place, password: str) -> AdminConnection:
+        """Over the unix socket, which counts as secure. A connection is kept free for an administrator, and
+        TP_CONNECTION_ADMIN gives it a thread outside the thread pool.
+        """
+        return MySQLAdmin(
+            connector(
+                Connect(tls="preferred"), unix_socket=str(place.socket), user=ADMIN_USER, password=password
+            )
+        )
+
+    def origins(self, admin: AdminConnection) -> Mapping[str, str]:
+        """Where settings come from, by performance_schema, which knows it even where it is off."""
+        return admin.pairs(
+            "SELECT VARIABLE_NAME, LOWER(VARIABLE_SOURCE) FROM performance_schema.variables_info "
+            "WHERE VARIABLE_SOURCE <> 'COMPILED'"
+        )
+
+    def is_kept(self, file: Path) -> bool:
+        """Everything but what the next start creates again."""
+        return (
+            file.name not in {"ib_buffer_pool", "ibtmp1", "mysql.sock.lock"}
+            and file.parts[0] != "#innodb_temp"
+        )
+
+
+def _places(server: Path) -> Sequence[str]:
+    """The options that tell a moved server where its own files are: the folder above its program's."""
+    base = server.parent.parent
+    places = [f"--basedir={base}"]
+    plugins = next(
+        (base / name for name in ("lib/mysql/plugin", "lib/plugin") if (base / name).is_dir()), None
+    )
+    if plugins is not None:
+        places.append(f"--plugin-dir={plugins}")
+    share = next(
+        (base / name for name in ("share/mysql", "share") if (base / name / "charsets").is_dir()), None
+    )
+    if share is not None:
+        places += [f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}"]
+    return places

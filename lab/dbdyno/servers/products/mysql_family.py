@@ -1,0 +1,139 @@
+"""What private servers of MariaDB and of MySQL share: the option file, and the SQL about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dbdyno.servers.products import error_log
+from dbdyno.servers.products import configuration
+from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.products.product import Options, Place, Product
+from dbdyno.servers.server import Address
+
+PRIVATE = "dbdyno gives every private server its own"
+
+ADMIN_USER = "dbdyno_admin"
+
+
+class MySQLFamily(Product):
+    """A server that reads an option file and speaks the MySQL protocol."""
+
+    protocol: ClassVar[str] = "mysql"
+
+    reserved: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("datadir", "tmpdir", "socket", "pid_file", "log_error", "init_file"), PRIVATE),
+        **dict.fromkeys(
+            ("innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory"), PRIVATE
+        ),
+        "bind_address": "a private server listens on loopback only",
+        "skip_networking": "the load and the administration need the network interface of loopback",
+        "user": "dbdyno chooses an account without privileges",
+        "basedir": "it belongs one level up, as server.basedir",
+        "skip_grant_tables": "the load runs as an ordinary account",
+    }
+
+    version_arguments = ("--no-defaults", "--version")
+    # Part of the program's version that only this product prints.
+    spoken: ClassVar[str]
+    patterns = error_log.PATTERNS
+    error_lines = staticmethod(error_log.error_lines)
+
+    def is_named(self, version: str) -> bool:
+        """See `Product`."""
+        return self.spoken in version
+
+    def harness(self, open_files: int) -> Mapping[str, str]:
+        """Enough connections and statements for any point, as far as the files allow."""
+        connections = min(8192, open_files // 3)
+        tables = min(4000, (open_files - connections - 200) // 3)
+        return {
+            "max_connections": str(connections),
+            "max_prepared_stmt_count": "1048576",
+            "back_log": "4096",
+            "open_files_limit": str(min(open_files, 131_072)),
+            "table_open_cache": str(tables),
+            # A dumped pool would make one start warmer than the next.
+            "innodb_buffer_pool_dump_at_shutdown": "OFF",
+            "innodb_buffer_pool_load_at_startup": "OFF",
+            # A name server must not be part of a measurement, and accounts are named by address.
+            "skip_name_resolve": "ON",
+        }
+
+    def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:
+        """The generated option file, and the statements of its `init_file`."""
+        text = configuration.option_file(
+            harness=options.harness,
+            config=options.config,
+            declared=options.declared,
+            place=self.placement(place),
+        )
+        statements = self.start_statements(place, load, admin_password)
+        return {
+            place.option_file: text,
+            place.init_file: "".join(f"{statement};\n" for statement in statements),
+        }
+
+    def placement(self, place: Place) -> dict[str, str]:
+        """The options that make the server private: where it keeps things and where it listens.
+
+        What the server says before it has read `log_error` goes to standard error, the same file.
+        """
+        return {
+            "datadir": str(place.data),
+            "tmpdir": str(place.temporary),
+            "socket": str(place.socket),
+            "pid_file": str(place.directory / "server.pid"),
+            "log_error": str(place.log),
+            "bind_address": place.listens,
+            "port": str(place.port),
+            "init_file": str(place.init_file),
+        }
+
+    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
+        """Statements that leave the load's schema and account, the administrator's, and no others."""
+        raise NotImplementedError
+
+    def ready(self, admin: AdminConnection, load: Address) -> None:
+        """Nothing: the `init_file` has done it."""
+
+    def settle(self, admin: AdminConnection, database: str) -> None:
+        """Statistics of every table."""
+        tables = admin.query(
+            f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
+        )
+        for (table,) in tables:
+            admin.query(f"ANALYZE TABLE `{database}`.`{table}`")
+
+    def before_snapshot(self, admin: AdminConnection) -> None:
+        """Let the stop purge and merge everything."""
+        admin.query("SET GLOBAL innodb_fast_shutdown = 0")
+
+    def status(self, admin: AdminConnection) -> Mapping[str, str]:
+        """SHOW GLOBAL STATUS."""
+        return admin.pairs("SHOW GLOBAL STATUS")
+
+    def variables(self, admin: AdminConnection) -> Mapping[str, str]:
+        """SHOW GLOBAL VARIABLES."""
+        return admin.pairs("SHOW GLOBAL VARIABLES")
+
+    def release(self, variables: Mapping[str, str]) -> str:
+        """The variable `version`."""
+        return variables.get("version", "")
+
+    def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """The uuid, where the product has one; a restored copy has its snapshot's."""
+        return {name: variables[name] for name in ("server_uuid",) if name in variables}
+
+    def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
+        """By statistics, which ANALYZE has made when the data were loaded."""
+        ((size,),) = admin.query(
+            "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES "
+            f"WHERE TABLE_SCHEMA = '{database}'"
+        )
+        return None if size is None else int(size)
+
+    def startup_error(self, log: str) -> str:
+        """These servers start without a plug-in that they could not load."""
+        return error_log.plugin_errors(log)

@@ -1,0 +1,338 @@
+"""Private PostgreSQL servers: their programs, configuration, accounts and statistics.
+
+Settings: chapter "Server Configuration" of the PostgreSQL manual.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.products import postgresql_errors
+from dbdyno.servers.sources import programs
+from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.products.configuration import Value, normal
+from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
+from dbdyno.servers.products.product import Binaries, Options, Place, Product
+from dbdyno.servers.server import Address, ServerProblem
+
+PACKAGE = "postgresql"
+
+ADMIN_USER = "dbdyno_admin"
+# The database that initdb makes for administration.
+MAINTENANCE = "postgres"
+
+_PRIVATE = "dbdyno gives every private server its own"
+
+# Views of counters with one row, those of one row per database, and the sums of those with a row per table.
+_SINGLE_ROWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
+_TABLE_SUMS = (
+    "seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch", "n_tup_ins", "n_tup_upd", "n_tup_del",
+    "n_tup_hot_upd", "n_live_tup", "n_dead_tup", "vacuum_count", "autovacuum_count",
+)  # fmt: skip
+
+
+class PostgreSQL(Product):
+    """PostgreSQL 13 and later."""
+
+    name = "postgresql"
+    title = "PostgreSQL"
+    protocol = "postgresql"
+    programs = (("postgres",), ("initdb",))
+    # Fast and immediate shutdown; SIGTERM would wait for the clients to leave.
+    stop_signal = signal.SIGINT
+    kill_signal = signal.SIGQUIT
+
+    patterns = postgresql_errors.PATTERNS
+    error_lines = staticmethod(postgresql_errors.error_lines)
+
+    reserved: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"), _PRIVATE
+        ),
+        **dict.fromkeys(("unix_socket_directories", "unix_socket_permissions"), _PRIVATE),
+        "listen_addresses": "a private server listens on loopback only",
+        "logging_collector": "dbdyno reads the log from standard error",
+        "log_destination": "dbdyno reads the log from standard error",
+    }
+
+    # Options of initdb; a running server only shows them.
+    init_options = frozenset(
+        {"data_checksums", "lc_collate", "lc_ctype", "server_encoding", "wal_segment_size"}
+    )
+
+    # Loading need not be durable: a snapshot that was interrupted is thrown away. Commits stay synchronous:
+    # VACUUM marks no page as visible to all whose commit is not in the log file yet.
+    neutral: ClassVar[Mapping[str, str | int]] = {
+        "shared_buffers": "512MB",
+        "fsync": "off",
+        "maintenance_work_mem": "256MB",
+        "max_wal_size": "4GB",
+        "autovacuum": "off",
+    }
+
+    def binaries(self, basedir: Path | None) -> Binaries:
+        """`postgres` and `initdb`: on PATH, where Debian puts each version, or in `basedir`."""
+        folders = (*programs.FOLDERS, *_versions(basedir or Path("/")))
+        fix = f"install the Debian package {PACKAGE}, or name a folder with PostgreSQL as server.basedir"
+        server, install = programs.find_both(self.title, self.programs, basedir, fix, folders)
+        # Both look for their files relative to their real path.
+        return Binaries(server.resolve(), install.resolve(), basedir, programs.loader(basedir))
+
+    def is_named(self, version: str) -> bool:
+        """By the name in it."""
+        return "PostgreSQL" in version
+
+    def socket_name(self, port: int) -> str:
+        """Its clients know a folder and a port, and make the name themselves."""
+        return f".s.PGSQL.{port}"
+
+    def rendered(self, name: str, value: Value) -> str:
+        """Booleans as on and off; a unit is PostgreSQL's own (kB, MB, GB, ms, s, min)."""
+        text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+        if any(character in text for character in "\n\r\0"):
+            raise ServerProblem(
+                f"variables.{name} is {value!r}; a value in postgresql.conf is one line",
+                "write it without line breaks",
+            )
+        return text
+
+    def file_options(self, text: str) -> dict[str, str]:
+        """The settings of a postgresql.conf; the last of a name wins."""
+        options: dict[str, str] = {}
+        for raw in text.splitlines():
+            match = re.match(r"\s*([A-Za-z_][\w.]*)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^#\s]*)", raw)
+            if match and match[1].lower() not in ("include", "include_dir", "include_if_exists"):
+                value = match[2]
+                options[normal(match[1])] = value[1:-1].replace("''", "'") if value[:1] == "'" else value
+        return options
+
+    def harness(self, open_files: int) -> Mapping[str, str]:
+        """Enough connections for most points; each costs shared memory, used or not."""
+        return {
+            "max_connections": str(min(1000, open_files // 3)),
+            # A crash must be visible.
+            "restart_after_crash": "off",
+        }
+
+    def files(self, place: Place, options: Options, load: Address, admin_password: str) -> Mapping[Path, str]:  # noqa: ARG002
+        """postgresql.conf, pg_hba.conf and pg_ident.conf. Administration comes through the unix socket and is
+        known by the system's account; the load by its password; pg_hba.conf admits nobody else.
+        """
+        groups = (
+            ("Limits and switches that only serve the harness, alike in all variants.", options.harness),
+            ("What the experiment declares.", options.declared),
+            ("Where this private server lives.", self._placement(place)),
+        )
+        parts = [_group(title, settings) for title, settings in groups]
+        if options.config:
+            text = options.config.rstrip() + "\n"
+            parts.insert(1, f"# The file the experiment names as `config`, as it is.\n{text}")
+        where = "all" if place.clients == "%" else f"{place.clients}/32"
+        lines = [
+            f"local all {ADMIN_USER} peer map=dbdyno",
+            f"local {load.database} {load.user} scram-sha-256",
+            f"host {load.database} {load.user} {where} scram-sha-256",
+        ]
+        return {
+            place.option_file: "\n".join(parts),
+            _hba(place): "".join(f"{line}\n" for line in lines),
+            _ident(place): f"dbdyno {_quoted_word(_system_account())} {ADMIN_USER}\n",
+        }
+
+    @staticmethod
+    def _placement(place: Place) -> dict[str, str]:
+        return {
+            "data_directory": str(place.data),
+            "hba_file": str(_hba(place)),
+            "ident_file": str(_ident(place)),
+            "external_pid_file": str(place.directory / "server.pid"),
+            "unix_socket_directories": str(place.socket.parent),
+            "unix_socket_permissions": "0700" if place.socket.parent == place.directory else "0777",
+            "listen_addresses": place.listens,
+            "port": str(place.port),
+            "log_destination": "stderr",
+            "logging_collector": "off",
+        }
+
+    def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
+        """`initdb`, in UTF-8 and sorted by bytes unless the experiment says otherwise."""
+        command = [
+            *binaries.loader,
+            str(binaries.install),
+            f"--pgdata={place.data}",
+            f"--username={ADMIN_USER}",
+            "--auth=reject",
+            "--no-instructions",
+            f"--encoding={options.get('server_encoding', 'UTF8')}",
+            f"--lc-collate={options.get('lc_collate', 'C')}",
+            f"--lc-ctype={options.get('lc_ctype', 'C')}",
+        ]
+        if options.get("data_checksums", "off").lower() in ("on", "true", "yes", "1"):
+            command.append("--data-checksums")
+        if "wal_segment_size" in options:
+            command.append(f"--wal-segsize={options['wal_segment_size'].upper().removesuffix('MB')}")
+        return command
+
+    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+        """The server reads the generated file and what ALTER SYSTEM leaves in the data directory."""
+        return [
+            *binaries.command(),
+            "-D",
+            str(place.data),
+            f"--config-file={place.option_file}",
+            *arguments,
+        ]
+
+    def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """postgresql.conf cannot hold options of initdb."""
+        return {name: value for name, value in options.items() if name not in self.init_options}
+
+    def admin(self, place: Place, password: str) -> AdminConnection:  # noqa: ARG002 — the system's account is known.
+        """Over the unix socket; superuser_reserved_connections keeps a place free."""
+        options = {"host": str(place.socket.parent), "port": place.port, "user": ADMIN_USER}
+        return PostgreSQLAdmin(MAINTENANCE, connector(Connect(), **options))
+
+    def ready(self, admin: AdminConnection, load: Address) -> None:
+        """The load's role with this start's password, and its database; then ask that database."""
+        assert isinstance(admin, PostgreSQLAdmin), "made by `admin`"
+        # No log setting of a variant may write the password into the log.
+        for setting in ("log_statement = 'none'", "log_min_duration_statement = -1", "log_duration = off"):
+            admin.query(f"SET {setting}")
+        admin.query("SET log_min_error_statement = 'panic'")
+        known = admin.query(f"SELECT 1 FROM pg_roles WHERE rolname = '{load.user}'")
+        verb = "ALTER" if known else "CREATE"
+        admin.query("SET password_encryption = 'scram-sha-256'")
+        admin.query(f"{verb} ROLE {load.user} LOGIN NOSUPERUSER PASSWORD '{load.password}'")
+        if not admin.query(f"SELECT 1 FROM pg_database WHERE datname = '{load.database}'"):
+            admin.query(f"CREATE DATABASE {load.database} OWNER {load.user}")
+        admin.use(load.database)
+
+    def settle(self, admin: AdminConnection, database: str) -> None:  # noqa: ARG002 — the connection is to it.
+        """Freeze every row and write everything out, so that no trial does it."""
+        admin.query("VACUUM (FREEZE, ANALYZE)")
+        admin.query("CHECKPOINT")
+
+    def status(self, admin: AdminConnection) -> Mapping[str, str]:
+        """Counters of the views pg_stat_*, by view and column: those of the server, of the database that is
+        loaded, and the sums over its tables.
+        """
+        return statistics(admin)
+
+    def variables(self, admin: AdminConnection) -> Mapping[str, str]:
+        """Every setting as SHOW gives it, with its unit."""
+        return settings(admin)
+
+    def units(self, admin: AdminConnection) -> Mapping[str, str]:
+        """The unit of a number without one."""
+        return admin.pairs("SELECT name, unit FROM pg_settings WHERE unit IS NOT NULL")
+
+    def origins(self, admin: AdminConnection) -> Mapping[str, str]:
+        """Where each setting that is no default comes from, and what waits for a restart."""
+        return admin.pairs(
+            "SELECT name, source || CASE WHEN pending_restart THEN ', pending restart' ELSE '' END "
+            "FROM pg_settings WHERE source <> 'default' OR pending_restart"
+        )
+
+    def release(self, variables: Mapping[str, str]) -> str:
+        """The setting `server_version`."""
+        return variables.get("server_version", "")
+
+    def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """The system identifier; a restored copy has its snapshot's."""
+        ((identifier,),) = admin.query("SELECT system_identifier::text FROM pg_control_system()")
+        return {"system_identifier": str(identifier)}
+
+    def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
+        """By the files of the database."""
+        ((size,),) = admin.query(f"SELECT pg_database_size('{database}')")
+        return int(size)
+
+    def is_kept(self, file: Path) -> bool:
+        """Everything but what the next start creates again."""
+        return file.name not in {"postmaster.pid", "postmaster.opts"} and file.parts[0] != "pg_stat_tmp"
+
+    def startup_error(self, log: str) -> str:  # noqa: ARG002 — it starts with all it was asked for, or not at all.
+        """None."""
+        return ""
+
+
+def statistics(admin: AdminConnection) -> dict[str, str]:
+    """See `PostgreSQL.status`; numbers and times only."""
+    present = {
+        str(row[0]) for row in admin.query("SELECT viewname FROM pg_views WHERE schemaname = 'pg_catalog'")
+    }
+    parts = [
+        f"SELECT '{view}.' || j.key, j.value FROM {view} v, jsonb_each_text(to_jsonb(v)) j"
+        for view in _SINGLE_ROWS
+        if view in present
+    ]
+    parts.append(
+        "SELECT 'pg_stat_database.' || j.key, j.value "
+        "FROM pg_stat_database v, jsonb_each_text(to_jsonb(v)) j "
+        "WHERE v.datname = current_database()"
+    )
+    parts += [
+        f"SELECT 'pg_stat_user_tables.{column}', COALESCE(SUM({column}), 0)::text FROM pg_stat_user_tables"
+        for column in _TABLE_SUMS
+    ]
+    parts.append(
+        "SELECT 'pg_stat_activity.client_backends', COUNT(*)::text FROM pg_stat_activity "
+        "WHERE backend_type = 'client backend'"
+    )
+    if "pg_stat_io" in present:
+        parts += [
+            f"SELECT 'pg_stat_io.{column}', COALESCE(SUM({column}), 0)::text FROM pg_stat_io"
+            for column in ("reads", "writes", "extends", "fsyncs", "hits", "evictions")
+        ]
+    return dict(admin.pairs(" UNION ALL ".join(parts)))
+
+
+def settings(admin: AdminConnection) -> dict[str, str]:
+    """Every setting as SHOW gives it."""
+    return dict(admin.pairs("SELECT name, current_setting(name, true) FROM pg_settings"))
+
+
+def _versions(root: Path) -> Iterable[str]:
+    """Where Debian puts each major version, the newest first."""
+    folders = [path for path in root.glob("usr/lib/postgresql/*/bin") if path.parent.name.isdecimal()]
+    folders.sort(key=lambda path: -int(path.parent.name))
+    return [str(path.relative_to(root)) for path in folders]
+
+
+def _group(title: str, settings: Mapping[str, str]) -> str:
+    lines = [f"# {title}", *(f"{name} = {_literal(value)}" for name, value in settings.items())]
+    return "\n".join([*lines, ""])
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _quoted_word(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _system_account() -> str:
+    """The name of this process's user, which `peer` authentication compares."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError as error:
+        raise ServerProblem(
+            f"this system has no name for user {os.geteuid()}, and peer authentication of PostgreSQL needs one",
+            "run dbdyno under an account of the system",
+        ) from error
+
+
+def _hba(place: Place) -> Path:
+    return place.directory / "hba.conf"
+
+
+def _ident(place: Place) -> Path:
+    return place.directory / "ident.conf"

@@ -1,0 +1,97 @@
+"""PostgreSQL's log in English: which lines are errors, and what they mean to the user."""
+
+from __future__ import annotations
+
+import re
+
+from dbdyno.servers.products import diagnose
+from dbdyno.servers.products.product import Failure, Patterns
+from dbdyno.servers.server import ServerProblem
+
+_ERROR = re.compile(r"(?:FATAL|PANIC|ERROR|initdb: error|could not)[^\n]*")
+
+
+def error_lines(log: str) -> list[str]:
+    """The log's errors in order, without time stamps."""
+    return [match[0].strip() for match in _ERROR.finditer(log)]
+
+
+def known_settings(failure: Failure) -> frozenset[str]:
+    """The names of all settings of this server's program; empty where it does not list them."""
+    lines = diagnose.listed(failure, "--describe-config").splitlines()
+    return frozenset(line.partition("\t")[0].lower() for line in lines if "\t" in line)
+
+
+def _unknown(match: re.Match[str], failure: Failure) -> ServerProblem:
+    """Every declared name this server does not know, not just the first."""
+    known = known_settings(failure)
+    first = match["name"].lower()
+    others = (n for n in failure.declared if known and n != first and n not in known and "." not in n)
+    return diagnose.unknown([first, *others], known, failure)
+
+
+def _value(match: re.Match[str], failure: Failure) -> ServerProblem:
+    hint = re.search(r"HINT:\s*([^\n]*)", failure.log[match.end() :])
+    return diagnose.refused_value(failure, match["name"], match["value"], hint[1].strip() if hint else "")
+
+
+def _range(match: re.Match[str], _: Failure) -> ServerProblem:
+    return ServerProblem(
+        f"this PostgreSQL server refuses {match['name']!r}: {match['value']} is outside {match['range']}",
+        "choose a value inside it",
+    )
+
+
+def _fixed(match: re.Match[str], _: Failure) -> ServerProblem:
+    return ServerProblem(
+        f"the PostgreSQL setting {match['name']!r} cannot be changed", "remove it from the variant"
+    )
+
+
+def _memory(_: re.Match[str], failure: Failure) -> ServerProblem:
+    size = failure.declared.get("shared_buffers", "its default size")
+    return ServerProblem(
+        f"not enough memory for shared buffers of {size} (shared_buffers, max_connections): "
+        + "; ".join(failure.errors[:2]),
+        "declare a smaller one",
+    )
+
+
+def _library(match: re.Match[str], _: Failure) -> ServerProblem:
+    return ServerProblem(
+        f"the PostgreSQL server has no library {match['name']!r} (shared_preload_libraries)",
+        "install the extension's package, or remove it from the variant",
+    )
+
+
+def _other_version(match: re.Match[str], _: Failure) -> ServerProblem:
+    return ServerProblem(
+        f"the data were made by PostgreSQL {match['made']} and this server is {match['is']}",
+        "name the folder of that version as server.basedir",
+    )
+
+
+PATTERNS: Patterns = (
+    (re.compile(r'unrecognized configuration parameter "(?P<name>[^"]*)"'), _unknown),
+    (
+        re.compile(
+            r"(?P<value>-?[\d.]+(?: \w+)?) is outside the valid range for parameter "
+            r'"(?P<name>[^"]*)" (?P<range>\([^)]*\))'
+        ),
+        _range,
+    ),
+    (re.compile(r'invalid value for parameter "(?P<name>[^"]*)": "(?P<value>[^"]*)"'), _value),
+    (re.compile(r'parameter "(?P<name>[^"]*)" cannot be changed'), _fixed),
+    (re.compile(r"Address already in use|could not bind IPv4"), diagnose.port_taken),
+    (re.compile(r"No space left on device"), diagnose.disk_full),
+    (re.compile(r"Cannot allocate memory|could not map anonymous shared memory"), _memory),
+    (re.compile(r'could not access file "(?P<name>[^"]*)": No such file'), _library),
+    (
+        re.compile(
+            r"initialized by PostgreSQL version (?P<made>[\d.]+), "
+            r"which is not compatible with this version (?P<is>[\d.]+)"
+        ),
+        _other_version,
+    ),
+    (re.compile(r"Permission denied"), diagnose.denied),
+)

@@ -1,0 +1,1 @@
+"""Loaded data at rest, and the directories that servers take turns in."""

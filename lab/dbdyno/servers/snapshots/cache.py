@@ -1,0 +1,216 @@
+"""Loaded data directories, made once and shared by all variants that can open them.
+
+A snapshot is loaded under neutral settings, settled, and stopped cleanly, so that every restored copy starts
+from the same bytes. It is known by what made it: product, version, options that decide how files are made,
+the data's specification and seed. One that is being made has another name until it is complete, so that an
+interrupted build is never taken for a finished one.
+
+::
+
+    snapshots/<key>/snapshot.json    what made it, and its size
+    snapshots/<key>/data/            the data directory
+    snapshots/<key>.lock             held shared while in use, exclusively while it is made or removed
+    snapshots/<key>.unfinished/      being made
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import dbdyno
+from dbdyno.experiment.model import Experiment, ScriptWorkload, ServerSpec, Variant, Workload
+from dbdyno.servers.snapshots.copying import METHOD, sync_tree, tree_bytes
+from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.kinds.docker import DockerServer, software
+from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.server import Server
+from dbdyno.servers.snapshots.snapshot import Snapshot
+from dbdyno.servers.workspace import Lock, Workspace
+
+# Counts up when snapshots are made differently.
+FORMAT = 1
+
+# Snapshots kept, the one just obtained included.
+KEPT = 4
+
+# A row of the OLTP tables with its index entries, and an empty data directory with logs: rounded up.
+ROW_BYTES = 300
+EMPTY_BYTES = 300_000_000
+
+Report = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+class Snapshots:
+    """The cache of snapshots in a workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def obtain(
+        self,
+        experiment: Experiment,
+        workload: Workload,
+        variant: Variant,
+        load: Callable[[Server], None],
+        report: Report = _silent,
+    ) -> Snapshot:
+        """The snapshot that `variant` opens for `workload`: found in the cache, or made now.
+
+        To make one, a server is started under neutral settings and `load(server)` fills its schema; its exceptions
+        pass through, and nothing is kept. `report` gets each slow step as a short text.
+        Raises ServerProblem.
+        """
+        made_of = self._made_of(experiment, workload, variant)
+        key = _key(made_of)
+        lock = Lock(self._workspace.snapshots / f"{key}.lock")
+        try:
+            if not lock.acquire(shared=True, wait=False):
+                report("waiting for another dbdyno that makes the same data")
+                lock.acquire(shared=True)
+            if (found := self._found(key, lock)) is not None:
+                return found
+            lock.acquire()
+            if (found := self._found(key, lock)) is not None:
+                return found
+            self._make(made_of, variant, workload.rows, load, report)
+            snapshot = self._found(key, lock)
+            assert snapshot is not None, "a snapshot that was just made is there"
+            return snapshot
+        except BaseException:
+            lock.release()
+            raise
+
+    def holds(self, experiment: Experiment, workload: Workload, variant: Variant) -> bool:
+        """Whether `obtain` would find it made. Another process may remove or make it meanwhile."""
+        key = _key(self._made_of(experiment, workload, variant))
+        return (self._workspace.snapshots / key / "snapshot.json").exists()
+
+    def _made_of(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
+        declaration = read_declaration(variant)
+        product = declaration.product
+        return {
+            "format": FORMAT,
+            "dbdyno": dbdyno.__version__,
+            "product": product.name,
+            "version": _software(variant),
+            "options": dict(sorted(declaration.init_options().items())),
+            "data": {**workload.data(), **_users(experiment, workload)},
+            "seed": experiment.design.seed,
+        }
+
+    def _found(self, key: str, lock: Lock) -> Snapshot | None:
+        directory = self._workspace.snapshots / key
+        try:
+            manifest = json.loads((directory / "snapshot.json").read_text())
+            # From the exclusive lock, under which it was made, to the one for its use.
+            lock.acquire(shared=True)
+            # The time of its last use decides which ones are kept.
+            os.utime(directory / "snapshot.json")
+        except FileNotFoundError:
+            return None
+        self._remove_old()
+        return Snapshot(
+            key, directory / "data", manifest["bytes"], manifest["made_of"], manifest["method"], lock
+        )
+
+    def _make(
+        self,
+        made_of: Mapping[str, Any],
+        variant: Variant,
+        rows: int,
+        load: Callable[[Server], None],
+        report: Report,
+    ) -> None:
+        key = _key(made_of)
+        self._workspace.require_space(rows * ROW_BYTES + EMPTY_BYTES, f"a snapshot of {rows:,} rows")
+        unfinished = self._workspace.snapshots / f"{key}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with closing(_KINDS[variant.server.kind](_neutral(variant), self._workspace, None)) as server:
+            report("making an empty data directory")
+            server.restore()
+            server.start()
+            report(f"loading {rows:,} rows" if rows else "making the data")
+            load(server)
+            report("flushing / waiting for background writes")
+            server.stop_for_snapshot()
+            unfinished.mkdir(mode=0o700)
+            try:
+                server.give_data(unfinished / "data")
+                sync_tree(unfinished)
+                manifest = {"made_of": made_of, "bytes": tree_bytes(unfinished / "data"), "method": METHOD}
+                _write(unfinished / "snapshot.json", json.dumps(manifest, indent=1))
+                unfinished.rename(self._workspace.snapshots / key)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _remove_old(self) -> None:
+        """Keep the most recently used; skip those in use. Also remove what an interrupted build left."""
+        manifests = list(self._workspace.snapshots.glob("*/snapshot.json"))
+        complete = [path for path in manifests if path.parent.suffix != ".unfinished"]
+        complete.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        old = [path.parent for path in complete[KEPT:]]
+        for directory in [*old, *self._workspace.snapshots.glob("*.unfinished")]:
+            lock = Lock(self._workspace.snapshots / f"{directory.stem}.lock")
+            if lock.acquire(wait=False):
+                shutil.rmtree(directory, ignore_errors=True)
+                if directory.suffix != ".unfinished":
+                    lock.path.unlink(missing_ok=True)
+            lock.release()
+
+
+# The servers that can make a snapshot, by kind.
+_KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": DockerServer}
+
+
+def _users(experiment: Experiment, workload: Workload) -> dict[str, Any]:
+    """The number of users, which the `prepare` of a script may read; a bundled workload's data have it as
+    tables.
+    """
+    if not isinstance(workload, ScriptWorkload):
+        return {}
+    return {"users": max(point.connections for point in experiment.load.points())}
+
+
+def _software(variant: Variant) -> str:
+    """What makes the files: product and version, and of an image its content. Raises ServerProblem."""
+    if variant.server.kind == "docker":
+        return software(variant)
+    product = read_declaration(variant).product
+    return product.version(product.binaries(variant.server.basedir))
+
+
+def _key(made_of: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _neutral(variant: Variant) -> Variant:
+    """The server that loads: the variant's software and file format, and none of its tuning."""
+    declaration = read_declaration(variant)
+    settings: dict[str, str | int | float | bool] = {**declaration.product.neutral, **declaration.init_options()}
+    spec = ServerSpec(
+        kind=variant.server.kind,
+        product=variant.server.product,
+        basedir=variant.server.basedir,
+        image=variant.server.image,
+        network=variant.server.network,
+        variables=settings,
+    )
+    return Variant(name="snapshot", server=spec)
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,100 @@
+"""Slots: equal places on disk for the servers of a comparison, which exchange them from block to block.
+
+A slot is a directory, two ports and the path of a socket. The blocks of a file on the disk, the length of its
+path and the hash of a port can make a server faster or slower. If a variant kept one slot for the whole run,
+that effect would be counted as the variant's own. Exchanged slots make it noise, which the interval contains.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dbdyno.servers import ports
+from dbdyno.servers.server import Server
+from dbdyno.servers.workspace import Workspace, socket_directory
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One slot. Paths are as long, and ports have as many digits, as those of every other in its `Slots`."""
+
+    directory: Path
+    # Holds the socket: `directory`, or a short one where a socket's path in it would be too long.
+    sockets: Path
+    port: int
+    admin_port: int
+
+
+class PrivateServer(Server):
+    """A server that dbdyno starts, in a directory that it can leave for another."""
+
+    private: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def runs(self) -> bool:
+        """Whether it was started and not stopped since."""
+
+    @abstractmethod
+    def occupy(self, slot: Slot) -> None:
+        """Move to an empty slot, without any data: `restore` brings them. The server is stopped."""
+
+    @abstractmethod
+    def place(self) -> Mapping[str, Any]:
+        """Its datadir, socket and port, by the names of `Description.identity`."""
+
+
+class Slots:
+    """The slots of one comparison. Only one of its servers runs at a time.
+
+    `declared_ports` are those that variants declare: no slot uses one of them.
+    """
+
+    def __init__(self, workspace: Workspace, count: int, declared_ports: Collection[int] = ()) -> None:
+        """Raises ServerProblem where there are no free names or ports."""
+        self._tenants: dict[int, PrivateServer] = {}
+        used = set(declared_ports)
+        slots = []
+        for directory in workspace.slot_directories(count):
+            port, admin_port = ports.free_pair(str(directory), None, excluded=used)
+            used |= {port, admin_port}
+            slots.append(Slot(directory, socket_directory(directory, workspace.user), port, admin_port))
+        self._workspace, self._slots = workspace, tuple(slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __getitem__(self, number: int) -> Slot:
+        return self._slots[number]
+
+    def assign(self, number: int, server: Server) -> Mapping[str, Any]:
+        """Move a server to a slot, unless it is there already, and return its place.
+
+        The data of the server and of the slot's former tenant are removed. A server that dbdyno does not
+        start stays where it is and has no place.
+        """
+        if not isinstance(server, PrivateServer):
+            return {}
+        others = [tenant for tenant in self._tenants.values() if tenant is not server]
+        assert not any(tenant.runs for tenant in others), "only one server of a comparison runs at a time"
+        if self._tenants.get(number) is not server:
+            for former, tenant in list(self._tenants.items()):
+                if tenant is server:
+                    del self._tenants[former]
+                    self._workspace.renew(self._slots[former].directory)
+            self._workspace.renew(self._slots[number].directory)
+            server.occupy(self._slots[number])
+            self._tenants[number] = server
+        return server.place()
+
+    def close(self) -> None:
+        """Remove the slots; the servers are stopped. Idempotent."""
+        for slot in self._slots:
+            if slot.sockets != slot.directory:
+                shutil.rmtree(slot.sockets, ignore_errors=True)
+            self._workspace.discard(slot.directory)

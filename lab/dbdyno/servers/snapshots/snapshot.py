@@ -1,0 +1,29 @@
+"""A snapshot: loaded data at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbdyno.servers.snapshots.copying import METHOD
+from dbdyno.servers.workspace import Lock
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A loaded data directory at rest. It cannot be removed while this object is open."""
+
+    key: str
+    data: Path
+    bytes: int
+    # Product, version, options, data and seed: what the key is a hash of.
+    made_of: Mapping[str, Any]
+    method: str = METHOD
+    _lock: Lock | None = field(default=None, repr=False, compare=False)
+
+    def close(self) -> None:
+        """Let it be removed by others; idempotent."""
+        if self._lock is not None:
+            self._lock.release()

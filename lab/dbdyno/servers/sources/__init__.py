@@ -1,0 +1,1 @@
+"""Where the programs of a server come from."""

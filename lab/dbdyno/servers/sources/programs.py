@@ -1,0 +1,82 @@
+"""Finding a server's programs: on PATH, in a vendor's tarball, or in an unpacked root with its own loader.
+
+A root is what packages of another distribution become when they are unpacked into a folder: it brings its
+own C library, so its programs are started by its own dynamic loader (ld.so(8)).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from dbdyno.servers.server import ServerProblem
+
+# Where packages and tarballs put programs, below `basedir` or the root of the file system.
+FOLDERS = ("bin", "sbin", "libexec", "scripts", "usr/bin", "usr/sbin", "usr/libexec")
+
+# /usr/sbin is rarely on an ordinary user's PATH.
+SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/usr/libexec")
+
+
+def find(
+    names: Sequence[str],
+    basedir: Path | None,
+    folders: Sequence[str] = FOLDERS,
+) -> Path | None:
+    """The first of `names` in `basedir`, or on PATH and in /usr without one; None where there is none."""
+    for name in names:
+        if basedir is not None:
+            places = (basedir / folder / name for folder in folders)
+            path = next((place for place in places if place.is_file()), None)
+        else:
+            search = ":".join([*os.environ.get("PATH", "").split(":"), *SYSTEM_FOLDERS])
+            which = shutil.which(name, path=search)
+            path = Path(which) if which else None
+        if path is not None:
+            return path.resolve() if basedir is not None else path
+    return None
+
+
+def find_both(
+    title: str,
+    programs: tuple[tuple[str, ...], tuple[str, ...]],
+    basedir: Path | None,
+    fix: str,
+    folders: Sequence[str] = FOLDERS,
+) -> tuple[Path, Path]:
+    """A product's server and the program that makes data directories. Raises ServerProblem with `fix`.
+
+    Without `basedir` both are on PATH, or both in `folders` below the root of the file system.
+    """
+    server, install = (find(names, basedir, folders) for names in programs)
+    if basedir is None and (server is None or install is None):
+        server, install = (find(names, Path("/"), folders) for names in programs)
+    if server is not None and install is not None:
+        return server, install
+    missing = programs[0 if server is None else 1][0]
+    if basedir is not None:
+        raise ServerProblem(
+            f"server.basedir is {str(basedir)!r}, and there is no {missing} in it or in its "
+            f"{', '.join(FOLDERS)}",
+            f"name the folder of an unpacked {title}",
+        )
+    raise ServerProblem(
+        f"the {title} server's program {missing} is not installed (neither in PATH nor in /usr)", fix
+    )
+
+
+def loader(basedir: Path | None, private: Sequence[str] = ()) -> tuple[str, ...]:
+    """The dynamic loader and libraries that a root's programs need; nothing elsewhere.
+
+    `private` are further folders of libraries, below the root.
+    """
+    if basedir is None:
+        return ()
+    own = next(iter(sorted(basedir.glob("usr/lib*/ld-linux*.so.*"))), None)
+    libraries = [folder for folder in basedir.glob("usr/lib/*-linux-gnu*") if (folder / "libc.so.6").exists()]
+    if own is None or not libraries:
+        return ()
+    folders = [*libraries, *(basedir / name for name in private if (basedir / name).is_dir())]
+    return (str(own), "--library-path", ":".join(str(folder) for folder in folders))

@@ -1,0 +1,156 @@
+"""The URL of a target, and where its password comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import jsonschema
+import pytest
+
+from dbdyno.experiment.model import Connect
+from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.kinds.remote import RemoteServer, password
+from dbdyno.servers.kinds.remote_protocol import RemotePostgreSQL
+from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.url import Target, parse_url
+
+ROOT = Path(__file__).parents[2]
+VERIFIED = Connect(
+    tls="verify-identity",
+    tls_ca=Path("/ca.pem"),
+    compression="zstd",
+    zstd_level=7,
+    allow_public_key_retrieval=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("mysql://sb@db1.example:3307/shop", Target("sb", "db1.example", 3307, "shop", None)),
+        ("mariadb://sb@db1.example/shop", Target("sb", "db1.example", 3306, "shop", None)),
+        ("mysql://a%40b@[::1]:3306/x%20y", Target("a@b", "::1", 3306, "x y", None)),
+        ("postgres://sb@db1/shop", Target("sb", "db1", 5432, "shop", None, protocol="postgresql")),
+        (
+            "postgresql://sb@db1:5433/shop?tls=required",
+            Target("sb", "db1", 5433, "shop", None, (), Connect(tls="required"), "postgresql"),
+        ),
+        ("mysql://sb@/shop?socket=/run/s.sock", Target("sb", "localhost", 3306, "shop", "/run/s.sock")),
+        (
+            "mysql://sb@A,[::1]:3307,c:3308/shop",
+            Target("sb", "a", 3306, "shop", None, (("::1", 3307), ("c", 3308))),
+        ),
+        (
+            "mysql://sb@h/shop?tls=verify-identity&tls-ca=/ca.pem&compression=zstd&zstd-level=7"
+            "&allow-public-key-retrieval=yes",
+            Target("sb", "h", 3306, "shop", None, (), VERIFIED),
+        ),
+    ],
+)
+def test_a_url_is_taken_apart_and_put_together(url: str, target: Target) -> None:
+    assert parse_url(url) == target
+    assert parse_url(str(target)) == target
+
+
+def test_the_plan_has_what_the_url_says() -> None:
+    target = parse_url("mysql://sb@a,b:3307/shop?tls=required&compression=zlib&server-public-key=/key.pem")
+    asked = RemoteServer(target, "canary").address().target()
+    assert asked["endpoints"] == [
+        {"tcp": {"host": "a", "port": 3306}},
+        {"tcp": {"host": "b", "port": 3307}},
+    ]
+    assert asked["tls"] == {"mode": "required"}
+    assert asked["compression"] == "zlib"
+    assert asked["server_public_key"] == "/key.pem"
+    plan = {"schema": 1, "target": asked, "workload": {"name": "oltp_point_select"}}
+    plan |= {"load": {"connections": 1}, "phases": {"measure_us": 1_000_000}, "seed": 1}
+    jsonschema.validate(plan, json.loads((ROOT / "schema" / "plan.schema.json").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("oracle://h/", ["begins with 'oracle://'", "names no user", "names no database"]),
+        ("mysql://u@/db", ["names no host"]),
+        ("mysql://u@h/a/b", ["'a/b' cannot be the name of a database"]),
+        ("mysql://u@h/db?ssl=1", ["the option 'ssl'; known are socket, tls, tls-ca,"]),
+        ("mysql://u@h:99999/db", ["no URL with a port from 1 to 65535"]),
+        ("mysql://u@h,/db", ["no URL with a port from 1 to 65535"]),
+        ("mysql://u@h/db?tls=verify-ca", ["tls verify-ca needs tls_ca"]),
+        ("mysql://u@h/db?tls=on", ["option tls=on: Input should be 'disabled', 'preferred'"]),
+        (
+            "mysql://u@h/db?compression=zstd&zstd-level=99",
+            ["option zstd-level=99", "less than or equal to 22"],
+        ),
+        (
+            "mysql:///db?allow-public-key-retrieval=maybe",
+            ["no user", "public-key-retrieval=maybe"],
+        ),
+        ("h", ["begins with 'no scheme'"]),
+    ],
+)
+def test_everything_wrong_with_a_url_is_told_at_once(url: str, parts: list[str]) -> None:
+    with pytest.raises(ServerProblem) as caught:
+        parse_url(url)
+    assert all(part in caught.value.text for part in parts), caught.value.text
+    assert caught.value.exit_code == 2
+
+
+def test_a_password_in_the_url_is_refused_and_never_repeated() -> None:
+    with pytest.raises(ServerProblem) as caught:
+        parse_url("mysql://sb:canary@h/db")
+    told = caught.value.text + caught.value.fix
+    assert "holds a password" in told
+    assert "DBDYNO_PASSWORD" in told
+    assert "--password-file" in told
+    assert "canary" not in told
+
+
+def test_the_password_comes_from_the_file_then_the_environment_then_the_user(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("from file\n")
+    environment = {"DBDYNO_PASSWORD": "from environment"}
+    assert password(file, lambda: "typed", environment) == "from file"
+    assert password(None, lambda: "typed", environment) == "from environment"
+    assert password(None, lambda: "typed", {}) == "typed"
+    assert password(None, None, {}) == ""
+
+
+def test_a_password_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ServerProblem, match=r"password file '.*gone' cannot be read: No such file"):
+        password(tmp_path / "gone", None, {})
+
+
+class Asked:
+    """A PostgreSQL whose account may set variables and not have the files read again."""
+
+    def __init__(self, before: str) -> None:
+        self.before = before
+        self.said: list[str] = []
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        self.said.append(sql)
+        if "pg_reload_conf" in sql:
+            raise ServerProblem("permission denied for function pg_reload_conf")
+        if "pg_file_settings" in sql:
+            return [(self.before,)] if self.before else []
+        return [("user",)]
+
+
+@pytest.mark.parametrize(
+    ("before", "back"), [("", "RESET work_mem"), ("5MB", "SET work_mem = '5MB'")], ids=["not set", "set"]
+)
+def test_a_setting_that_postgresql_wrote_down_and_did_not_read_is_taken_back(before: str, back: str) -> None:
+    asked = Asked(before)
+    with pytest.raises(ServerProblem, match="permission denied for function pg_reload_conf"):
+        RemotePostgreSQL().change(cast(AdminConnection, asked), "work_mem", "7MB")
+    assert [sql for sql in asked.said if "ALTER" in sql] == [
+        "ALTER SYSTEM SET work_mem = '7MB'",
+        f"ALTER SYSTEM {back}",
+    ]
+    assert (
+        RemotePostgreSQL().statements_back("work_mem", before)
+        == f"ALTER SYSTEM {back}; SELECT pg_reload_conf()"
+    )
