@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.servers import ports
-from dbdyno.servers.kinds import process
 from dbdyno.servers.admin.connection import AdminConnection, Refused
-from dbdyno.servers.snapshots.copying import copy_tree
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
+from dbdyno.servers.kinds import process
 from dbdyno.servers.server import Address
+from dbdyno.servers.snapshots.copying import copy_tree
 from dbdyno.servers.workspace import Workspace, socket_directory
 
 ROOT = Path(__file__).parents[2] / ".servers" / "mysql-9.7"

@@ -20,8 +20,8 @@ from dbdyno.problem import Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.loading import prepare
-from dbdyno.servers.kinds.remote import open_remote
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.kinds.remote import open_remote
 from dbdyno.servers.server import Server
 
 ROWS = 3000

@@ -253,7 +253,7 @@ def test_kept_tables_are_used_again_and_stay(running: Running) -> None:
     )
     again = running.run("oltp_read_write", "--connections", "2", *SHORT)
     assert again.returncode == 0, again.stderr
-    assert "using the tables that are there; they stay" in again.stderr
+    assert "using the existing tables; they stay" in again.stderr
     assert "loading" not in again.stderr
     kept = running.server.query(
         "SELECT CREATE_TIME FROM information_schema.TABLES WHERE TABLE_NAME = 'sbtest1'"

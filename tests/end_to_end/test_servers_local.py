@@ -19,8 +19,8 @@ import pytest
 from tests.conftest import variant
 
 from dbdyno.servers.kinds.local import LocalServer
-from dbdyno.servers.ports import free_pair
 from dbdyno.servers.kinds.process import _CPUS_AT_START
+from dbdyno.servers.ports import free_pair
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Workspace

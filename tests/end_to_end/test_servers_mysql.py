@@ -15,8 +15,8 @@ from tests.end_to_end.mysql_server import ROOT
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.servers import open_server
-from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.admin.mysql import connector
+from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.snapshots.cache import Snapshots
 from dbdyno.servers.workspace import Workspace
@@ -101,7 +101,7 @@ def test_administration_does_not_wait_for_a_full_thread_pool(pooled: LocalServer
     sleepers = [connect(address, host=address.host, port=address.port) for _ in range(8)]
     for connection in sleepers:
         connection._execute_command(3, "SELECT SLEEP(8)")
-    pooled._asked().close()
+    pooled._running_admin().close()
     began = time.monotonic()
     assert pooled.query("SELECT 1") == [(1,)]
     assert time.monotonic() - began < 5

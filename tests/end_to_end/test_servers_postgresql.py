@@ -13,8 +13,8 @@ import pytest
 
 from dbdyno.checks import Context, Moment, run
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
-from dbdyno.run.holding import Holding
 from dbdyno.servers import open_remote, open_server
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Address, Server, ServerProblem
@@ -358,14 +358,13 @@ def test_only_the_tables_of_the_run_are_vacuumed(postgresql: LocalServer, worksp
         design=Design(state="preserve"),
         variants=(remote,),
     )
-    said: list[str] = []
-    holding = Holding(given, workspace, Engine(), lambda _progress: None, said.append)
+    data = DataState(given, workspace, Engine(), lambda _progress: None)
     with closing(open_remote(target, address.password)) as server:
         server.start()
         server.query("CREATE TABLE foreign_one AS SELECT 1 AS id")
         try:
-            with holding.finishing():
-                holding.ready(server, workload, remote)
+            with data.cleaning_up():
+                data.prepare_group(server, workload, remote)
                 vacuumed = dict(server.query("SELECT relname, vacuum_count FROM pg_stat_user_tables"))
                 # By the loader, and once more to freeze their rows.
                 assert vacuumed["sbtest1"] == vacuumed["sbtest2"] == 2

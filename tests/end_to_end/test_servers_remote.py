@@ -10,8 +10,8 @@ from tests.end_to_end.mysql_server import MySQLServer
 
 from dbdyno.experiment.model import ServerSpec
 from dbdyno.servers import open_remote
-from dbdyno.servers.kinds.remote import RemoteServer
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.kinds.remote import RemoteServer
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.url import parse_url
 

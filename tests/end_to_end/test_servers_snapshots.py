@@ -18,8 +18,8 @@ from tests.conftest import variant
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Server
-from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.snapshots.cache import KEPT, Snapshots
+from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
 
 ROWS = 5_000

@@ -159,13 +159,13 @@ def test_a_file_runs_on_a_server_that_is_there_and_leaves_nothing(server: LocalS
     server.query(f"DELETE FROM {database}.log")
     answer = run()
     assert answer.returncode == 0, answer.stderr
-    assert "using the tables that are there; they stay" in answer.stderr
+    assert "using the existing tables; they stay" in answer.stderr
     assert tables() == ["item", "log"]
     # Of some of them nobody could tell whose they are.
     server.query(f"DROP TABLE {database}.item")
     answer = run()
     assert answer.returncode == 2, answer.stderr
-    assert "dbdyno drops nothing that it has not made" in answer.stderr
+    assert "dbdyno drops no table that it did not make" in answer.stderr
     assert tables() == ["log"]
     server.query(f"DROP TABLE {database}.log")
     answer = run()
@@ -180,6 +180,6 @@ def test_a_set_up_that_breaks_off_is_left_to_its_author(server: LocalServer, res
     file.write_text(SHOP.replace("CREATE TABLE log (id", "CREATE TABLE log (id WRONG, id"))
     answer = dbdyno("run", str(file), "--target", place, "--time", "1s", password=address.password)
     assert answer.returncode != 0
-    assert "the set-up did not come to its end" in answer.stderr
+    assert "setup was interrupted" in answer.stderr
     assert "Traceback" not in answer.stderr
     server.query(f"DROP TABLE `{address.database}`.item")

@@ -17,8 +17,8 @@ from tests.end_to_end.own_server import Own
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read_bytes
+from dbdyno.run.data_state import DataState
 from dbdyno.run.engine import Engine
-from dbdyno.run.holding import Holding
 from dbdyno.servers.kinds.local import LocalServer
 from dbdyno.servers.server import Server
 from dbdyno.servers.workspace import Workspace
@@ -65,17 +65,17 @@ def two_groups(of: Experiment, workspace: Workspace) -> tuple[list[Any], list[fl
     """Of two groups that each write a row: what they find when they begin, and when their server started."""
     (variant,), (workload,) = of.variants, of.workloads
     told: list[str] = []
-    holding = Holding(of, workspace, Engine(), lambda news: told.append(str(news)), told.append)
+    data = DataState(of, workspace, Engine(), lambda value: told.append(str(value)))
     finds, starts = [], []
-    with holding.finishing(), closing(holding.open(variant, None)) as server:
+    with data.cleaning_up(), closing(data.open(variant, None)) as server:
         for following in ([server], []):
-            holding.ready(server, workload, variant)
+            data.prepare_group(server, workload, variant)
             finds.append(found(server))
             server.query(f"CREATE TABLE IF NOT EXISTS {_written(server)} (n INT)")
             server.query(f"INSERT INTO {_written(server)} VALUES (1)")
             identity = server.describe().identity
             starts.append(identity.get("start_unix_us", identity.get("started_unix_s")))
-            holding.leave(server, following)
+            data.finish_group(server, following)
     assert not [words for words in told if "Trouble" in words]
     return finds, starts
 

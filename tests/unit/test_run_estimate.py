@@ -1,11 +1,14 @@
-"""The time left: what is planned, and what has been learnt."""
+"""The remaining time: by the plan, and by what the parts of a run have taken."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
-from dbdyno.experiment.schedule import schedule
+from dbdyno.experiment.schedule import Trial, schedule
+from dbdyno.run import progress
 from dbdyno.run.estimate import COPY_BYTES_PER_S, GROUP_S, LOADING_S, ROW_BYTES, ROWS_PER_S, TRIAL_S, Estimate
 
 EXPERIMENT = Experiment(
@@ -15,51 +18,66 @@ EXPERIMENT = Experiment(
     design=Design(blocks=8),
     variants=(Variant(name="a"), Variant(name="b")),
 )
+PLANNED = schedule(EXPERIMENT)
+
+
+def begun(todo: tuple[Trial, ...] = PLANNED, **plan: float) -> Estimate:
+    estimate = Estimate(EXPERIMENT)
+    estimate.listen(progress.Began(Path("run"), todo, 0, **plan))  # type: ignore[arg-type]
+    return estimate
 
 
 def test_the_first_estimate_is_all_of_the_plan() -> None:
-    estimate = Estimate(EXPERIMENT, list(schedule(EXPERIMENT)), rows=120_000, rehearsals=2)
+    estimate = begun(rows=120_000, rehearsals=2)
     expected = 48 * (7.0 + TRIAL_S) + (16 + 2) * GROUP_S + LOADING_S + 120_000 / ROWS_PER_S
     assert estimate.left_s() == pytest.approx(expected)
 
 
 def test_a_group_costs_the_copy_of_its_data() -> None:
-    todo = list(schedule(EXPERIMENT))
-    bare, large = Estimate(EXPERIMENT, todo), Estimate(EXPERIMENT, todo, group_rows=50_000_000)
-    assert large.left_s() - bare.left_s() == pytest.approx(16 * 50e6 * ROW_BYTES / COPY_BYTES_PER_S)
+    difference_s = begun(group_rows=50_000_000).left_s() - begun().left_s()
+    assert difference_s == pytest.approx(16 * 50e6 * ROW_BYTES / COPY_BYTES_PER_S)
 
 
 def test_it_learns_what_a_group_costs_and_ends_at_nothing() -> None:
-    todo = list(schedule(EXPERIMENT))
-    estimate = Estimate(EXPERIMENT, list(todo))
+    estimate = begun()
     for group in range(16):
-        for trial in todo[3 * group : 3 * group + 3]:
-            estimate.trial_ended(trial)
+        for trial in PLANNED[3 * group : 3 * group + 3]:
+            estimate.listen(progress.TrialEnded(trial, "", 1.0))
         # Ten seconds on top of what was planned.
-        estimate.group_ended(3 * estimate.trial_s + 10.0, trials=3)
+        estimate.listen(progress.GroupEnded(3, 3 * estimate.trial_s + 10.0))
         left = 15 - group
         assert estimate.left_s() == pytest.approx(left * (3 * estimate.trial_s + 10.0))
     assert estimate.left_s() == 0.0
 
 
 def test_a_rehearsal_teaches_before_the_first_group() -> None:
-    estimate = Estimate(EXPERIMENT, list(schedule(EXPERIMENT)), rehearsals=2)
-    estimate.rehearsed(1.0)
-    estimate.rehearsed(2.0)
+    estimate = begun(rehearsals=2)
+    estimate.listen(progress.Rehearsed(1.0))
+    estimate.listen(progress.Rehearsed(2.0))
     assert estimate.left_s() == pytest.approx(48 * estimate.trial_s + 16 * 1.5)
 
 
 def test_loaded_data_cost_no_more_time() -> None:
-    estimate = Estimate(EXPERIMENT, [], rows=10**9)
-    estimate.loaded()
+    estimate = begun((), rows=10**9)
+    estimate.listen(progress.Loaded())
     assert estimate.left_s() == 0.0
 
 
+def test_repeated_blocks_take_their_time() -> None:
+    estimate = begun(PLANNED[:3])
+    before_s = estimate.left_s()
+    estimate.listen(progress.Extended("1 of 8 blocks met foreign load and is repeated", PLANNED[3:6]))
+    assert estimate.left_s() == pytest.approx(2 * before_s)
+
+
 def test_trials_that_find_the_warm_up_take_their_time_and_change_the_rest() -> None:
-    todo = list(schedule(EXPERIMENT))
-    bare, rehearsed = Estimate(EXPERIMENT, todo), Estimate(EXPERIMENT, todo, long_trials=2, long_trial_s=60.0)
+    bare, rehearsed = begun(), begun(long_trials=2, long_trial_s=60.0)
     assert rehearsed.left_s() - bare.left_s() == pytest.approx(2 * (60.0 + GROUP_S))
-    rehearsed.long_trial_ended()
-    rehearsed.long_trial_ended()
-    rehearsed.warmup_s = 12.0
+    rehearsed.listen(progress.LongTrialEnded())
+    rehearsed.listen(progress.LongTrialEnded())
+    rehearsed.listen(progress.WarmupChosen(12.0))
     assert rehearsed.left_s() - bare.left_s() == pytest.approx(48 * (12.0 - 2.0))
+
+
+def test_nothing_is_known_before_the_run_begins() -> None:
+    assert Estimate(EXPERIMENT).left_s() == 0.0

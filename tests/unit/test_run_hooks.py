@@ -13,7 +13,7 @@ from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, 
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.run import warmup
-from dbdyno.run.compare import hook_findings
+from dbdyno.run.conductor import hook_findings
 from dbdyno.run.engine import Engine, EngineResult
 from dbdyno.run.trial import run_trial
 from dbdyno.servers import open_server
@@ -129,7 +129,7 @@ def test_hooks_run_around_a_long_trial_of_the_rehearsal(tmp_path: Path) -> None:
     ((code, level, text, subject),) = [(one.code, one.level, one.text, one.subject) for one in found]
     assert (code, level, subject) == ("R04", "warn", "one")
     assert text.startswith("the hook after_trial: 'sh' ended with exit status 3")
-    assert text.endswith("see the hook's words in the folder rehearsal.")
+    assert text.endswith("its output is in the folder rehearsal.")
 
 
 def test_a_long_trial_does_not_begin_where_before_trial_fails(tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ import psutil
 import pytest
 
 from dbdyno.experiment.model import Experiment, Load, OltpWorkload, ServerSpec, Variant
-from dbdyno.servers import open_server
-from dbdyno.servers import user_commands
-from dbdyno.servers.user_commands import Running
+from dbdyno.servers import open_server, user_commands
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.user_commands import Running
 from dbdyno.servers.workspace import Workspace
 
 # Far above what anything here takes, on a busy machine too.

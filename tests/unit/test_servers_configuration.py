@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.experiment.model import ServerSpec, Variant
-from dbdyno.servers.products import configuration
 from dbdyno.servers.kinds import containers
+from dbdyno.servers.products import configuration
 from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import ServerProblem
 
@@ -96,7 +96,7 @@ def test_every_fault_is_told_at_once() -> None:
     for part in (
         "variant 'v'",
         "variables.datadir cannot be declared",
-        "'a b', which cannot be the name",
+        "'a b', which is not a name",
         "'max-connections' and 'max_connections'",
         "variables.port is '70000'; a port is a number from 1 to 65535",
         "arguments cannot hold '--socket=/x'",
@@ -122,6 +122,6 @@ def test_arguments_win_over_variables_and_variables_over_the_file(tmp_path: Path
 
 def test_a_containers_ports_are_published_on_loopback_alone() -> None:
     image = containers.Image("image", "sha256:0", "amd64")
-    bridged = containers.Options(image, "a", "1:1", network="bridge", ports=(3306, 3307)).asked()
+    bridged = containers.Options(image, "a", "1:1", network="bridge", ports=(3306, 3307)).sdk_options()
     assert bridged["ports"] == {"3306/tcp": ("127.0.0.1", 3306), "3307/tcp": ("127.0.0.1", 3307)}
-    assert "ports" not in containers.Options(image, "a", "1:1", ports=(3306,)).asked()
+    assert "ports" not in containers.Options(image, "a", "1:1", ports=(3306,)).sdk_options()

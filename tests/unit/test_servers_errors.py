@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.servers.products.error_log import PATTERNS, error_lines, plugin_errors
 from dbdyno.servers.products.diagnose import diagnose
+from dbdyno.servers.products.error_log import PATTERNS, error_lines, plugin_errors
 from dbdyno.servers.products.product import Binaries, Failure, Place
 
 STAMP = "2026-01-02  3:04:05 0 "

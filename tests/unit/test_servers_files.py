@@ -13,8 +13,8 @@ import pytest
 
 from dbdyno.servers import ports
 from dbdyno.servers.account import ServerUser, server_user
-from dbdyno.servers.snapshots.copying import copy_tree, sync_tree, tree_bytes
 from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.snapshots.copying import copy_tree, sync_tree, tree_bytes
 from dbdyno.servers.snapshots.slots import Slots
 from dbdyno.servers.workspace import Lock, Workspace, filesystem_of, socket_directory
 

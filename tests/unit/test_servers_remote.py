@@ -76,8 +76,8 @@ def test_the_plan_has_what_the_url_says() -> None:
         ("mysql://u@/db", ["names no host"]),
         ("mysql://u@h/a/b", ["'a/b' cannot be the name of a database"]),
         ("mysql://u@h/db?ssl=1", ["the option 'ssl'; known are socket, tls, tls-ca,"]),
-        ("mysql://u@h:99999/db", ["no URL with a port from 1 to 65535"]),
-        ("mysql://u@h,/db", ["no URL with a port from 1 to 65535"]),
+        ("mysql://u@h:99999/db", ["not a URL with a port from 1 to 65535"]),
+        ("mysql://u@h,/db", ["not a URL with a port from 1 to 65535"]),
         ("mysql://u@h/db?tls=verify-ca", ["tls verify-ca needs tls_ca"]),
         ("mysql://u@h/db?tls=on", ["option tls=on: Input should be 'disabled', 'preferred'"]),
         (
@@ -151,6 +151,5 @@ def test_a_setting_that_postgresql_wrote_down_and_did_not_read_is_taken_back(bef
         f"ALTER SYSTEM {back}",
     ]
     assert (
-        RemotePostgreSQL().statements_back("work_mem", before)
-        == f"ALTER SYSTEM {back}; SELECT pg_reload_conf()"
+        RemotePostgreSQL().revert_sql("work_mem", before) == f"ALTER SYSTEM {back}; SELECT pg_reload_conf()"
     )

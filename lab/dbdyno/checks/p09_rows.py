@@ -159,7 +159,9 @@ def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> 
 class _Trial:
     """Plays the reading statements of transactions, once for each sample."""
 
-    def __init__(self, workload: SqlWorkload, admin: AdminConnection, protocol: str, tried: dict[str, _Tried]) -> None:
+    def __init__(
+        self, workload: SqlWorkload, admin: AdminConnection, protocol: str, tried: dict[str, _Tried]
+    ) -> None:
         self._workload, self._admin, self._tried = workload, admin, tried
         self._dialect: Dialect = DIALECTS[protocol]
         self._names = {id(statement): name for name, _, statement in workload.named_statements()}

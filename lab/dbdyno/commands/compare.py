@@ -27,8 +27,8 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.reading import read
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.affinity import assign_cpus, require_cpus
-from dbdyno.run.compare import Conclusion
 from dbdyno.run.compare import compare as conduct
+from dbdyno.run.conductor import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.store import Run, files
@@ -89,8 +89,8 @@ def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine)
     """Run the trials. Whatever ends them early is told with the way to go on."""
     began = time.monotonic()
     try:
-        with interruptible("stopping the servers"), watching(console, experiment.client.cpus) as tell:
-            conclusion = conduct(experiment, run, tell, engine)
+        with interruptible("stopping the servers"), watching(console, experiment) as listen:
+            conclusion = conduct(experiment, run, listen, engine)
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
         _kept(run)

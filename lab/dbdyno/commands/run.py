@@ -27,9 +27,10 @@ from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
 from dbdyno.run.compare import compare
+from dbdyno.run.conductor import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
-from dbdyno.run.sweep import SweepEnd, sweep
+from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, password
 from dbdyno.servers.url import Target
 from dbdyno.store import Run, StoredTrial
@@ -138,7 +139,7 @@ def _file(path: Path, profile: str | None, assignments: list[str], results: Path
     stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
     with _kept(stored), interruptible("stopping the server"):
         conclusion = compare(experiment, stored, _Table(stored).tell, engine)
-    _conclude(stored, SweepEnd(conclusion.done, conclusion.failed, conclusion.stops))
+    _conclude(stored, conclusion)
 
 
 @contextmanager
@@ -166,7 +167,7 @@ def _ask(where: Target) -> Callable[[], str]:
     return lambda: getpass.getpass(f"Password of {where.user} on {where.host}: ")
 
 
-def _conclude(stored: Run, end: SweepEnd) -> NoReturn:
+def _conclude(stored: Run, end: Conclusion) -> NoReturn:
     """Judge and name what is stored, and exit with its code."""
     stopped = bool(end.stops)
     if end.done + end.failed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -11,24 +11,23 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from dbdyno.experiment.durations import format_duration
-from dbdyno.experiment.model import Point
+from dbdyno.experiment.model import Experiment, Point
 from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
+from dbdyno.run.estimate import Estimate
 
 # The line moves once a second: the lab is to be quiet while a trial runs.
 REFRESH_PER_S = 1.0
 STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim"}
 
-Tell = Callable[[progress.Progress], None]
-
 
 @contextmanager
-def watching(console: Console, cpus: str | None) -> Iterator[Tell]:
-    """What `run.compare` tells, shown on `console`. A moving line is drawn by a thread held to `cpus`."""
+def watching(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
+    """A listener that shows the progress on `console`. A moving line is drawn on the client's CPUs."""
     if not console.is_terminal:
-        yield _Plain(console).tell
+        yield _Plain(console, experiment).listen
         return
     bar = Progress(
         SpinnerColumn(),
@@ -39,10 +38,10 @@ def watching(console: Console, cpus: str | None) -> Iterator[Tell]:
         transient=True,
         refresh_per_second=REFRESH_PER_S,
     )
-    with on_cpus(cpus):
+    with on_cpus(experiment.client.cpus):
         bar.start()
     try:
-        yield _Live(console, bar).tell
+        yield _Live(console, experiment, bar).listen
     finally:
         bar.stop()
 
@@ -60,7 +59,7 @@ def show(console: Console, finding: Finding) -> None:
 
 
 class _Left(ProgressColumn):
-    """The time left, counted down between two pieces of news."""
+    """The remaining time, counted down between two progress values."""
 
     def render(self, task: Task) -> Text:
         ends_at = task.fields["ends_at"]
@@ -70,36 +69,40 @@ class _Left(ProgressColumn):
 class _Plain:
     """A line per trial, with the time left: for logs."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, experiment: Experiment) -> None:
+        self._console, self._estimate = console, Estimate(experiment)
         self._trials = 0
         self._ended = 0
-        # Rows are told by tenths.
+        # The last tenth of the rows that was printed.
         self._tenth = 0
 
-    def tell(self, news: progress.Progress) -> None:
-        match news:
+    def listen(self, value: progress.Progress) -> None:
+        self._estimate.listen(value)
+        match value:
             case progress.Began():
-                self._trials, self._ended = news.trials + news.kept, news.kept
-                _began(self._console, news)
+                self._trials, self._ended = len(value.todo) + value.kept, value.kept
+                _began(self._console, value, self._estimate.left_s())
             case progress.Step():
-                self._line(f"{news.text}{_left(news.left_s)}")
+                self._line(f"{value.text}{self._left()}")
             case progress.Trouble():
-                _trouble(self._console, news)
+                _trouble(self._console, value)
             case progress.Loading():
-                tenth = 10 * news.rows // max(1, news.rows_planned)
+                tenth = 10 * value.rows // max(1, value.rows_planned)
                 if tenth > self._tenth:
-                    self._line(f"{news.rows:,} of {news.rows_planned:,} rows")
+                    self._line(f"{value.rows:,} of {value.rows_planned:,} rows")
                 self._tenth = tenth
             case progress.TrialEnded():
                 self._ended += 1
-                self._line(f"[{self._ended}/{self._trials}] {_ended(news)}{_left(news.left_s)}")
+                self._line(f"[{self._ended}/{self._trials}] {_ended(value)}{self._left()}")
             case progress.Extended():
-                self._trials += news.trials
-                self._line(f"{news.text}{_left(news.left_s)}")
+                self._trials += len(value.trials)
+                self._line(f"{value.text}{self._left()}")
             case progress.Found():
-                for finding in news.findings:
+                for finding in value.findings:
                     show(self._console, finding)
+
+    def _left(self) -> str:
+        return f"; {format_duration(self._estimate.left_s())} left"
 
     def _line(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
@@ -108,43 +111,44 @@ class _Plain:
 class _Live:
     """One moving line; failures and findings stay above it."""
 
-    def __init__(self, console: Console, bar: Progress) -> None:
-        self._console, self._bar = console, bar
+    def __init__(self, console: Console, experiment: Experiment, bar: Progress) -> None:
+        self._console, self._estimate, self._bar = console, Estimate(experiment), bar
         self._task = bar.add_task("starting", total=None, ends_at=None)
         self._began = time.monotonic()
         self._trials = 0
         self._ended = 0
         self._last = ""
 
-    def tell(self, news: progress.Progress) -> None:
-        match news:
+    def listen(self, value: progress.Progress) -> None:
+        self._estimate.listen(value)
+        match value:
             case progress.Began():
-                self._trials, self._ended = news.trials + news.kept, news.kept
-                _began(self._console, news)
+                self._trials, self._ended = len(value.todo) + value.kept, value.kept
+                _began(self._console, value, self._estimate.left_s())
             case progress.Step():
-                self._move(news.text, news.left_s)
+                self._move(value.text)
             case progress.Trouble():
-                _trouble(self._console, news)
+                _trouble(self._console, value)
             case progress.Loading():
-                text = f"loading: {news.rows:,} of {news.rows_planned:,} rows"
+                text = f"loading: {value.rows:,} of {value.rows_planned:,} rows"
                 self._bar.update(self._task, description=text)
             case progress.TrialBegan():
-                self._move(f"[{self._ended + 1}/{self._trials}] {_name(news.trial)}{self._last}", news.left_s)
+                self._move(f"[{self._ended + 1}/{self._trials}] {_name(value.trial)}{self._last}")
             case progress.TrialEnded():
                 self._ended += 1
-                self._last = f" (before: {news.events_per_s:,.0f} tps)" if news.events_per_s else ""
-                if not news.done:
-                    self._console.print(Text(_ended(news), style="red"))
-                self._move(f"[{self._ended}/{self._trials}] {_ended(news)}", news.left_s)
+                self._last = f" (previous trial: {value.events_per_s:,.0f} tps)" if value.events_per_s else ""
+                if value.reason:
+                    self._console.print(Text(_ended(value), style="red"))
+                self._move(f"[{self._ended}/{self._trials}] {_ended(value)}")
             case progress.Extended():
-                self._trials += news.trials
-                self._console.print(Text(news.text), soft_wrap=True)
+                self._trials += len(value.trials)
+                self._console.print(Text(value.text), soft_wrap=True)
             case progress.Found():
-                for finding in news.findings:
+                for finding in value.findings:
                     show(self._console, finding)
 
-    def _move(self, text: str, left_s: float) -> None:
-        passed_s = time.monotonic() - self._began
+    def _move(self, text: str) -> None:
+        passed_s, left_s = time.monotonic() - self._began, self._estimate.left_s()
         self._bar.update(
             self._task,
             description=text,
@@ -154,16 +158,16 @@ class _Live:
         )
 
 
-def _began(console: Console, news: progress.Began) -> None:
-    kept = f", {news.kept} are there already" if news.kept else ""
-    console.print(
-        Text(f"{news.trials} trials in {news.groups} groups{kept}; about {format_duration(news.estimate_s)}")
-    )
-    console.print(Text(f"results in {news.path}"), soft_wrap=True)
+def _began(console: Console, value: progress.Began, left_s: float) -> None:
+    groups = len({trial.group for trial in value.todo})
+    kept = f", {value.kept} are there already" if value.kept else ""
+    text = f"{len(value.todo)} trials in {groups} groups{kept}; about {format_duration(left_s)}"
+    console.print(Text(text))
+    console.print(Text(f"results in {value.path}"), soft_wrap=True)
 
 
-def _trouble(console: Console, news: progress.Trouble) -> None:
-    console.print(Text(news.text, style="red"), soft_wrap=True)
+def _trouble(console: Console, value: progress.Trouble) -> None:
+    console.print(Text(value.text, style="red"), soft_wrap=True)
 
 
 def _name(trial: Trial) -> str:
@@ -171,12 +175,8 @@ def _name(trial: Trial) -> str:
     return f"block {trial.block + 1}{again}, {trial.variant}, {level(trial.point)}"
 
 
-def _ended(news: progress.TrialEnded) -> str:
-    if not news.done:
-        return f"{_name(news.trial)}: failed: {news.reason}"
-    rate = f": {news.events_per_s:,.1f} tps" if news.events_per_s is not None else ""
-    return f"{_name(news.trial)}{rate}"
-
-
-def _left(seconds: float) -> str:
-    return f"; {format_duration(seconds)} left"
+def _ended(value: progress.TrialEnded) -> str:
+    if value.reason:
+        return f"{_name(value.trial)}: failed: {value.reason}"
+    rate = f": {value.events_per_s:,.1f} tps" if value.events_per_s is not None else ""
+    return f"{_name(value.trial)}{rate}"

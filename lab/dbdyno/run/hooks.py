@@ -10,8 +10,8 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
 from dbdyno.run.engine import Record
 from dbdyno.servers import user_commands
-from dbdyno.servers.user_commands import Ended, Running
 from dbdyno.servers.server import Description, Server, ServerProblem
+from dbdyno.servers.user_commands import Ended, Running
 from dbdyno.store import StoreProblem
 
 
@@ -25,8 +25,8 @@ class HookWriter(Protocol):
 class TrialHooks:
     """The hooks of one trial. `before` and `after` are called around it, `record` for each of its records.
 
-    A long trial of the rehearsal has them too: a hook such as one that drops the page cache can decide how long
-    a server warms up.
+    A long trial of the rehearsal has them too: a hook such as one that drops the page cache can decide how
+    long a server warms up.
     """
 
     def __init__(

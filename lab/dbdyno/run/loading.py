@@ -1,4 +1,4 @@
-"""Data for an experiment: the engine's `prepare` on a server, and the snapshot that is taken of it."""
+"""The engine's `prepare` and `cleanup` on a server, and the rules for tables that exist already."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.checks.p02_data import shapes
-from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload, Variant, Workload
+from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.plan import plan
+from dbdyno.run.progress import Listener
 from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshots.snapshot import Snapshot
-from dbdyno.servers.snapshots.cache import Snapshots
-from dbdyno.servers.workspace import Workspace
-
-Tell = Callable[[progress.Progress], None]
 
 
 def prepare(
@@ -25,25 +21,24 @@ def prepare(
     workload: Workload,
     server: Server,
     engine: Engine,
-    tell: Tell,
+    listen: Listener,
     *,
     on_loading: Callable[[Record], None] = lambda _record: None,
 ) -> EngineResult:
-    """Load the tables of a workload on a running server, where they are missing. Raises Problem.
+    """Load the missing tables of a workload on a running server. Raises Problem.
 
-    A server that we started takes LOAD DATA LOCAL meanwhile; one that is only reached is loaded by what it
-    allows.
+    A private server accepts LOAD DATA LOCAL meanwhile; a remote one is loaded by whatever it allows.
     """
 
     def loading(record: Record) -> None:
         if record["type"] == "loading":
-            tell(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
+            listen(progress.Loading(record["data"]["rows"], record["data"]["rows_planned"]))
             on_loading(record)
 
     address = server.address()
-    asked = plan(experiment, workload, address.target(experiment.load.transport))
+    request = plan(experiment, workload, address.target(experiment.load.transport))
     with _local_infile(server):
-        result = engine.run("prepare", asked, address.environment(), loading)
+        result = engine.run("prepare", request, address.environment(), loading)
     if not result.done:
         raise Problem(
             f"loading the tables of {workload.title} failed: {result.failure()}",
@@ -53,21 +48,21 @@ def prepare(
 
 
 def must_load(workload: SqlWorkload, server: Server) -> bool:
-    """Whether the set-up of a workload in SQL of the user's own is to be sent to a server that is there.
+    """Whether the setup of a user's own SQL workload must run on a server.
 
-    Not where there is none, nor where all its tables are there already: those are used, and stay. Raises
-    Problem where some of them are, since nobody could tell what set-up and clean-up would then do to them.
+    Not without setup, nor where all its tables exist: the load uses those, and they stay. Raises Problem
+    where some of them exist, since setup and clean-up could change or drop them.
     """
     if not workload.loads:
         return False
     address = server.address()
-    made = workload.made(address.protocol)
-    there = shapes(server, made)
-    if there and len(there) < len(made):
+    tables = workload.made(address.protocol)
+    there = shapes(server, tables)
+    if there and len(there) < len(tables):
         raise Problem(
-            f"of the tables of {workload.title} {', '.join(there)} in {address.database} was there before, "
-            f"and {', '.join(name for name in made if name not in there)} was not: dbdyno drops nothing "
-            "that it has not made",
+            f"{address.database} has the tables {', '.join(there)} of {workload.title}, but not "
+            f"{', '.join(name for name in tables if name not in there)}: dbdyno drops no table that it "
+            "did not make",
             "Drop them yourself, or name another database",
             ExitCode.USAGE,
         )
@@ -75,32 +70,31 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
 
 
 def require_empty(workload: ScriptWorkload, server: Server) -> None:
-    """Raise Problem where the database has tables: nobody could tell what a script's `prepare` and
-    `cleanup` would then do to them.
+    """Raise Problem where the database has tables, since a script's `prepare` and `cleanup` could change
+    them.
     """
-    if there := tables_there(server):
+    if there := list_tables(server):
         database = server.address().database
         raise Problem(
             f"{database} holds {len(there)} tables ({', '.join(there[:5])}{', …' if there[5:] else ''}), and "
-            f"{Path(workload.script).name} may change or drop them: dbdyno drops nothing that it has not "
-            "made",
-            "Name an empty database, or write prepare = false to run over what is there",
+            f"{Path(workload.script).name} may change or drop them",
+            "Name an empty database, or write prepare = false to run over the existing tables",
             ExitCode.USAGE,
         )
 
 
-def tables_there(server: Server) -> list[str]:
+def list_tables(server: Server) -> list[str]:
     """The tables in the load's database."""
     address = server.address()
     name = address.database.replace("'", "''")
     schema = "current_schema()" if address.protocol == "postgresql" else f"'{name}'"
-    found = server.query(f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}")
-    return [str(table) for (table,) in found]
+    rows = server.query(f"SELECT table_name FROM information_schema.tables WHERE table_schema = {schema}")
+    return [str(table) for (table,) in rows]
 
 
 @contextmanager
 def _local_infile(server: Server) -> Iterator[None]:
-    """Allow LOAD DATA LOCAL on a server that we started, and take it back whatever happens."""
+    """Allow LOAD DATA LOCAL on a private server for a while."""
     before = server.variables().get("local_infile", "ON") if server.private else "ON"
     if before == "ON":
         yield
@@ -109,27 +103,14 @@ def _local_infile(server: Server) -> Iterator[None]:
     try:
         yield
     finally:
-        # A server that has died meanwhile is told by what failed, and holds nothing any more.
+        # A server that died meanwhile raises the problem of the load instead.
         with suppress(ServerProblem):
             server.query(f"SET GLOBAL local_infile = {before}")
 
 
-def load_snapshot(
-    experiment: Experiment,
-    workload: Workload,
-    variant: Variant,
-    workspace: Workspace,
-    *,
-    engine: Engine,
-    tell: Tell,
-    say: Callable[[str], None],
-) -> Snapshot:
-    """The data of a workload for a variant: from the cache, or loaded now. Raises Problem.
-
-    `tell` hears of rows, `say` of steps.
-    """
-
-    def load(server: Server) -> None:
-        prepare(experiment, workload, server, engine, tell)
-
-    return Snapshots(workspace).obtain(experiment, workload, variant, load, say)
+def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: Engine) -> str:
+    """Drop the tables that dbdyno made for a workload; why it failed, or an empty text. Raises Problem."""
+    address = server.address()
+    request = plan(experiment, workload, address.target(experiment.load.transport))
+    result = engine.run("cleanup", request, address.environment())
+    return "" if result.done else result.failure()

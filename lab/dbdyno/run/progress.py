@@ -1,7 +1,11 @@
-"""What a comparison tells while it runs. Plain values; the command that listens decides how they look."""
+"""The progress of an experiment: plain values, in the order in which things happen.
+
+A command shows them, and `estimate.Estimate` reckons the remaining time from them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,43 +18,72 @@ class Began:
     """The run is about to begin."""
 
     path: Path
-    trials: int
-    # Trials an earlier attempt has finished.
+    # Trials still to run, in order, and the number that an earlier attempt has finished.
+    todo: tuple[Trial, ...]
     kept: int
-    groups: int
-    estimate_s: float
+    # Rows to load before the first trial, and rows that each group restores.
+    rows: int = 0
+    group_rows: int = 0
+    # Starts of a server that belong to no group.
+    rehearsals: int = 0
+    # Trials that find the warm-up, each a group of its own, and the length of one.
+    long_trials: int = 0
+    long_trial_s: float = 0.0
+    # The warm-up that an earlier attempt chose; None: that of the experiment.
+    warmup_s: float | None = None
 
 
 @dataclass(frozen=True)
 class Step:
-    """Something other than a trial is being done, such as restoring the data."""
+    """Something other than a trial begins, such as restoring the data."""
 
     text: str
-    left_s: float
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that went wrong beside what is being done, and leaves the user something to do."""
+    """A failure that does not end the run, and that the user must clean up after."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Loading:
-    """Rows go in."""
+    """Rows loaded so far."""
 
     rows: int
     rows_planned: int
 
 
 @dataclass(frozen=True)
+class Loaded:
+    """All data of the experiment are loaded."""
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """A server was started once and checked, as a group without its trials."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LongTrialEnded:
+    """A trial that finds the warm-up is over."""
+
+
+@dataclass(frozen=True)
+class WarmupChosen:
+    """The warm-up of all trials, in seconds."""
+
+    warmup_s: float
+
+
+@dataclass(frozen=True)
 class TrialBegan:
-    """A trial begins; it is planned to take `planned_s`."""
+    """A trial begins."""
 
     trial: Trial
-    planned_s: float
-    left_s: float
 
 
 @dataclass(frozen=True)
@@ -58,12 +91,18 @@ class TrialEnded:
     """A trial is over."""
 
     trial: Trial
-    done: bool
     # Why it failed; empty when it is done.
     reason: str
     # Events per second of the measured phase, for people who watch; the judge computes its own.
     events_per_s: float | None
-    left_s: float
+
+
+@dataclass(frozen=True)
+class GroupEnded:
+    """All trials of one server start are over."""
+
+    trials: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -71,15 +110,30 @@ class Extended:
     """Trials were added to the run, and why."""
 
     text: str
-    trials: int
-    left_s: float
+    trials: tuple[Trial, ...]
 
 
 @dataclass(frozen=True)
 class Found:
-    """The checks have found something that was not told yet."""
+    """New findings of the checks."""
 
     findings: tuple[Finding, ...]
 
 
-Progress = Began | Step | Trouble | Loading | TrialBegan | TrialEnded | Extended | Found
+Progress = (
+    Began
+    | Step
+    | Trouble
+    | Loading
+    | Loaded
+    | Rehearsed
+    | LongTrialEnded
+    | WarmupChosen
+    | TrialBegan
+    | TrialEnded
+    | GroupEnded
+    | Extended
+    | Found
+)
+
+Listener = Callable[[Progress], None]

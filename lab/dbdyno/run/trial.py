@@ -43,8 +43,8 @@ class Outcome:
     stored: StoredTrial
     hello: Record | None
     end: Record | None
-    # What went wrong with the user's own commands around it.
-    complaints: tuple[str, ...] = ()
+    # Why the user's own commands around it failed.
+    hook_failures: tuple[str, ...] = ()
 
     def events_per_s(self) -> float | None:
         """Events per second of the measured phase, for people who watch; the judge computes its own."""

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 from dbdyno.experiment.model import Variant
 from dbdyno.servers.kinds.command import CommandServer
 from dbdyno.servers.kinds.docker import DockerServer
-from dbdyno.servers.kinds.remote import RemoteServer, open_remote
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.kinds.remote import RemoteServer, open_remote
 from dbdyno.servers.server import Server, ServerProblem
-from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.snapshots.cache import Snapshots
+from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
 
 # A kind of server is registered by its line here.

@@ -104,7 +104,8 @@ class Server(ABC):
     """One server of one variant."""
 
     variant: str
-    # Whether dbdyno started it: only then may dbdyno change its global settings, for as long as loading takes.
+    # Whether dbdyno started it: only then may dbdyno change its global settings, for as long as loading
+    # takes.
     private: ClassVar[bool] = False
     # Variables of the environment that hold passwords; commands of the user run without them.
     secrets: Collection[str] = ()

@@ -76,7 +76,7 @@ class Usage:
         return use | self.watch(processes)
 
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
-        """The part of `read` that the kernel keeps per thread; call it once in a while when threads may end."""
+        """The part of `read` that the kernel keeps per thread; call it now and then when threads may end."""
         seen = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
         for number, earlier in self._last.items():
             if number not in seen or seen[number].fell_behind(earlier):

@@ -114,7 +114,8 @@ class Running:
 
         Its children end too.
         """
-        # Not waited for yet, so no other process has its number, and the signal reaches the rest of its group.
+        # Not waited for yet, so no other process has its number, and the signal reaches the rest of its
+        # group.
         ran = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         self._signal(signal.SIGINT)
         status = self._status(timeout_s)

@@ -1,8 +1,8 @@
 """The Docker engine, through its SDK: the only file that imports it (extra `docker`).
 
 A `Container` has the interface of a child process (`subprocess.Popen`, as far as `process` uses it), and does
-not outlive this program, however that ends: a guardian process waits until its standard input is closed, which
-happens only when this program ends, and removes the container.
+not outlive this program, however that ends: a guardian process waits until its standard input is closed,
+which happens only when this program ends, and removes the container.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class Engine:
 
 
 class Guardian:
-    """A process that removes the named container when this program ends, even if the engine is still making it
-    then.
+    """A process that removes the named container when this program ends, even if the engine is still making
+    it then.
     """
 
     def __init__(self, name: str) -> None:

@@ -17,11 +17,10 @@ from typing import Any
 
 from dbdyno.experiment.model import Variant
 from dbdyno.experiment.server import size_bytes
-from dbdyno.servers.kinds import containers
-from dbdyno.servers.kinds import process
+from dbdyno.servers.kinds import containers, process
 from dbdyno.servers.kinds.containers import Container, Engine, Image
-from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.products.declaration import PRODUCTS
 from dbdyno.servers.products.product import Binaries, Place, Product
 from dbdyno.servers.server import ServerProblem
 from dbdyno.servers.snapshots.snapshot import Snapshot

@@ -24,14 +24,14 @@ import psutil
 from dbdyno.experiment.cpus import format_cpus
 from dbdyno.experiment.model import Variant
 from dbdyno.servers import ports
-from dbdyno.servers.kinds import process
 from dbdyno.servers.admin.connection import AdminConnection, Refused, shortened
-from dbdyno.servers.snapshots.copying import METHOD, copy_tree
-from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.kinds import process
 from dbdyno.servers.machine import this_machine
+from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.products.diagnose import diagnose
 from dbdyno.servers.products.product import Binaries, Failure, Options, Place
 from dbdyno.servers.server import Address, Description, ServerProblem
+from dbdyno.servers.snapshots.copying import METHOD, copy_tree
 from dbdyno.servers.snapshots.slots import PrivateServer, Slot
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.usage import Usage, host
@@ -200,7 +200,7 @@ class LocalServer(PrivateServer):
             self._wait_until_ready(self._admin)
             if error := self._product.startup_error(self._log()):
                 raise ServerProblem(
-                    f"the server of {self.variant!r} started without something that the variant declares: {error}",
+                    f"the server of {self.variant!r} started without something that is declared: {error}",
                     "correct or remove it in the variant's variables, config or arguments",
                 )
             self._product.ready(self._admin, self.address())
@@ -251,8 +251,8 @@ class LocalServer(PrivateServer):
                     raise self._diagnose(status) from refused
                 if not refused.not_yet:
                     raise ServerProblem(
-                        f"the server of {self.variant!r} runs, but refuses dbdyno's connection: {refused.text} "
-                        f"({refused.code})",
+                        f"the server of {self.variant!r} runs, but refuses dbdyno's connection: "
+                        f"{refused.text} ({refused.code})",
                         "remove what changes accounts or logins from the variant",
                     ) from refused
                 if time.monotonic() > deadline:

@@ -14,9 +14,9 @@ from typing import Any, Self
 
 from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.servers.admin.connection import Refused
+from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.products.configuration import normal
 from dbdyno.servers.products.product import Product
-from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import PASSWORD_FIX, Address, Description, Server, ServerProblem, combine_problems
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.url import Target, parse_url
@@ -124,7 +124,7 @@ class RemoteServer(Server):
                 ) from problem
 
     def _revert(self) -> list[ServerProblem]:
-        """Set every changed variable to its former value; a problem with the statement for each that failed."""
+        """Set every changed variable to its former value; a problem for each that failed."""
         left: list[ServerProblem] = []
         while self._changed:
             name, before = self._changed.popitem()
@@ -134,8 +134,7 @@ class RemoteServer(Server):
                 was = repr(before) if before else "not set"
                 left.append(
                     ServerProblem(
-                        f"{name} was {was} before, and dbdyno could not restore it: "
-                        f"{problem.text}",
+                        f"{name} was {was} before, and dbdyno could not restore it: {problem.text}",
                         f"set it yourself: {self._protocol.revert_sql(name, before)}",
                         exit_code=4,
                     )

@@ -1,7 +1,7 @@
 """Remote servers of each protocol: their facts, their settings, and the reasons why they refuse a connection.
 
-One class for each protocol, registered in `PROTOCOLS`. An account on a remote server may lack the right to some
-facts, which are left out then.
+One class for each protocol, registered in `PROTOCOLS`. An account on a remote server may lack the right to
+some facts, which are left out then.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.mysql import MySQLAdmin
+from dbdyno.servers.admin.mysql import connector as mysql_connector
+from dbdyno.servers.admin.postgresql import PostgreSQLAdmin
+from dbdyno.servers.admin.postgresql import connector as postgresql_connector
 from dbdyno.servers.admin.secure_connection import CR_AUTH_PLUGIN_CANNOT_LOAD, CR_SSL_CONNECTION_ERROR
 from dbdyno.servers.products.configuration import Value, rendered
 from dbdyno.servers.products.mariadb import MariaDB
 from dbdyno.servers.products.mysql import MySQL
-from dbdyno.servers.admin.mysql import MySQLAdmin
-from dbdyno.servers.admin.mysql import connector as mysql_connector
 from dbdyno.servers.products.postgresql import PostgreSQL
-from dbdyno.servers.admin.postgresql import PostgreSQLAdmin
-from dbdyno.servers.admin.postgresql import connector as postgresql_connector
 from dbdyno.servers.products.product import Product
 from dbdyno.servers.server import PASSWORD_FIX, ServerProblem
 from dbdyno.servers.url import Target, bracketed
@@ -217,8 +217,8 @@ def _mysql_value(text: str) -> str:
 
 def _no_entry(target: Target, text: str, _: bool) -> ServerProblem:
     return ServerProblem(
-        f"{_where(target)} does not accept user {target.user!r} for database {target.database!r} from this address "
-        f"or with this kind of connection: {text}",
+        f"{_where(target)} does not accept user {target.user!r} for database {target.database!r} from this "
+        f"address or with this kind of connection: {text}",
         "add an entry for them to pg_hba.conf and reload the server; an entry of type hostssl requires TLS",
         NOT_REACHABLE,
     )

@@ -67,7 +67,7 @@ def problems_of(variables: Mapping[str, Value], reserved: Mapping[str, str]) -> 
     for name in variables:
         key = normal(name)
         if not _NAME.match(key):
-            problems.append(ServerProblem(f"variables holds {name!r}, which cannot be the name of a variable"))
+            problems.append(ServerProblem(f"variables holds {name!r}, which is not a name of a variable"))
         elif key in reserved:
             problems.append(
                 ServerProblem(

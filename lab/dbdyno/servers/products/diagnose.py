@@ -21,7 +21,7 @@ LIST_S_MAX = 30
 
 
 def diagnose(failure: Failure, patterns: Patterns) -> ServerProblem:
-    """The explanation of the first pattern that the log matches; otherwise the log's own lines about errors."""
+    """The explanation of the first pattern that the log matches, or else the log's errors."""
     for pattern, explanation in patterns:
         if match := pattern.search(failure.log):
             return explanation(match, failure)
@@ -57,7 +57,7 @@ def refused_value(failure: Failure, name: str, value: str, fix: str = "") -> Ser
 
 
 def listed(failure: Failure, *arguments: str) -> str:
-    """The options that the server's program lists when it is called with `arguments`; empty where it fails."""
+    """The options that the server's program lists when called with `arguments`; empty where it fails."""
     if not failure.binaries.runnable:
         return ""
     try:

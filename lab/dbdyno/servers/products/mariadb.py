@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.experiment.model import Connect
-from dbdyno.servers.sources import programs
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products.mysql_family import ADMIN_USER, PRIVATE, MySQLFamily
 from dbdyno.servers.products.product import Binaries, Place
 from dbdyno.servers.server import Address
+from dbdyno.servers.sources import programs
 
 PACKAGE = "mariadb-server-core"
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from dbdyno.servers.products import error_log
-from dbdyno.servers.products import configuration
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.products import configuration, error_log
 from dbdyno.servers.products.product import Options, Place, Product
 from dbdyno.servers.server import Address
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.experiment.model import Connect
-from dbdyno.servers.products import postgresql_errors
-from dbdyno.servers.sources import programs
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.products.configuration import Value, normal
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
+from dbdyno.servers.products import postgresql_errors
+from dbdyno.servers.products.configuration import Value, normal
 from dbdyno.servers.products.product import Binaries, Options, Place, Product
 from dbdyno.servers.server import Address, ServerProblem
+from dbdyno.servers.sources import programs
 
 PACKAGE = "postgresql"
 
@@ -325,7 +325,7 @@ def _system_account() -> str:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError as error:
         raise ServerProblem(
-            f"this system has no name for user {os.geteuid()}, and peer authentication of PostgreSQL needs one",
+            f"this system has no name for user {os.geteuid()}, and PostgreSQL's peer authentication needs it",
             "run dbdyno under an account of the system",
         ) from error
 

@@ -1,7 +1,7 @@
 """A database product: what differs between products when dbdyno runs a private server.
 
-Each product's module implements `Product`; `PRODUCTS` in `declaration` lists them. `kinds.local` starts, copies
-and stops all of them alike.
+Each product's module implements `Product`; `PRODUCTS` in `declaration` lists them. `kinds.local` starts,
+copies and stops all of them alike.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from dbdyno.servers.products import configuration
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.products import configuration
 from dbdyno.servers.server import Address, ServerProblem
 
 
@@ -213,7 +213,7 @@ class Product(ABC):
 
     @abstractmethod
     def ready(self, admin: AdminConnection, load: Address) -> None:
-        """Make the load's schema and account on a server that has just started, unless a file of `files` did."""
+        """Make the load's schema and account on a new server, unless a file of `files` did."""
 
     @abstractmethod
     def settle(self, admin: AdminConnection, database: str) -> None:

@@ -26,11 +26,11 @@ from typing import Any
 
 import dbdyno
 from dbdyno.experiment.model import Experiment, ScriptWorkload, ServerSpec, Variant, Workload
-from dbdyno.servers.snapshots.copying import METHOD, sync_tree, tree_bytes
-from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.kinds.docker import DockerServer, software
 from dbdyno.servers.kinds.local import LocalServer
+from dbdyno.servers.products.declaration import read_declaration
 from dbdyno.servers.server import Server
+from dbdyno.servers.snapshots.copying import METHOD, sync_tree, tree_bytes
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Lock, Workspace
 
@@ -67,9 +67,9 @@ class Snapshots:
     ) -> Snapshot:
         """The snapshot that `variant` opens for `workload`: found in the cache, or made now.
 
-        To make one, a server is started under neutral settings and `load(server)` fills its schema; its exceptions
-        pass through, and nothing is kept. `report` gets each slow step as a short text.
-        Raises ServerProblem.
+        To make one, a server is started under neutral settings and `load(server)` fills its schema; its
+        exceptions pass through, and nothing is kept. `report` gets each slow step as a short text. Raises
+        ServerProblem.
         """
         made_of = self._made_of(experiment, workload, variant)
         key = _key(made_of)
@@ -197,7 +197,10 @@ def _key(made_of: Mapping[str, Any]) -> str:
 def _neutral(variant: Variant) -> Variant:
     """The server that loads: the variant's software and file format, and none of its tuning."""
     declaration = read_declaration(variant)
-    settings: dict[str, str | int | float | bool] = {**declaration.product.neutral, **declaration.init_options()}
+    settings: dict[str, str | int | float | bool] = {
+        **declaration.product.neutral,
+        **declaration.init_options(),
+    }
     spec = ServerSpec(
         kind=variant.server.kind,
         product=variant.server.product,

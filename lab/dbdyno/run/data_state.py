@@ -1,19 +1,19 @@
-"""How a group's server comes to its data: what each `design.state` means for each kind of server.
+"""The data of each group's server: what `design.state` means for each kind of server.
 
 | state | before each group |
 |---|---|
 | restore | the snapshot's bytes, or the user's `restore` command |
-| restart | a clean stop and a start over what the trials before have left |
+| restart | a clean stop and a start over the data that the trials before left |
 | reset | the tables dropped and loaded again on the running server |
-| preserve | nothing; a server is stopped only where another one's turn comes |
+| preserve | nothing; a server is stopped only before another one starts |
 
-Servers that we start have their data from a snapshot (but for `reset`); on others the engine's `prepare`
-loads what is missing, and refuses what dbdyno has not made.
+Private servers have their data from a snapshot (except for `reset`); on others the engine's `prepare` loads
+missing tables, and refuses tables that dbdyno has not made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from dbdyno.experiment.model import (
@@ -27,12 +27,12 @@ from dbdyno.experiment.model import (
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, Record
-from dbdyno.run.loading import Tell, load_snapshot, must_load, prepare, require_empty, tables_there
-from dbdyno.run.plan import plan
+from dbdyno.run.loading import cleanup, list_tables, must_load, prepare, require_empty
+from dbdyno.run.progress import Listener
 from dbdyno.servers import open_server
 from dbdyno.servers.server import Address, Server
-from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.snapshots.cache import Snapshots
+from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Workspace
 
 
@@ -41,7 +41,7 @@ def has_snapshot(experiment: Experiment, variant: Variant) -> bool:
     return variant.server.started and experiment.design.state != "reset"
 
 
-class Holding:
+class DataState:
     """Opens servers with their data, and brings them to the state that each group begins with."""
 
     def __init__(
@@ -49,17 +49,16 @@ class Holding:
         experiment: Experiment,
         workspace: Workspace,
         engine: Engine,
-        tell: Tell,
-        say: Callable[[str], None],
+        listen: Listener,
     ) -> None:
         self._experiment, self._workspace = experiment, workspace
-        self._engine, self._tell, self._say = engine, tell, say
+        self._engine, self._listen = engine, listen
         self._state = experiment.design.state
-        # Servers that have had their first group, with the workload whose tables they hold.
-        self._begun: set[tuple[int, str]] = set()
-        # On servers that are only reached: the tables this run has made, to be dropped at its end.
+        # Servers that have had their first group, each with the workload of its tables.
+        self._begun: set[tuple[Server, str]] = set()
+        # Workloads whose tables this run has made on remote servers, to be dropped at its end.
         self._made: list[tuple[Server, Workload]] = []
-        # The same for workloads of the user's own, on every server: where the tables are, and whose.
+        # The user's own workloads whose tables this run has made on any server, by address.
         self._own: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
         self._snapshots = Snapshots(workspace)
 
@@ -72,45 +71,41 @@ class Holding:
         return sum(workload.rows for workload in missing)
 
     def snapshot(self, workload: Workload, variant: Variant) -> Snapshot | None:
-        """The data of a workload, from the cache or loaded now; None where a server has none. Raises
-        Problem.
-        """
+        """The data of a workload, from the cache or loaded now; None without a snapshot. Raises Problem."""
         if not has_snapshot(self._experiment, variant):
             return None
-        return load_snapshot(
-            self._experiment,
-            workload,
-            variant,
-            self._workspace,
-            engine=self._engine,
-            tell=self._tell,
-            say=self._say,
+
+        def load(server: Server) -> None:
+            prepare(self._experiment, workload, server, self._engine, self._listen)
+
+        return self._snapshots.obtain(
+            self._experiment, workload, variant, load, lambda text: self._listen(progress.Step(text))
         )
 
     def open(self, variant: Variant, snapshot: Snapshot | None) -> Server:
         """The variant's server, stopped. Raises ServerProblem."""
         return open_server(variant, self._workspace, snapshot, self._experiment.secrets())
 
-    def place(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
-        """What servers are told apart by: equal ones share a server object and, in turn, its data."""
+    def server_key(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
+        """Workloads and variants with equal keys share a server object and, in turn, its data."""
         if not variant.server.started:
             return (variant.name,)
         # Where every group restores its data, workloads over the same data need no copy each.
         of = "" if self._experiment.design.renews_data else workload.title
         return variant.name, snapshot.key if snapshot else "", of
 
-    def doing(self) -> str:
-        """What `ready` does, in a few words."""
+    def describe(self) -> str:
+        """A short text on `prepare_group`."""
         return {
             "restore": "restoring the data, starting the server",
             "restart": "restarting the server",
             "reset": "loading the data again",
-            "preserve": "going on with the data",
+            "preserve": "keeping the data",
         }[self._state]
 
-    def ready(self, server: Server, workload: Workload, variant: Variant) -> None:
-        """Bring a server up in the state its next group begins with. Raises Problem."""
-        first = (id(server), workload.title) not in self._begun
+    def prepare_group(self, server: Server, workload: Workload, variant: Variant) -> None:
+        """Start a server in the state with which its next group begins. Raises Problem."""
+        first = (server, workload.title) not in self._begun
         if self._state == "restore" or (first and variant.server.started):
             server.restore()
         server.start()
@@ -118,12 +113,12 @@ class Holding:
             self._reset(server, workload)
         elif first and not variant.server.started and self._state != "restore":
             self._load(server, workload)
-        self._begun.add((id(server), workload.title))
+        self._begun.add((server, workload.title))
 
-    def leave(self, server: Server, following: Sequence[Server]) -> None:
-        """After a group: stop the server, unless it is the one of the next group and may go on.
+    def finish_group(self, server: Server, following: Sequence[Server]) -> None:
+        """Stop the server after a group, unless it serves the next group too and need not restart.
 
-        `following` are the servers of all later groups; where it is not among them, its tables go.
+        `following` are the servers of all later groups; where it is not among them, its tables are dropped.
         """
         if self._state in ("preserve", "reset") and following and following[0] is server:
             return
@@ -136,25 +131,25 @@ class Holding:
         self._load(server, workload)
 
     def _load(self, server: Server, workload: Workload) -> None:
-        """What is missing, by the engine's own `prepare`."""
+        """Load missing tables with the engine's `prepare`."""
         if not isinstance(workload, OltpWorkload):
             self._load_own(server, workload)
             return
-        # Step -> tables of which it was told.
+        # The tables of each step that the engine reports.
         steps: dict[str, list[str]] = {}
 
         def loading(record: Record) -> None:
             steps.setdefault(record["data"]["step"], []).append(record["data"]["table"])
 
-        prepare(self._experiment, workload, server, self._engine, self._tell, on_loading=loading)
+        prepare(self._experiment, workload, server, self._engine, self._listen, on_loading=loading)
         if "created" in steps:
             server.settle(steps["created"])
-        # What was there before belongs to an earlier run, which was told to keep it.
+        # Tables that existed before belong to an earlier run with keep = true.
         if not server.private and "kept" not in steps and (server, workload) not in self._made:
             self._made.append((server, workload))
 
     def _load_own(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
-        """The set-up of a workload of the user's own, where this run has not made its tables already."""
+        """Run the setup of a user's own workload, where this run has not made its tables already."""
         here = server.address()
         if any(where == here and own.data() == workload.data() for where, own in self._own):
             return
@@ -165,25 +160,23 @@ class Holding:
         elif not must_load(workload, server):
             if workload.loads and self._state == "reset":
                 raise Problem(
-                    f"the tables of {workload.title} are there already, and dbdyno has not made them: it "
-                    "will not drop them",
+                    f"the tables of {workload.title} exist, and dbdyno did not make them, so it does not "
+                    "drop them",
                     'Write state = "preserve" to use them as they are, or name another database',
                     ExitCode.USAGE,
                 )
             return
-        prepare(self._experiment, workload, server, self._engine, self._tell)
+        prepare(self._experiment, workload, server, self._engine, self._listen)
         self._own.append((here, workload))
         if isinstance(workload, ScriptWorkload):
-            server.settle(tables_there(server))
+            server.settle(list_tables(server))
         else:
             server.settle(list(workload.made(here.protocol).values()))
         if not server.private:
             self._made.append((server, workload))
 
     def _clean(self, server: Server, workload: Workload) -> None:
-        """Drop what any workload of the experiment may have left: those of the OLTP family name their tables
-        alike.
-        """
+        """Drop the tables of all workloads of the experiment: those of the OLTP family share their names."""
         bundled = [one for one in self._experiment.workloads if isinstance(one, OltpWorkload)]
         widest: list[Workload] = [max(bundled, key=lambda one: one.tables)] if bundled else []
         here = server.address()
@@ -196,8 +189,8 @@ class Holding:
                 raise Problem(f"the tables of {workload.title} could not be dropped: {why}", exit_code=4)
 
     @contextmanager
-    def finishing(self) -> Iterator[None]:
-        """At the end, whatever it is: tables that this run has made on servers of others are dropped."""
+    def cleaning_up(self) -> Iterator[None]:
+        """At the end, drop the tables that this run has made on remote servers."""
         try:
             yield
         finally:
@@ -226,12 +219,4 @@ class Holding:
             why = problem.text
         if why:
             where = server.address().database
-            self._tell(progress.Trouble(f"the tables in {where} could not be dropped: {why}"))
-
-
-def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: Engine) -> str:
-    """Drop the tables of a workload that dbdyno has made; why it failed, or nothing. Raises Problem."""
-    address = server.address()
-    asked = plan(experiment, workload, address.target(experiment.load.transport))
-    result = engine.run("cleanup", asked, address.environment())
-    return "" if result.done else result.failure()
+            self._listen(progress.Trouble(f"the tables in {where} could not be dropped: {why}"))

@@ -1,0 +1,213 @@
+"""Conducts an experiment: findings, servers with their data, and trials.
+
+`compare`, `sweep` and `preflight` are plans that say what a conductor does in which order. It prints nothing:
+progress values go to a listener, findings and trials into the run's folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from dbdyno import checks
+from dbdyno.checks import Context, Moment
+from dbdyno.experiment.model import Experiment, Variant, Workload
+from dbdyno.experiment.schedule import Trial
+from dbdyno.finding import Finding
+from dbdyno.problem import Problem
+from dbdyno.run import progress
+from dbdyno.run.engine import Engine, Record
+from dbdyno.run.progress import Listener
+from dbdyno.run.trial import death, give_up, run_trial
+from dbdyno.servers.server import Description, Server
+from dbdyno.store import Run
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """How an experiment ended."""
+
+    # Findings that forbid a comparison; empty where no check stopped it.
+    stops: tuple[Finding, ...]
+    done: int
+    failed: int
+
+
+class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the experiment.
+    """Findings forbid going on."""
+
+    def __init__(self, stops: Sequence[Finding]) -> None:
+        super().__init__()
+        self.stops = tuple(stops)
+
+
+class Conductor:
+    """One experiment in progress. `run` stores its trials and findings; None where there is no load."""
+
+    def __init__(self, experiment: Experiment, run: Run | None, engine: Engine, listen: Listener) -> None:
+        self.experiment, self.engine, self.listen = experiment, engine, listen
+        self._run = run
+        # What the checks found in this process, each finding once.
+        self.findings: dict[tuple[str, str, str], Finding] = {}
+        # The engine's `hello` of each workload, by title.
+        self._hello: dict[str, Record] = {}
+
+    @property
+    def run(self) -> Run:
+        """Where trials are stored."""
+        assert self._run is not None, "an experiment under load has a run"
+        return self._run
+
+    def step(self, text: str) -> None:
+        """Announce what takes time."""
+        self.listen(progress.Step(text))
+
+    # --- findings
+
+    def check(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
+        """Run the checks of a moment and keep their findings; those that forbid going on."""
+        findings = checks.run(moment, context, codes)
+        self.keep(findings)
+        return checks.stops(findings)
+
+    def require(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> None:
+        """Run the checks of a moment. Raises Stopped."""
+        if stops := self.check(moment, context, codes):
+            raise Stopped(stops)
+
+    def keep(self, findings: Sequence[Finding]) -> None:
+        """Store findings and announce the new ones."""
+        self.findings |= {(finding.code, finding.subject, finding.text): finding for finding in findings}
+        if self._run is None:
+            return
+        if new := self._run.add_findings(findings):
+            self.listen(progress.Found(tuple(new)))
+
+    # --- servers
+
+    @contextmanager
+    def closing(self, server: Server) -> Iterator[Server]:
+        """Close the server at the end. A failure to close is raised unless another exception is."""
+        try:
+            yield server
+        except BaseException:
+            with self.announcing_problems():
+                server.close()
+            raise
+        server.close()
+
+    @contextmanager
+    def stopping_on_failure(self, server: Server) -> Iterator[None]:
+        """Stop the server where an exception passes."""
+        try:
+            yield
+        except BaseException:
+            with self.announcing_problems():
+                server.stop(clean=False)
+            raise
+
+    @contextmanager
+    def announcing_problems(self) -> Iterator[None]:
+        """Announce a Problem instead of raising it, since another exception is more important."""
+        try:
+            yield
+        except Problem as problem:
+            text = problem.text + (f" ({problem.fix})" if problem.fix else "")
+            self.listen(progress.Trouble(text))
+
+    def check_server(
+        self,
+        variant: Variant,
+        server: Server,
+        peers: dict[str, Description],
+        codes: Iterable[str],
+        workload: Workload | None = None,
+    ) -> list[Finding]:
+        """Start a server once, check it and close it; the findings that forbid going on.
+
+        `peers` are the descriptions of the variants before; this one's is added.
+        """
+        with self.closing(server):
+            if variant.server.started:
+                server.restore()
+            server.start()
+            description = server.describe()
+            context = Context(
+                self.experiment,
+                variant=variant,
+                server=server,
+                description=description,
+                peers=dict(peers),
+                workload=workload,
+            )
+            stops = self.check(Moment.READY, context, codes)
+        peers.setdefault(variant.name, description)
+        return stops
+
+    # --- trials
+
+    def hello(self, workload: str) -> Record | None:
+        """The engine's `hello` of a workload, where an engine has run it."""
+        return self._hello.get(workload)
+
+    def run_trials(
+        self,
+        trials: Sequence[Trial],
+        server: Server,
+        context: Context,
+        codes: Iterable[str] | None = None,
+    ) -> list[str]:
+        """Run the trials of one server start, then the checks of AFTER_GROUP; why trials failed.
+
+        When the server dies, the remaining trials fail without being run, and nothing is checked. Raises
+        Stopped.
+        """
+        dead, reasons = "", []
+        for trial in trials:
+            self.listen(progress.TrialBegan(trial))
+            reason, rate = self._run_trial(trial, server, context, dead)
+            self.listen(progress.TrialEnded(trial, reason, rate))
+            if reason:
+                reasons.append(reason)
+                dead = dead or death(server)
+        if not dead:
+            hello = self._hello.get(trials[0].workload, context.hello)
+            self.require(Moment.AFTER_GROUP, replace(context, hello=hello), codes)
+        return reasons
+
+    def _run_trial(
+        self, trial: Trial, server: Server, context: Context, dead: str
+    ) -> tuple[str, float | None]:
+        """Why the trial failed, or an empty text, and its rate in events per second."""
+        if dead:
+            give_up(self.run, self.experiment, trial, server, dead)
+            return dead, None
+        assert context.description is not None, "a server is described when it has started"
+        outcome = run_trial(
+            self.run,
+            self.experiment,
+            trial,
+            server=server,
+            description=context.description,
+            engine=self.engine,
+        )
+        self.keep(hook_findings(trial, outcome.hook_failures))
+        if outcome.hello:
+            self._hello[trial.workload] = outcome.hello
+        return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
+
+    def conclude(self, stops: Sequence[Finding]) -> Conclusion:
+        """How it ended, by the stored trials."""
+        trials = self.run.trials()
+        done = sum(trial.done for trial in trials)
+        return Conclusion(tuple(stops), done, len(trials) - done)
+
+
+def hook_findings(trial: Trial, failures: Iterable[str]) -> list[Finding]:
+    """R04 for each command of the user's that failed around a trial, or around a long trial."""
+    where = "the trial's folder" if trial.index >= 0 else "the folder rehearsal"
+    return [
+        Finding("R04", "warn", f"{text}; its output is in {where}.", {"trial": trial.index}, trial.variant)
+        for text in failures
+    ]
