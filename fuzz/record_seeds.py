@@ -113,7 +113,7 @@ def split(product: str, talk: Talk) -> None:
             segments = [bytes(answer), bytes(talk.turns[place + 1][1])]
             keep("session", f"{product}-load-data", b"\0" + in_segments(segments))
         elif asked[4] == COM_PREPARE and bytes(asked[5:]).startswith(b"SELECT"):
-            executed = [bytes(answer) for asked, answer in talk.turns if asked[4:5] == b"\x17"]
+            executed = [bytes(answer) for request, answer in talk.turns if request[4:5] == b"\x17"]
             keep("session", f"{product}-prepared", b"\1" + in_segments([bytes(answer), *executed[1:3]]))
         elif asked[4] == 0x03:
             what = b"\2" if bytes(asked[5:]).startswith(b"SELECT") else b"\3"
@@ -157,12 +157,12 @@ def in_segments(segments: list[bytes]) -> bytes:
 
 def packets(answer: bytes) -> list[bytes]:
     """The payloads of an answer."""
-    found = []
+    payloads = []
     while answer:
         length = int.from_bytes(answer[:3], "little")
-        found.append(answer[4 : 4 + length])
+        payloads.append(answer[4 : 4 + length])
         answer = answer[4 + length :]
-    return found
+    return payloads
 
 
 def rows_of(answer: bytes) -> bytes:
@@ -202,10 +202,10 @@ def record(product: str, address: Address) -> None:
     for compression in ("zlib", "zstd") if product == "mysql" else ("zlib",):
         with proxy(address.port) as (port, talks):
             through = replace(address, port=port)
-            asked = plan(through)
-            asked["target"]["compression"] = {"zstd": {"level": 3}} if compression == "zstd" else "zlib"
+            compressed = plan(through)
+            compressed["target"]["compression"] = {"zstd": {"level": 3}} if compression == "zstd" else "zlib"
             for command in COMMANDS:
-                Engine().run(command, asked, through.environment())
+                Engine().run(command, compressed, through.environment())
         for talk in talks:
             split_frames(product, compression, talk)
 

@@ -4,6 +4,7 @@
 use dbdyno_schema::plan::{Endpoint, Target};
 use dbdyno_schema::record::{FailedAction, ServerFailure};
 use dbdyno_wire::WireError;
+use dbdyno_wire::mysql::errors;
 
 mod libpq;
 
@@ -66,8 +67,8 @@ fn state(error: &WireError) -> String {
 fn words(error: &WireError) -> (u16, String) {
     match error {
         WireError::Server { code, message, .. } => (*code, message.clone()),
-        WireError::Lost(_) => (2013, "Lost connection to server during query".into()),
-        WireError::Protocol(_) => (2027, "Received malformed packet".into()),
+        WireError::Lost(_) => (errors::CR_SERVER_LOST, "Lost connection to server during query".into()),
+        WireError::Protocol(_) => (errors::CR_MALFORMED_PACKET, "Received malformed packet".into()),
         WireError::Refused { code, text, .. } => (*code, text.clone()),
     }
 }
@@ -77,15 +78,20 @@ fn words(error: &WireError) -> (u16, String) {
 fn unreachable(text: &str, endpoint: Option<&Endpoint>) -> (u16, String) {
     match endpoint {
         Some(Endpoint::Tcp { host, .. }) if text.contains("lookup address") => {
-            (2005, format!("Unknown server host '{host}' (-2)"))
+            (errors::CR_UNKNOWN_HOST, format!("Unknown server host '{host}' (-2)"))
         }
-        Some(Endpoint::Tcp { host, .. }) => (2002, format!("Can't connect to server on '{host}' (115)")),
+        Some(Endpoint::Tcp { host, .. }) => {
+            (errors::CR_CONNECTION_ERROR, format!("Can't connect to server on '{host}' (115)"))
+        }
         Some(Endpoint::Unix { path }) => {
             let number = text.split_once("(os error ").and_then(|(_, rest)| rest.split_once(')'));
             let number = number.map_or("2", |(number, _)| number);
-            (2002, format!("Can't connect to local server through socket '{path}' ({number})"))
+            (
+                errors::CR_CONNECTION_ERROR,
+                format!("Can't connect to local server through socket '{path}' ({number})"),
+            )
         }
-        None => (2002, text.to_owned()),
+        None => (errors::CR_CONNECTION_ERROR, text.to_owned()),
     }
 }
 

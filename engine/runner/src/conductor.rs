@@ -10,8 +10,6 @@ use dbdyno_load::timeline::Timeline;
 use dbdyno_schema::plan::{Plan, Start};
 use dbdyno_schema::record::{End, EndReason, Failure, Hello, Phase, Ready, Session, StatementKind, Warning};
 use dbdyno_schema::{Record, SCHEMA_VERSION};
-use dbdyno_wire::mysql::MysqlConnector;
-use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_workload::replay::Recorded;
 use tokio::sync::watch;
@@ -45,11 +43,13 @@ pub fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
     let workers = u64::from(order.plan.segment.count) * u64::from(order.plan.client.workers);
     let sampled = SAMPLED_PER_WORKER * workers;
     match connector(order) {
-        AnyConnector::Mysql(connector) => {
-            conduct(order, MysqlConnector { sampled, ..connector }, inbox, sink)
+        AnyConnector::Mysql(mut connector) => {
+            connector.options.sampled = sampled;
+            conduct(order, connector, inbox, sink)
         }
-        AnyConnector::Postgres(connector) => {
-            conduct(order, PostgresConnector { sampled, ..connector }, inbox, sink)
+        AnyConnector::Postgres(mut connector) => {
+            connector.options.sampled = sampled;
+            conduct(order, connector, inbox, sink)
         }
         AnyConnector::Null(connector) => conduct(order, connector, inbox, sink),
     }

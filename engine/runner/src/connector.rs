@@ -3,19 +3,12 @@
 use std::time::Duration;
 
 use dbdyno_schema::plan::{Endpoint, Target};
-use dbdyno_wire::Address;
 use dbdyno_wire::mysql::MysqlConnector;
 use dbdyno_wire::null::NullConnector;
 use dbdyno_wire::postgres::PostgresConnector;
+use dbdyno_wire::{Address, SessionOptions};
 
 use crate::Order;
-
-fn address(endpoint: &Endpoint) -> Address {
-    match endpoint {
-        Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
-        Endpoint::Unix { path } => Address::Unix(path.into()),
-    }
-}
 
 /// A connector of one of the protocols.
 pub enum AnyConnector {
@@ -28,45 +21,42 @@ pub enum AnyConnector {
 }
 
 /// The connector of an order's target.
-pub fn connector(Order { plan, options, secrets }: &Order) -> AnyConnector {
+pub fn connector(order @ Order { plan, options, .. }: &Order) -> AnyConnector {
     match &plan.target {
         Target::Mysql {
-            endpoints,
-            user,
-            database,
-            connect_timeout_us,
-            compression,
-            allow_public_key_retrieval,
-            ..
+            user, database, connect_timeout_us, compression, allow_public_key_retrieval, ..
         } => AnyConnector::Mysql(MysqlConnector {
-            addresses: endpoints.iter().map(address).collect(),
-            user: user.clone(),
-            password: secrets.password.clone(),
-            database: database.clone(),
-            timeout: Duration::from_micros(*connect_timeout_us),
+            options: session_options(order, user, database, *connect_timeout_us),
             local_data: false,
             multi_statements: options.multi_statements,
-            sampled: 0,
-            tls: secrets.tls.clone(),
             compression: *compression,
-            server_public_key: secrets.server_public_key.clone(),
+            server_public_key: order.secrets.server_public_key.clone(),
             allow_public_key_retrieval: *allow_public_key_retrieval,
         }),
-        Target::Postgresql { endpoints, user, database, connect_timeout_us, .. } => {
-            AnyConnector::Postgres(PostgresConnector {
-                addresses: endpoints.iter().map(address).collect(),
-                user: user.clone(),
-                password: secrets.password.clone(),
-                database: database.clone(),
-                timeout: Duration::from_micros(*connect_timeout_us),
-                sampled: 0,
-                tls: secrets.tls.clone(),
-            })
+        Target::Postgresql { user, database, connect_timeout_us, .. } => {
+            let options = session_options(order, user, database, *connect_timeout_us);
+            AnyConnector::Postgres(PostgresConnector { options })
         }
         Target::Null { answer_us } => AnyConnector::Null(NullConnector {
             answer: Duration::from_micros(*answer_us),
             rows: plan.workload.options.table_size,
             empty_answers: options.empty_answers,
         }),
+    }
+}
+
+fn session_options(order: &Order, user: &str, database: &str, timeout_us: u64) -> SessionOptions {
+    let address = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
+        Endpoint::Unix { path } => Address::Unix(path.into()),
+    };
+    SessionOptions {
+        addresses: order.plan.target.endpoints().iter().map(address).collect(),
+        user: user.to_owned(),
+        password: order.secrets.password.clone(),
+        database: database.to_owned(),
+        timeout: Duration::from_micros(timeout_us),
+        sampled: 0,
+        tls: order.secrets.tls.clone(),
     }
 }

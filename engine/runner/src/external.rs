@@ -14,3 +14,4 @@ pub use crate::failure::{code, is_lost, is_retried};
 pub use crate::machine::{give_back_memory, raise_open_files, thread_cpu, thread_run_queue_wait};
 pub use crate::post::{Links, Post, Signal, spawn_user, work_on_this_thread};
 pub use crate::session::OPENING_MAX;
+pub use dbdyno_wire::{mysql::errors as mysql_errors, postgres::errors as postgres_errors};

@@ -3,6 +3,8 @@
 use dbdyno_schema::plan::{ErrorCode, Plan, Target};
 use dbdyno_schema::record::{EndReason, ErrorClass, FailedAction, Failure};
 use dbdyno_wire::WireError;
+use dbdyno_wire::mysql::errors as mysql_errors;
+use dbdyno_wire::postgres::errors as postgres_errors;
 
 use crate::client_words;
 
@@ -23,14 +25,6 @@ pub(crate) fn preparing(error: &WireError, statement: &str) -> (EndReason, Failu
 /// Whether the connection is gone with this error.
 pub fn is_lost(error: &WireError) -> bool {
     error.class() == ErrorClass::Lost
-}
-
-/// How an error is called that no server has named.
-#[derive(Clone, Copy, Debug)]
-enum Unnamed {
-    Lost,
-    NotOpened,
-    Protocol,
 }
 
 /// A connection was lost with `lost` and could not be opened again for `after_us`, at last because of `error`.
@@ -108,35 +102,35 @@ pub(crate) fn loading(error: &WireError, statement: &str) -> (EndReason, Failure
     (reason, failure)
 }
 
-/// Under what an error is counted: the server's number or SQLSTATE, or what the database's own clients give it.
+/// The code that counts an error: the server's number or SQLSTATE, or that of the database's own client library.
 pub fn code(error: &WireError, target: &Target) -> ErrorCode {
+    let client = |number, state: &str| match target.is_postgresql() {
+        true => ErrorCode::State(state.into()),
+        false => ErrorCode::Number(number),
+    };
     match error {
         WireError::Server { code: 0, state, .. } => ErrorCode::State(state.clone()),
         WireError::Server { code, .. } => ErrorCode::Number(*code),
-        WireError::Lost(_) => unnamed(Unnamed::Lost, target),
-        WireError::Protocol(_) => unnamed(Unnamed::Protocol, target),
-        WireError::Refused { code: 0, .. } => unnamed(Unnamed::NotOpened, target),
-        WireError::Refused { code, .. } if !target.is_postgresql() => ErrorCode::Number(*code),
-        WireError::Refused { .. } => unnamed(Unnamed::NotOpened, target),
+        WireError::Lost(_) => client(mysql_errors::CR_SERVER_LOST, postgres_errors::CONNECTION_FAILURE),
+        WireError::Protocol(_) => {
+            client(mysql_errors::CR_MALFORMED_PACKET, postgres_errors::PROTOCOL_VIOLATION)
+        }
+        WireError::Refused { code, .. } => {
+            let number = if *code == 0 { mysql_errors::CR_CONN_HOST_ERROR } else { *code };
+            client(number, postgres_errors::UNABLE_TO_CONNECT)
+        }
     }
 }
 
 /// As [`code`], for an attempt to open a connection.
 pub(crate) fn opening_code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
-        WireError::Lost(_) => unnamed(Unnamed::NotOpened, target),
+        WireError::Lost(_) if target.is_postgresql() => {
+            ErrorCode::State(postgres_errors::UNABLE_TO_CONNECT.into())
+        }
+        WireError::Lost(_) => ErrorCode::Number(mysql_errors::CR_CONN_HOST_ERROR),
         error => code(error, target),
     }
-}
-
-/// MySQL's numbers for its clients, and the SQLSTATEs of the standard: 08006, 08001, 08P01.
-fn unnamed(what: Unnamed, target: &Target) -> ErrorCode {
-    let (number, state) = match what {
-        Unnamed::Lost => (2013, "08006"),
-        Unnamed::NotOpened => (2003, "08001"),
-        Unnamed::Protocol => (2027, "08P01"),
-    };
-    if target.is_postgresql() { ErrorCode::State(state.into()) } else { ErrorCode::Number(number) }
 }
 
 /// Whether the plan starts the event anew after this error.
@@ -153,55 +147,9 @@ fn failure(error: &WireError, class: ErrorClass) -> Failure {
         code: error.code(),
         class: Some(class),
         text: error.to_string(),
-        hint: hint(error).map(str::to_owned),
+        hint: error.fix().map(str::to_owned),
         server: None,
     }
-}
-
-fn hint(error: &WireError) -> Option<&str> {
-    Some(match error {
-        WireError::Server { code: 0, state, .. } => return state_hint(state),
-        WireError::Server { code, .. } => match code {
-            1040 => "raise max_connections, or use fewer connections",
-            1044 | 1045 | 1698 => {
-                "check user and password, the account's rights on the schema, and whether it may log in from this \
-                 host and without encryption (REQUIRE SSL, require_secure_transport)"
-            }
-            3159 => "set the target's tls mode to preferred, required, verify-ca or verify-identity",
-            1049 => "create the schema, or name another",
-            1146 => "load the tables first: prepare with the same options",
-            1142 | 1227 => "grant the account the rights on its own schema",
-            1114 | 1021 => "make room on the server's disk",
-            1203 | 1226 => "raise max_user_connections, or use fewer connections",
-            1461 => {
-                "raise max_prepared_stmt_count to at least connections x prepared statements per connection, \
-                 or use fewer connections or tables"
-            }
-            2013 | 1053 => "the server was stopped; look into its error log",
-            _ => return None,
-        },
-        WireError::Lost(_) => "see whether the server runs and listens there, and what its error log says",
-        WireError::Refused { way_out, .. } => way_out,
-        WireError::Protocol(_) => "see whether a server of the target's protocol listens there",
-    })
-}
-
-fn state_hint(state: &str) -> Option<&'static str> {
-    Some(match state {
-        "28P01" | "28000" => {
-            "check user and password, and what pg_hba.conf allows this user from this host, with and without TLS"
-        }
-        "3D000" => "create the database, or name another",
-        "42P01" => "load the tables first: prepare with the same options",
-        "42501" => "grant the role the rights on its own schema (CREATE ON SCHEMA public, say)",
-        "53100" => "make room on the server's disk",
-        "53200" => "give the server more memory, or use fewer connections or tables",
-        "53300" => "raise max_connections, or use fewer connections",
-        "57P03" => "wait until the server has started",
-        "57P01" | "57P02" => "the server was stopped or the session terminated; look into its log",
-        "25006" => "connect to the primary server: this one is read-only",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dbdyno_schema::record::{EndReason, Failure};
+use dbdyno_wire::mysql::errors as mysql_errors;
+use dbdyno_wire::postgres::errors::TOO_MANY_CONNECTIONS;
 use dbdyno_wire::{Connection, TextRow, WireError};
 
 /// What a run asks of a server.
@@ -70,18 +72,20 @@ impl Limit {
             return Self::of_state(error);
         };
         match code {
-            1461 => Some(Limit::Statements),
-            1040 => Some(Limit::Connections),
-            1203 => Some(Limit::AccountConnections),
-            // The resources of an account; the others (queries per hour, say) have nothing to do with room.
-            1226 => error.to_string().contains("max_user_connections").then_some(Limit::AccountConnections),
+            mysql_errors::ER_MAX_PREPARED_STMT_COUNT_REACHED => Some(Limit::Statements),
+            mysql_errors::ER_CON_COUNT_ERROR => Some(Limit::Connections),
+            mysql_errors::ER_TOO_MANY_USER_CONNECTIONS => Some(Limit::AccountConnections),
+            // The account's other limits (queries per hour, say) have nothing to do with connections.
+            mysql_errors::ER_USER_LIMIT_REACHED => {
+                error.to_string().contains("max_user_connections").then_some(Limit::AccountConnections)
+            }
             _ => None,
         }
     }
 
     /// PostgreSQL has one state for all three. Its words say which, where they are English; see [`room`].
     fn of_state(error: &WireError) -> Option<Self> {
-        if error.state()? != "53300" {
+        if error.state()? != TOO_MANY_CONNECTIONS {
             return None;
         }
         let text = error.to_string();

@@ -18,15 +18,12 @@ use crate::refusal::Held;
 /// Connections a worker opens at the same time. More would overrun the server's listen queue.
 pub const OPENING_MAX: usize = 64;
 
-/// Error "this command is not supported in the prepared statement protocol yet".
-const ER_UNSUPPORTED_PS: u16 = 1295;
-
 /// How a statement travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// As prepared statement of this number.
     Prepared(usize),
-    /// As text, where that is asked for or the server does not prepare it (MySQL refuses BEGIN, error 1295).
+    /// As text, where that is asked for or the server does not prepare it (MySQL refuses BEGIN).
     Text(String),
 }
 
@@ -194,7 +191,7 @@ async fn prepare(
 ) -> Result<Way, WireError> {
     match connection.prepare(sql, types).await {
         Ok(()) => Ok(Way::Prepared(number)),
-        Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => Ok(Way::Text(sql.to_owned())),
+        Err(error) if error.is_unsupported_prepared() => Ok(Way::Text(sql.to_owned())),
         Err(error) => Err(error),
     }
 }

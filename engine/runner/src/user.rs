@@ -17,7 +17,7 @@ use dbdyno_random::Rng;
 use dbdyno_schema::plan::{OnLost, Plan};
 use dbdyno_schema::record::{EndReason, ErrorClass, Failure};
 use dbdyno_wire::scripted::{Rows, Scripted, ScriptedConnector};
-use dbdyno_wire::{Connection, Outcome, WireError, mysql, postgres};
+use dbdyno_wire::{Connection, Outcome, WireError, placeholders};
 use dbdyno_workload::{Call, Program};
 
 use crate::backoff::Backoff;
@@ -181,12 +181,9 @@ impl<C: ScriptedConnector> User<C> {
             unreachable!("a statement whose result is kept is not prepared");
         };
         let mut sql = Vec::new();
-        match self.script.plan.target.is_postgresql() {
-            true => postgres::message::put_in(&mut sql, template, values),
-            false => mysql::message::put_in(&mut sql, template, values),
-        }
+        placeholders::fill(&mut sql, template, values, self.script.plan.target.quoting());
         connection.write_query(&sql);
-        let (rows, outcome) = connection.kept(Rows::default()).await;
+        let (rows, outcome) = connection.fetch_rows(Rows::default()).await;
         let end = self.desk.now();
         self.desk.statement(statement(call, outcome?, sent, end));
         let mut first = Vec::new();
@@ -322,10 +319,8 @@ impl<C: ScriptedConnector> User<C> {
             statements.into_iter().nth(call.statement).map(|statement| statement.sql).unwrap_or_default();
         match self.session.ways.get(call.statement) {
             Some(Way::Text(template)) => {
-                let sent = match self.script.plan.target.is_postgresql() {
-                    true => postgres::message::as_text(template, &call.values),
-                    false => mysql::message::as_text(template, &call.values),
-                };
+                let quoting = self.script.plan.target.quoting();
+                let sent = placeholders::filled(template, &call.values, quoting);
                 // A recorded statement is all parameter.
                 failure::sending(error, if sql == "?" { &sent } else { &sql }, &sent)
             }

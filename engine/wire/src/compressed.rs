@@ -1,6 +1,6 @@
-//! A socket whose bytes travel compressed: frames of [`compress`](crate::mysql::compress) over another socket.
+//! A compressed socket: frames of [`compress`](crate::mysql::compress) over another socket.
 //!
-//! It owns buffers only while something is half sent or half read.
+//! It owns buffers only while a frame is half sent or half read.
 
 use std::io;
 use std::pin::Pin;
@@ -14,20 +14,20 @@ use crate::mysql::compress::{Unpacker, pack};
 /// Bytes read at once.
 const INPUT_BYTES: usize = 16 * 1024;
 
-/// A compressed socket. Each write is one message of the protocol, and counts as sent once it is flushed.
+/// A compressed socket. Each write is one message of the protocol; a flush sends it.
 pub(crate) struct Stream<S> {
     socket: S,
     compression: Compression,
     unpacker: Unpacker,
-    /// Bytes read and not unpacked yet, from `taken` on.
+    /// Bytes read; those from `taken` on are not unpacked yet.
     input: Vec<u8>,
     taken: usize,
-    /// Frames not written yet, from `sent` on.
+    /// Frames; those from `sent` on are not written yet.
     output: Vec<u8>,
     sent: usize,
-    /// Number of the next frame, where it goes on in an exchange.
+    /// Number of the next frame of the current exchange.
     sequence: u8,
-    goes_on: bool,
+    continues: bool,
 }
 
 impl<S: std::fmt::Debug> std::fmt::Debug for Stream<S> {
@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
             output: Vec::new(),
             sent: 0,
             sequence: 0,
-            goes_on: false,
+            continues: false,
         }
     }
 
@@ -59,9 +59,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
         &mut self.socket
     }
 
-    /// What is written next belongs to the exchange under way, and begins none.
-    pub(crate) fn go_on(&mut self) {
-        self.goes_on = true;
+    /// The next write belongs to the current exchange, and begins none.
+    pub(crate) fn continue_exchange(&mut self) {
+        self.continues = true;
     }
 
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -86,13 +86,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
         let this = &mut *self;
         loop {
             let input = &this.input[this.taken..];
-            // The protocol's error travels inside an I/O error, and is taken out again by the session.
-            let (taken, given) =
+            // The protocol error travels inside an I/O error; see `connection_lost`.
+            let (taken, written) =
                 this.unpacker.feed(input, buffer.initialize_unfilled()).map_err(io::Error::other)?;
             this.taken += taken;
-            if given > 0 {
+            if written > 0 {
                 this.sequence = this.unpacker.next_sequence();
-                buffer.advance(given);
+                buffer.advance(written);
                 return Poll::Ready(Ok(()));
             }
             (this.input, this.taken) = (vec![0; INPUT_BYTES], 0);
@@ -116,8 +116,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_drain(context))?;
         let this = &mut *self;
-        let first = if this.goes_on { this.sequence } else { 0 };
-        this.goes_on = false;
+        let first = if this.continues { this.sequence } else { 0 };
+        this.continues = false;
         this.sequence = pack(this.compression, first, bytes, &mut this.output);
         Poll::Ready(Ok(bytes.len()))
     }

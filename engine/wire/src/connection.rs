@@ -1,24 +1,59 @@
-//! What every database is to a run: a way to open connections, and what is asked of one.
+//! The interface of every database to a run: a connector opens connections, a connection executes statements.
 
 use dbdyno_schema::record::Session;
 
 use crate::error::WireError;
-use crate::parameter::Type;
 
-/// One parameter of a prepared statement.
+/// One parameter of a native workload's statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// NULL, where strings stand otherwise.
+    /// NULL of a string.
     Null,
     /// An integer.
     Int(i64),
     /// A string.
     Text(Vec<u8>),
-    /// A piece of the statement itself, put in as it is. For statements that travel as text.
+    /// A piece of the statement itself. For statements sent as text.
     Verbatim(Vec<u8>),
 }
 
-/// What a statement did.
+/// One parameter of a script's statement, borrowed from the script.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Parameter<'a> {
+    /// NULL of this type.
+    Null(Type),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Double(f64),
+    /// A string.
+    Text(&'a [u8]),
+}
+
+/// Type of a parameter. It stays the same from one execution to the next, so that the client sends it once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A signed integer of 64 bits.
+    Int,
+    /// A floating-point number of 64 bits.
+    Double,
+    /// A string.
+    Text,
+}
+
+impl Parameter<'_> {
+    /// The type to send for it.
+    pub fn kind(&self) -> Type {
+        match self {
+            Parameter::Null(kind) => *kind,
+            Parameter::Int(_) => Type::Int,
+            Parameter::Double(_) => Type::Double,
+            Parameter::Text(_) => Type::Text,
+        }
+    }
+}
+
+/// The effect of one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether it returned a result set, even an empty one.
@@ -32,9 +67,9 @@ pub struct Outcome {
 /// A row of text columns, as [`Connection::rows`] returns it; `None` is NULL.
 pub type TextRow = Vec<Option<String>>;
 
-/// A way to open connections; cheap to copy between threads.
+/// Opens connections; cheap to copy between threads.
 pub trait Connector: Clone + Send + 'static {
-    /// What it opens.
+    /// The connections of this protocol.
     type Connection: Connection;
 
     /// Opens connection `number` of the run and logs in. Connections are numbered over all workers and engines of a
@@ -44,7 +79,7 @@ pub trait Connector: Clone + Send + 'static {
 
 /// One session with a server. At most one statement is under way at a time.
 pub trait Connection: 'static {
-    /// What the login settled.
+    /// Server version, authentication, encryption and compression of the login.
     fn session(&self) -> &Session;
 
     /// Prepares a statement with a `?` for each parameter, of these types; it is known by its position, counted from 0
@@ -58,7 +93,7 @@ pub trait Connection: 'static {
         values: &[Value],
     ) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Runs a statement given as text with a `?` for each of `values`, which the client puts in.
+    /// Runs a statement given as text; the client writes each of `values` in place of a `?`.
     fn execute_text(
         &mut self,
         template: &str,
@@ -68,9 +103,9 @@ pub trait Connection: 'static {
     /// Runs a statement given as text and skims its result.
     fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Runs a statement given as text and keeps its rows. For set-up, never under measurement.
+    /// Runs a statement given as text and returns its rows. Before and after the load, never under measurement.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Vec<TextRow>, WireError>>;
 
-    /// Says goodbye. The session is of no use afterwards.
+    /// Ends the session.
     fn close(&mut self) -> impl Future<Output = ()>;
 }

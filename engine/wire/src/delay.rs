@@ -1,9 +1,9 @@
 //! The delay inside the client: from a reply's arrival at this machine to the moment this process reads it.
 //!
-//! The kernel notes when bytes arrive (SO_TIMESTAMPNS, see socket(7)) and hands the time of the last one over with
-//! them; the wall clock, read right after, gives the delay. Every statement's latency holds it, and no server can
-//! make it shorter. Some connections are asked, and of those every eighth read, so that asking costs nothing that
-//! could be measured. Unix sockets have no such times.
+//! The kernel notes when bytes arrive (SO_TIMESTAMPNS, see socket(7)) and returns the time of the last one with them; the
+//! wall clock, read right after, gives the delay. Every statement's latency includes it, and no server can make it shorter.
+//! Some connections are sampled, and of those every eighth read, so that the cost is too small to measure. Unix sockets
+//! have no timestamps.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -19,9 +19,9 @@ use nix::sys::time::TimeSpec;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Every so many reads of a sampled connection the delay is taken.
+/// Every eighth read of a sampled connection records the delay.
 const EVERY: u32 = 8;
-/// Delays that a thread keeps until they are taken; later ones take the place of the earliest.
+/// Most delays a thread keeps until [`take`]; later ones replace the earliest.
 const KEPT: usize = 16_384;
 
 thread_local! {
@@ -51,21 +51,21 @@ impl Delays {
     }
 }
 
-/// The delays on this thread since the last call, in nanoseconds; the latest of them where there were many.
+/// Takes the delays on this thread since the last call, in nanoseconds; at most the latest [`KEPT`].
 pub fn take() -> Vec<u64> {
     DELAYS.with_borrow_mut(Delays::take)
 }
 
-/// A TCP connection whose replies are timed.
+/// A TCP connection with timestamps on its replies.
 #[derive(Debug)]
-pub(crate) struct Sampled {
+pub(crate) struct TimestampedStream {
     stream: TcpStream,
     reads: u32,
-    /// Room for one time stamp.
+    /// Room for one timestamp.
     control: Vec<u8>,
 }
 
-impl Sampled {
+impl TimestampedStream {
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         setsockopt(&stream, ReceiveTimestampns, &true)?;
         Ok(Self { stream, reads: 0, control: nix::cmsg_space!(TimeSpec) })
@@ -111,16 +111,16 @@ impl Sampled {
         loop {
             ready!(stream.poll_read_ready(context))?;
             let room = buffer.initialize_unfilled();
-            let mut got = None;
+            let mut received = None;
             let tried = stream.try_io(Interest::READABLE, || {
                 let (count, arrived) = receive(stream, room, control)?;
-                got = Some((count, arrived));
-                // A short read has emptied the socket; in these words tokio learns it without another call.
+                received = Some((count, arrived));
+                // A short read has emptied the socket; this error tells tokio so without another call.
                 if count < room.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
-            match (got, tried) {
+            match (received, tried) {
                 (Some((count, arrived)), _) => {
-                    note(arrived);
+                    record_delay(arrived);
                     buffer.advance(count);
                     return Poll::Ready(Ok(()));
                 }
@@ -133,7 +133,7 @@ impl Sampled {
     }
 }
 
-/// Reads what is there, and when the last of it arrived, by the wall clock.
+/// Reads what has arrived; returns its length and when the last of it arrived, by the wall clock.
 fn receive(stream: &TcpStream, room: &mut [u8], control: &mut [u8]) -> io::Result<(usize, Option<Duration>)> {
     let mut parts = [IoSliceMut::new(room)];
     let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(control), MsgFlags::empty())?;
@@ -144,8 +144,8 @@ fn receive(stream: &TcpStream, room: &mut [u8], control: &mut [u8]) -> io::Resul
     Ok((message.bytes, arrived))
 }
 
-/// Keeps the delay since `arrived`. A wall clock that was set back in between tells nothing.
-fn note(arrived: Option<Duration>) {
+/// Records the delay since `arrived`, unless the wall clock was set back in between.
+fn record_delay(arrived: Option<Duration>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
     if let (Some(now), Some(arrived)) = (now, arrived)
         && let Some(delay) = now.checked_sub(arrived)
@@ -176,7 +176,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
-        let mut sampled = Sampled::new(stream).unwrap();
+        let mut sampled = TimestampedStream::new(stream).unwrap();
         let mut room = [0; 64];
         for turn in 1..=2 * EVERY as u8 {
             server.writable().await.unwrap();
@@ -209,7 +209,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         drop(listener.accept().await.unwrap());
-        let mut sampled = Sampled { reads: EVERY - 1, ..Sampled::new(stream).unwrap() };
+        let mut sampled = TimestampedStream { reads: EVERY - 1, ..TimestampedStream::new(stream).unwrap() };
         let mut room = [0; 8];
         let mut buffer = ReadBuf::new(&mut room);
         poll_fn(|context| sampled.poll_read(context, &mut buffer)).await.unwrap();

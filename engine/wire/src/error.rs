@@ -1,44 +1,48 @@
-//! Why a statement or a connection failed.
+//! Errors of statements and connections, whatever the protocol.
 
 use dbdyno_schema::record::ErrorClass;
 use thiserror::Error;
 
 use crate::{mysql, postgres};
 
-/// Why a statement or a connection failed.
+/// An error of a statement or a connection.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WireError {
-    /// The server's own answer.
+    /// The server answered with an error.
     #[error("the server answered with error {}: {message}", number_and_state(*code, state))]
     Server {
         /// The server's error number; 0 where its errors have none, as PostgreSQL's.
         code: u16,
         /// SQLSTATE; `HY000` where the server gives none.
         state: String,
-        /// The server's words.
+        /// The server message.
         message: String,
-        /// Whether it ends the connection, where the server says so: PostgreSQL's FATAL and PANIC.
+        /// Whether the server ends the connection and says so: PostgreSQL's FATAL and PANIC.
         is_fatal: bool,
     },
     /// The address does not answer, or the connection broke.
     #[error("{0}")]
     Lost(String),
-    /// The server sent what the protocol does not allow, or asked for what we never give.
+    /// The server violated the protocol, or asked for data that dbdyno never sends.
     #[error("protocol error: {0}")]
     Protocol(String),
-    /// What we will not or cannot do to open a connection as it was asked for.
+    /// The client refuses to open a connection, or cannot open it, as requested.
     #[error("{text}")]
     Refused {
-        /// The number that MySQL's own clients give it.
+        /// The error number in MySQL's own clients.
         code: u16,
-        /// What it is.
+        /// What the client refuses, and why.
         text: String,
-        /// What would help.
-        way_out: String,
+        /// How to repair it.
+        fix: String,
     },
 }
 
 impl WireError {
+    pub(crate) fn refused(code: u16, text: impl Into<String>, fix: impl Into<String>) -> Self {
+        WireError::Refused { code, text: text.into(), fix: fix.into() }
+    }
+
     /// The server's error number, where it gave one.
     pub fn code(&self) -> Option<u16> {
         match self {
@@ -55,7 +59,7 @@ impl WireError {
         }
     }
 
-    /// What the error of a statement means for a run. That of an attempt to connect is [`ErrorClass::Refused`].
+    /// The class of a statement's error. That of an attempt to connect is [`ErrorClass::Refused`].
     pub fn class(&self) -> ErrorClass {
         match self {
             WireError::Lost(_) | WireError::Server { is_fatal: true, .. } => ErrorClass::Lost,
@@ -63,6 +67,24 @@ impl WireError {
             WireError::Server { code, .. } => mysql::errors::class(*code),
             WireError::Refused { .. } => ErrorClass::Refused,
             WireError::Protocol(_) => ErrorClass::Other,
+        }
+    }
+
+    /// Whether the server cannot prepare this statement; as text it would execute it.
+    pub fn is_unsupported_prepared(&self) -> bool {
+        self.code() == Some(mysql::errors::ER_UNSUPPORTED_PS)
+    }
+
+    /// How to repair it, where that is known.
+    pub fn fix(&self) -> Option<&str> {
+        match self {
+            WireError::Server { code: 0, state, .. } => postgres::errors::fix(state),
+            WireError::Server { code, .. } => mysql::errors::fix(*code),
+            WireError::Lost(_) => {
+                Some("see whether the server runs and listens there, and what its error log says")
+            }
+            WireError::Refused { fix, .. } => Some(fix),
+            WireError::Protocol(_) => Some("see whether a server of the target's protocol listens there"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A server that answers from memory.
 //!
-//! It calibrates the generator's own ceiling and makes every test possible that needs no database. It knows
-//! just enough SQL to keep the contracts of the OLTP family: a range returns its length, a change changes a row.
+//! It measures the load generator's own limit and serves the tests that need no database. It knows just enough SQL for the
+//! row counts of the OLTP family: a range returns its length, a change changes one row.
 
 use std::time::Duration;
 
@@ -13,66 +13,65 @@ use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 /// Opens null connections.
 #[derive(Clone, Debug)]
 pub struct NullConnector {
-    /// Time from a request to its answer; rounded up to the runtime's timer of 1 ms. Zero yields once.
+    /// Response time; the runtime's timer rounds it up to 1 ms. Zero yields once.
     pub answer: Duration,
-    /// Ids in the tables it pretends to have: 1 to this.
+    /// Largest id in its imaginary tables; the smallest is 1.
     pub rows: u64,
     /// Whether every statement neither returns nor changes a row.
     pub empty_answers: bool,
 }
 
-/// A session with nobody.
+/// A session without a server.
 #[derive(Debug)]
 pub struct NullConnection {
     answer: Duration,
     rows: u64,
     empty_answers: bool,
-    statements: Vec<Shape>,
+    statements: Vec<AnswerKind>,
     session: Session,
-    /// What a script's next message asks for, and how many rows.
-    said: (Shape, u64),
-    holds_thread: bool,
+    /// The answer to a script's next message, and its number of rows or parameters.
+    next_answer: (AnswerKind, u64),
+    blocking: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+enum AnswerKind {
     Row,
     Range,
     Change,
     Nothing,
 }
 
-impl Shape {
+impl AnswerKind {
     fn of(sql: &str) -> Self {
         let verb = sql.split_ascii_whitespace().next().unwrap_or_default().to_ascii_uppercase();
         match verb.as_str() {
-            "SELECT" if sql.contains("BETWEEN") && !sql.contains("SUM(") => Shape::Range,
-            "SELECT" => Shape::Row,
-            "UPDATE" | "DELETE" | "INSERT" => Shape::Change,
-            _ => Shape::Nothing,
+            "SELECT" if sql.contains("BETWEEN") && !sql.contains("SUM(") => AnswerKind::Range,
+            "SELECT" => AnswerKind::Row,
+            "UPDATE" | "DELETE" | "INSERT" => AnswerKind::Change,
+            _ => AnswerKind::Nothing,
         }
     }
 
     fn outcome(self, values: &[Value], rows: u64) -> Outcome {
         let rows = match (self, values) {
-            (Shape::Range, [Value::Int(low), Value::Int(high)]) => {
+            (AnswerKind::Range, [Value::Int(low), Value::Int(high)]) => {
                 ((*high).min(rows as i64) - low + 1).max(0) as u64
             }
-            (Shape::Nothing, _) => 0,
+            (AnswerKind::Nothing, _) => 0,
             _ => 1,
         };
-        Outcome { returns_rows: matches!(self, Shape::Row | Shape::Range), rows, bytes: 0 }
+        Outcome { returns_rows: matches!(self, AnswerKind::Row | AnswerKind::Range), rows, bytes: 0 }
     }
 }
 
 impl NullConnection {
-    /// What it answers to a statement.
-    fn shape(&self, sql: &str) -> Shape {
-        if self.empty_answers { Shape::Nothing } else { Shape::of(sql) }
+    fn answer_kind(&self, sql: &str) -> AnswerKind {
+        if self.empty_answers { AnswerKind::Nothing } else { AnswerKind::of(sql) }
     }
 
     async fn wait(&self) {
-        if self.holds_thread {
+        if self.blocking {
             std::thread::sleep(self.answer);
         } else if self.answer.is_zero() {
             tokio::task::yield_now().await;
@@ -93,8 +92,8 @@ impl Connector for NullConnector {
             empty_answers: self.empty_answers,
             statements: Vec::new(),
             session,
-            said: (Shape::Nothing, 0),
-            holds_thread: false,
+            next_answer: (AnswerKind::Nothing, 0),
+            blocking: false,
         })
     }
 }
@@ -105,7 +104,7 @@ impl Connection for NullConnection {
     }
 
     async fn prepare(&mut self, sql: &str, _types: &[Type]) -> Result<(), WireError> {
-        self.statements.push(self.shape(sql));
+        self.statements.push(self.answer_kind(sql));
         Ok(())
     }
 
@@ -116,12 +115,12 @@ impl Connection for NullConnection {
 
     async fn execute_text(&mut self, template: &str, values: &[Value]) -> Result<Outcome, WireError> {
         self.wait().await;
-        Ok(self.shape(template).outcome(values, self.rows))
+        Ok(self.answer_kind(template).outcome(values, self.rows))
     }
 
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.wait().await;
-        Ok(self.shape(&String::from_utf8_lossy(sql)).outcome(&[], self.rows))
+        Ok(self.answer_kind(&String::from_utf8_lossy(sql)).outcome(&[], self.rows))
     }
 
     async fn rows(&mut self, _sql: &str) -> Result<Vec<TextRow>, WireError> {
@@ -134,8 +133,8 @@ impl Connection for NullConnection {
 impl Scripted for NullConnection {
     fn write_prepare(&mut self, sql: &[u8]) {
         let sql = String::from_utf8_lossy(sql);
-        self.statements.push(self.shape(&sql));
-        self.said = (Shape::Nothing, sql.matches('?').count() as u64);
+        self.statements.push(self.answer_kind(&sql));
+        self.next_answer = (AnswerKind::Nothing, sql.matches('?').count() as u64);
     }
 
     fn write_execute<'a>(
@@ -144,31 +143,31 @@ impl Scripted for NullConnection {
         parameters: impl Iterator<Item = Parameter<'a>> + Clone,
         _types: bool,
     ) {
-        let shape = self.statements[id as usize];
+        let kind = self.statements[id as usize];
         let number = |parameter| if let Parameter::Int(number) = parameter { number } else { 0 };
         let values: Vec<_> = parameters.map(|parameter| Value::Int(number(parameter))).collect();
-        self.said = (shape, shape.outcome(&values, self.rows).rows);
+        self.next_answer = (kind, kind.outcome(&values, self.rows).rows);
     }
 
     fn write_query(&mut self, sql: &[u8]) {
-        let shape = self.shape(&String::from_utf8_lossy(sql));
-        self.said = (shape, shape.outcome(&[], self.rows).rows);
+        let kind = self.answer_kind(&String::from_utf8_lossy(sql));
+        self.next_answer = (kind, kind.outcome(&[], self.rows).rows);
     }
 
-    async fn prepared(&mut self) -> Result<Prepared, WireError> {
-        Ok(Prepared { id: self.statements.len() as u32 - 1, parameters: self.said.1 as u16 })
+    async fn send_prepare(&mut self) -> Result<Prepared, WireError> {
+        Ok(Prepared { id: self.statements.len() as u32 - 1, parameters: self.next_answer.1 as u16 })
     }
 
-    async fn skimmed(&mut self) -> Result<Outcome, WireError> {
+    async fn skim(&mut self) -> Result<Outcome, WireError> {
         self.wait().await;
-        let (shape, rows) = self.said;
-        Ok(Outcome { rows, ..shape.outcome(&[], self.rows) })
+        let (kind, rows) = self.next_answer;
+        Ok(Outcome { rows, ..kind.outcome(&[], self.rows) })
     }
 
-    /// Its rows have one column, which is NULL.
-    async fn kept(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
+    /// The rows have one column, which is NULL.
+    async fn fetch_rows(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
         rows.clear();
-        let outcome = self.skimmed().await;
+        let outcome = self.skim().await;
         if let Ok(Outcome { returns_rows: true, rows: count, .. }) = outcome {
             rows.columns = 1;
             rows.bytes.resize(count as usize, 0xfb);
@@ -177,17 +176,17 @@ impl Scripted for NullConnection {
         (rows, outcome)
     }
 
-    async fn forget(&mut self, _id: u32) -> Result<(), WireError> {
+    async fn close_statement(&mut self, _id: u32) -> Result<(), WireError> {
         Ok(())
     }
 
-    fn hold_thread(&mut self, hold: bool) {
-        self.holds_thread = hold;
+    fn set_blocking(&mut self, blocking: bool) {
+        self.blocking = blocking;
     }
 }
 
 impl ScriptedConnector for NullConnector {
-    async fn connect_at_once(&self, number: u64) -> Result<NullConnection, WireError> {
+    async fn connect_blocking(&self, number: u64) -> Result<NullConnection, WireError> {
         self.connect(number).await
     }
 }
@@ -198,8 +197,8 @@ mod tests {
 
     #[test]
     fn a_range_ends_with_the_table() {
-        let shape = Shape::of("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?");
-        let rows = |low, high| shape.outcome(&[Value::Int(low), Value::Int(high)], 1000).rows;
+        let kind = AnswerKind::of("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?");
+        let rows = |low, high| kind.outcome(&[Value::Int(low), Value::Int(high)], 1000).rows;
         assert_eq!(rows(1, 100), 100);
         assert_eq!(rows(950, 1049), 51);
     }

@@ -1,38 +1,47 @@
-//! Rows that are kept as the server sent them.
+//! Rows as the server sent them.
 
-/// Rows kept of one result, behind each other as the server sent them.
+use crate::{TextRow, WireError};
+
+/// Most bytes of the rows of a statement outside the load, with [`ROW_COST`] for each.
+const BYTES_MAX: usize = 32 << 20;
+/// Most bytes of the rows that a script's statement fetches: more is a mistake, and would fill the memory.
+pub(crate) const SCRIPT_BYTES_MAX: usize = 1 << 30;
+/// Memory of a row in addition to its bytes.
+const ROW_COST: usize = size_of::<Vec<u8>>() + 16;
+
+/// The rows of one result, in one buffer as the server sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// Row packets.
     pub bytes: Vec<u8>,
-    /// Where each ends.
+    /// Offset in `bytes` behind each row.
     pub ends: Vec<usize>,
-    /// Columns of each.
+    /// Columns of each row.
     pub columns: u32,
-    /// How a row holds its columns.
+    /// Encoding of a row.
     pub form: Form,
 }
 
-/// One of several results that a server gave to one statement, as to the call of a procedure.
+/// One result of a statement that has several, such as the call of a procedure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
-    /// Whether it is a result set, even an empty one.
+pub struct ResultSet {
+    /// Whether it has columns; else it reports changed rows.
     pub returns_rows: bool,
-    /// Rows in it, or rows changed where it is none.
+    /// Rows in it, or rows changed.
     pub rows: u64,
-    /// Columns of its rows, where they are kept.
+    /// Columns of its rows, where rows are kept.
     pub columns: u32,
-    /// The first of its rows among those that are kept; they end where the next part's begin.
+    /// Index of its first row among the kept ones; its rows end where those of the next result begin.
     pub first_row: usize,
 }
 
-/// How a row holds its columns.
+/// Encoding of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// MySQL's text protocol: each after its length.
+    /// MySQL's text protocol: each column after its length.
     #[default]
     LengthEncoded,
-    /// PostgreSQL's DataRow: their number, then each after its length.
+    /// PostgreSQL's DataRow: the number of columns, then each column after its length.
     Counted,
 }
 
@@ -43,7 +52,27 @@ impl Rows {
         self.bytes.get(start..*self.ends.get(index)?)
     }
 
-    /// Hands each column of `row` with its number, from 0, to `take`; `None` is NULL. Ends where the row is cut short.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.ends.len()).filter_map(|index| self.row(index))
+    }
+
+    /// Every row as text.
+    ///
+    /// # Errors
+    /// [`WireError::Protocol`] when a row is cut short.
+    pub(crate) fn to_text(&self) -> Result<Vec<TextRow>, WireError> {
+        let text = |row| {
+            let mut columns = TextRow::new();
+            self.each_column(row, |(_, column)| {
+                columns.push(column.map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
+            });
+            let is_whole = columns.len() == self.columns as usize;
+            is_whole.then_some(columns).ok_or_else(|| WireError::Protocol("a row that is cut short".into()))
+        };
+        self.iter().map(text).collect()
+    }
+
+    /// Calls `take` with each column of `row` and its number, from 0; `None` is NULL. Ends where the row is cut short.
     pub fn each_column(&self, row: &[u8], take: impl FnMut((usize, Option<&[u8]>))) {
         let count = self.columns as usize;
         match self.form {
@@ -52,7 +81,7 @@ impl Rows {
         }
     }
 
-    /// Forgets the rows; keeps the memory unless it is much.
+    /// Removes the rows; keeps up to 64 KiB of the memory.
     pub fn clear(&mut self) {
         const KEEP: usize = 64 << 10;
         self.bytes.clear();
@@ -63,7 +92,55 @@ impl Rows {
     }
 }
 
-/// The columns of a kept row of the text protocol; `None` is NULL. Ends where the row is cut short.
+/// Rows that the reader of an answer keeps, where a caller wants them.
+#[derive(Debug)]
+pub(crate) struct RowBuffer {
+    pub(crate) rows: Option<Rows>,
+    /// Bytes so far, with [`ROW_COST`] for each row.
+    pub(crate) bytes: usize,
+    bytes_max: usize,
+}
+
+impl Default for RowBuffer {
+    fn default() -> Self {
+        Self { rows: None, bytes: 0, bytes_max: BYTES_MAX }
+    }
+}
+
+impl RowBuffer {
+    /// Keeps rows in `rows`, which is empty, up to `bytes_max` in all.
+    pub(crate) fn new(rows: Rows, bytes_max: usize) -> Self {
+        Self { rows: Some(rows), bytes: 0, bytes_max }
+    }
+
+    /// Keeps the rows of a short result.
+    pub(crate) fn short() -> Self {
+        Self::new(Rows::default(), BYTES_MAX)
+    }
+
+    /// Bytes that still fit.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes_max.saturating_sub(self.bytes)
+    }
+
+    /// Appends a row of `length` bytes, where rows are kept; `payload` is shorter when the reader had no room.
+    pub(crate) fn push(&mut self, payload: &[u8], length: usize) -> Result<(), WireError> {
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        self.bytes += payload.len() + ROW_COST;
+        if self.bytes > self.bytes_max || payload.len() != length {
+            return Err(self.overflow());
+        }
+        rows.bytes.extend_from_slice(payload);
+        rows.ends.push(rows.bytes.len());
+        Ok(())
+    }
+
+    pub(crate) fn overflow(&self) -> WireError {
+        WireError::Protocol(format!("a result of more than {} bytes", self.bytes_max))
+    }
+}
+
+/// The columns of a row of MySQL's text protocol; `None` is NULL. Ends where the row is cut short.
 fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut rest = row;
     std::iter::from_fn(move || {
@@ -88,7 +165,7 @@ fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 }
 
 /// The columns of PostgreSQL's DataRow; `None` is NULL. Ends where the row is cut short.
-pub fn counted_columns(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+fn counted_columns(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let (count, mut rest) = match payload {
         [high, low, rest @ ..] => (u16::from_be_bytes([*high, *low]), rest),
         _ => (0, b"".as_slice()),
@@ -104,4 +181,25 @@ pub fn counted_columns(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
         rest = after;
         Some(Some(column))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(form: Form, columns: u32, row: &[u8]) -> Result<Vec<TextRow>, WireError> {
+        Rows { bytes: row.to_vec(), ends: vec![row.len()], columns, form }.to_text()
+    }
+
+    #[test]
+    fn rows_of_both_protocols_are_split_into_columns() {
+        let columns = vec![Some("ab".into()), None, Some(String::new())];
+        let counted = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
+        for (form, row) in [(Form::LengthEncoded, b"\x02ab\xfb\x00".as_slice()), (Form::Counted, counted)] {
+            assert_eq!(text(form, 3, row).unwrap(), [columns.clone()]);
+            for length in 0..row.len() {
+                assert!(matches!(text(form, 3, &row[..length]), Err(WireError::Protocol(_))), "{length}");
+            }
+        }
+    }
 }

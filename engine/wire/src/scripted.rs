@@ -1,14 +1,14 @@
-//! What a script asks of a connection, beyond what a native workload does: statements prepared and closed at any time,
-//! parameters of more types, results whose rows are kept, and calls during which the whole thread waits.
+//! What a script needs of a connection beyond what a native workload does: statements prepared and closed at any time,
+//! parameters of more types, results whose rows are kept, and calls that block the whole thread.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-pub use crate::parameter::{Parameter, Type};
-pub use crate::rows::{Form, Part, Rows};
+pub use crate::connection::{Parameter, Type};
+pub use crate::rows::{Form, ResultSet, Rows};
 use crate::{Connection, Connector, Outcome, WireError};
 
-/// What the server said to a prepare.
+/// A statement that the server has prepared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// The server's name for the statement.
@@ -19,13 +19,12 @@ pub struct Prepared {
 
 /// A connection that scripts can use.
 ///
-/// A message is written first and sent afterwards, so that nothing borrowed from the script is held while the answer
-/// is awaited.
+/// A message is written first and sent afterwards, so that no borrow of the script lasts while the answer is awaited.
 pub trait Scripted: Connection {
     /// Writes the message that prepares `sql`.
     fn write_prepare(&mut self, sql: &[u8]);
 
-    /// Writes the message that runs prepared statement `id`. `types` says that the types are not those of the last time.
+    /// Writes the message that executes prepared statement `id`. `types` says that the types differ from the last time.
     fn write_execute<'a>(
         &mut self,
         id: u32,
@@ -33,42 +32,42 @@ pub trait Scripted: Connection {
         types: bool,
     );
 
-    /// Writes the message that runs `sql`.
+    /// Writes the message that executes `sql`.
     fn write_query(&mut self, sql: &[u8]);
 
-    /// Sends what [`Scripted::write_prepare`] wrote.
-    fn prepared(&mut self) -> impl Future<Output = Result<Prepared, WireError>>;
+    /// Sends the message of [`Scripted::write_prepare`].
+    fn send_prepare(&mut self) -> impl Future<Output = Result<Prepared, WireError>>;
 
-    /// Sends what was written and skims the answer.
-    fn skimmed(&mut self) -> impl Future<Output = Result<Outcome, WireError>>;
+    /// Sends the written message and skims the answer.
+    fn skim(&mut self) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Sends what was written and keeps the rows of the first result in `rows`, which it returns whatever happens; those
-    /// of all results after [`Scripted::tell_parts`].
-    fn kept(&mut self, rows: Rows) -> impl Future<Output = (Rows, Result<Outcome, WireError>)>;
+    /// Sends the written message and keeps the rows of the first result in `rows`, which it returns also with an error;
+    /// those of all results after [`Scripted::track_result_sets`].
+    fn fetch_rows(&mut self, rows: Rows) -> impl Future<Output = (Rows, Result<Outcome, WireError>)>;
 
-    /// From here on an answer of several results is told one by one, where the protocol has such answers.
-    fn tell_parts(&mut self) {}
+    /// From here on records each result of an answer that has several, where the protocol has such answers.
+    fn track_result_sets(&mut self) {}
 
     /// Takes the results of the last answer where there were several, the first included; nothing where there was one.
-    fn take_parts(&mut self) -> Vec<Part> {
+    fn take_result_sets(&mut self) -> Vec<ResultSet> {
         Vec::new()
     }
 
-    /// Forgets prepared statement `id`. The server does not answer.
-    fn forget(&mut self, id: u32) -> impl Future<Output = Result<(), WireError>>;
+    /// Closes prepared statement `id`. The server does not answer.
+    fn close_statement(&mut self, id: u32) -> impl Future<Output = Result<(), WireError>>;
 
-    /// From here on the thread waits, and not the task, for every byte of this connection: see [`at_once`].
-    fn hold_thread(&mut self, hold: bool);
+    /// From here on every read and write of this connection blocks the thread, and not the task: see [`block_on`].
+    fn set_blocking(&mut self, blocking: bool);
 }
 
 /// A connector of such connections.
 pub trait ScriptedConnector: Connector<Connection: Scripted> {
-    /// As [`Connector::connect`], for [`at_once`]: the thread waits.
-    fn connect_at_once(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
+    /// As [`Connector::connect`], for [`block_on`]: the thread waits.
+    fn connect_blocking(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
 }
 
-/// Runs work that waits for nothing but connections that hold the thread.
-pub fn at_once<T>(work: impl Future<Output = T>) -> T {
+/// Runs work that waits for nothing but blocking connections.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(tokio::task::unconstrained(work));
     let mut context = Context::from_waker(Waker::noop());
     loop {

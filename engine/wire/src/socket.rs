@@ -19,9 +19,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
 use crate::Address;
-use crate::blocking_wait::BlockingWait;
+use crate::blocking::BlockingSocket;
 use crate::compressed;
-use crate::delay::Sampled;
+use crate::delay::TimestampedStream;
 
 /// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -34,46 +34,23 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
-    /// Some of its reads tell how long a reply has lain there.
-    Sampled(Sampled),
+    /// The kernel's timestamps on some of its reads give the delay inside the client.
+    Timestamped(TimestampedStream),
     Unix(UnixStream),
     /// Encrypted, over one of the above.
     Tls(Box<TlsStream<Socket>>),
     /// Compressed, over one of the above.
     Compressed(Box<compressed::Stream<Socket>>),
-    /// One of the first three for which the thread waits; nothing while it is being exchanged.
-    Holding(Option<Holding>),
+    /// One of the first three, which blocks the thread; nothing while it is being exchanged.
+    Blocking(Option<BlockingSocket<Box<Socket>>>),
 }
 
-/// A TCP or unix socket that holds the thread.
-#[derive(Debug)]
-pub(crate) struct Holding {
-    socket: Box<Socket>,
-    wait: BlockingWait,
-}
-
-impl Holding {
-    /// Of a socket at the bottom: TCP or unix. Waiting ends in an error at `until`.
-    fn new(socket: Socket, until: Option<Instant>) -> Self {
-        Self { socket: Box::new(socket), wait: BlockingWait { until } }
-    }
-
-    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
-        match &*self.socket {
-            Socket::Tcp(stream) => Ok(stream.as_fd()),
-            Socket::Sampled(stream) => Ok(stream.as_fd()),
-            Socket::Unix(stream) => Ok(stream.as_fd()),
-            _ => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-}
-
-/// The first of the host's addresses that answers until then.
-fn connect_at_once(host: &str, port: u16, until: Instant) -> io::Result<std::net::TcpStream> {
+/// Connects to the first of the host's addresses that answers before `deadline`.
+fn connect_blocking(host: &str, port: u16, deadline: Instant) -> io::Result<std::net::TcpStream> {
     let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in (host, port).to_socket_addrs()? {
         // Zero is no limit that the system takes.
-        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match std::net::TcpStream::connect_timeout(&address, left) {
             Ok(stream) => return Ok(stream),
             Err(error) => failed = error,
@@ -89,10 +66,10 @@ impl Socket {
         Ok(Socket::Tcp(stream))
     }
 
-    /// Has the delay of its replies taken, where it can be.
-    pub(crate) fn sampled(self) -> io::Result<Self> {
+    /// Asks the kernel for timestamps of the replies; unix sockets have none.
+    pub(crate) fn with_timestamps(self) -> io::Result<Self> {
         match self {
-            Socket::Tcp(stream) => Sampled::new(stream).map(Socket::Sampled),
+            Socket::Tcp(stream) => TimestampedStream::new(stream).map(Socket::Timestamped),
             other => Ok(other),
         }
     }
@@ -101,24 +78,24 @@ impl Socket {
         Ok(Socket::Unix(UnixStream::connect(path).await?))
     }
 
-    /// Whether the other end is on this machine for certain.
+    /// Whether the other end is certainly on this machine.
     pub(crate) fn is_local(&self) -> bool {
         let peer = match self {
             Socket::Tcp(stream) => stream.peer_addr(),
-            Socket::Sampled(stream) => stream.peer_addr(),
+            Socket::Timestamped(stream) => stream.peer_addr(),
             Socket::Unix(_) => return true,
-            Socket::Holding(Some(held)) => return held.socket.is_local(),
-            Socket::Tls(_) | Socket::Compressed(_) | Socket::Holding(None) => return false,
+            Socket::Blocking(Some(socket)) => return socket.socket.is_local(),
+            Socket::Tls(_) | Socket::Compressed(_) | Socket::Blocking(None) => return false,
         };
         peer.is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
     }
 
-    /// Opens a socket for which the thread waits, from the first packet on. Must be called inside a runtime.
-    pub(crate) fn holding(address: &Address, limit: Duration) -> io::Result<Self> {
-        let until = Instant::now() + limit;
+    /// Opens a socket that blocks the thread from the first packet on. Must be called inside a runtime.
+    pub(crate) fn blocking(address: &Address, limit: Duration) -> io::Result<Self> {
+        let deadline = Instant::now() + limit;
         let socket = match address {
             Address::Tcp(host, port) => {
-                let stream = connect_at_once(host, *port, until)?;
+                let stream = connect_blocking(host, *port, deadline)?;
                 stream.set_nodelay(true)?;
                 stream.set_nonblocking(true)?;
                 Socket::Tcp(TcpStream::from_std(stream)?)
@@ -129,32 +106,40 @@ impl Socket {
                 Socket::Unix(UnixStream::from_std(stream)?)
             }
         };
-        Ok(Socket::Holding(Some(Holding::new(socket, Some(until)))))
+        Ok(Socket::Blocking(Some(BlockingSocket { socket: Box::new(socket), deadline: Some(deadline) })))
     }
 
-    /// From here on the thread waits for its bytes, or the task again.
-    pub(crate) fn hold_thread(&mut self, hold: bool) {
+    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
         match self {
-            Socket::Tls(stream) => stream.get_mut().0.hold_thread(hold),
-            Socket::Compressed(stream) => stream.get_mut().hold_thread(hold),
-            Socket::Holding(held) if !hold => {
-                if let Some(held) = held.take() {
-                    *self = *held.socket;
-                }
-            }
-            Socket::Holding(_) => {}
-            Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) if hold => {
-                let socket = std::mem::replace(self, Socket::Holding(None));
-                *self = Socket::Holding(Some(Holding::new(socket, None)));
-            }
-            Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) => {}
+            Socket::Tcp(stream) => Ok(stream.as_fd()),
+            Socket::Timestamped(stream) => Ok(stream.as_fd()),
+            Socket::Unix(stream) => Ok(stream.as_fd()),
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
-    /// Says that the bytes sent next belong to the exchange under way, and begin none.
-    pub(crate) fn go_on(&mut self) {
+    /// From here on reads and writes block the thread, or the task again.
+    pub(crate) fn set_blocking(&mut self, blocking: bool) {
+        match self {
+            Socket::Tls(stream) => stream.get_mut().0.set_blocking(blocking),
+            Socket::Compressed(stream) => stream.get_mut().set_blocking(blocking),
+            Socket::Blocking(socket) if !blocking => {
+                if let Some(socket) = socket.take() {
+                    *self = *socket.socket;
+                }
+            }
+            Socket::Tcp(_) | Socket::Timestamped(_) | Socket::Unix(_) if blocking => {
+                let socket = Box::new(std::mem::replace(self, Socket::Blocking(None)));
+                *self = Socket::Blocking(Some(BlockingSocket { socket, deadline: None }));
+            }
+            Socket::Blocking(_) | Socket::Tcp(_) | Socket::Timestamped(_) | Socket::Unix(_) => {}
+        }
+    }
+
+    /// The bytes sent next belong to the current exchange, and begin none: compressed frames go on numbering.
+    pub(crate) fn continue_exchange(&mut self) {
         if let Socket::Compressed(stream) = self {
-            stream.go_on();
+            stream.continue_exchange();
         }
     }
 
@@ -174,7 +159,7 @@ impl Socket {
         .await
     }
 
-    /// Feeds what arrives to `consume` until it returns a value. The end of the stream is an error.
+    /// Passes arriving bytes to `consume` until it returns a value. The end of the stream is an error.
     pub(crate) async fn receive<T, E: From<io::Error>>(
         &mut self,
         mut consume: impl FnMut(&[u8]) -> Result<Option<T>, E>,
@@ -207,12 +192,12 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
-            Socket::Sampled(stream) => stream.poll_read(context, buffer),
+            Socket::Timestamped(stream) => stream.poll_read(context, buffer),
             Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Compressed(stream) => Pin::new(stream).poll_read(context, buffer),
-            Socket::Holding(Some(held)) => held.wait.read(held.descriptor()?, buffer),
-            Socket::Holding(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            Socket::Blocking(Some(socket)) => socket.read(socket.socket.descriptor()?, buffer),
+            Socket::Blocking(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 }
@@ -221,19 +206,21 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Sampled(stream) => stream.poll_write(context, bytes),
+            Socket::Timestamped(stream) => stream.poll_write(context, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Compressed(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Holding(Some(held)) => held.wait.write(held.descriptor()?, bytes),
-            Socket::Holding(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            Socket::Blocking(Some(socket)) => socket.write(socket.socket.descriptor()?, bytes),
+            Socket::Blocking(None) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Socket::Tcp(_) | Socket::Sampled(_) | Socket::Unix(_) => Poll::Ready(Ok(())), // The kernel has it all.
-            Socket::Holding(_) => Poll::Ready(Ok(())),
+            // The kernel has it all.
+            Socket::Tcp(_) | Socket::Timestamped(_) | Socket::Unix(_) | Socket::Blocking(_) => {
+                Poll::Ready(Ok(()))
+            }
             Socket::Tls(stream) => Pin::new(stream).poll_flush(context),
             Socket::Compressed(stream) => Pin::new(stream).poll_flush(context),
         }
@@ -242,11 +229,11 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Socket::Sampled(stream) => stream.poll_shutdown(context),
+            Socket::Timestamped(stream) => stream.poll_shutdown(context),
             Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Tls(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Compressed(stream) => Pin::new(stream).poll_shutdown(context),
-            Socket::Holding(_) => Poll::Ready(Ok(())),
+            Socket::Blocking(_) => Poll::Ready(Ok(())),
         }
     }
 }
@@ -256,13 +243,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_let_go_when_nobody_answers_its_login() {
+    fn a_blocking_login_without_an_answer_times_out() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             // It accepts, by its kernel, and says nothing.
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
-            let mut socket = Socket::holding(&address, Duration::from_millis(50)).unwrap();
+            let mut socket = Socket::blocking(&address, Duration::from_millis(50)).unwrap();
             let answer = socket.receive(|_| Ok::<_, std::io::Error>(Some(()))).await;
             assert_eq!(answer.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
         });

@@ -1,8 +1,8 @@
 //! Encryption of a socket, by rustls: TLS 1.2 and 1.3.
 //!
-//! The modes are MySQL's. `preferred` and `required` verify nothing at all, so that they also work with certificates
-//! that no library would accept; what they leave open is told where it matters, at the password. Sessions are not
-//! resumed: each connection is a user of its own, and a reconnect costs what it costs an ordinary client.
+//! The modes are MySQL's. `preferred` and `required` verify nothing at all, so that they also work with certificates that no
+//! library would accept; the authentication takes that into account before it sends a password. The client does not resume
+//! sessions, so a reconnect costs as much as that of an ordinary client.
 
 use std::io;
 use std::sync::Arc;
@@ -25,13 +25,12 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-use crate::WireError;
+use crate::address::Address;
+use crate::error::WireError;
+use crate::mysql::errors::CR_SSL_CONNECTION_ERROR;
 use crate::socket::Socket;
 
-/// Error number of MySQL's own clients for a failed TLS connection.
-const CR_SSL_CONNECTION_ERROR: u16 = 2026;
-
-/// What was read from the files that a plan names, in PEM.
+/// The contents of the files that a plan names, in PEM.
 #[derive(Clone, Copy, Default)]
 pub struct Files<'a> {
     /// Certificates of the trusted authorities.
@@ -42,7 +41,7 @@ pub struct Files<'a> {
     pub key: Option<&'a [u8]>,
 }
 
-/// A way to encrypt sockets; cheap to copy.
+/// Encrypts sockets; cheap to copy.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
     mode: TlsMode,
@@ -50,15 +49,15 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Makes one from the contents of the plan's files.
+    /// A client with the contents of the plan's files.
     ///
     /// # Errors
-    /// Everything that is wrong with them, each as one sentence.
+    /// Every fault of the files, one sentence each.
     pub fn new(mode: TlsMode, files: Files<'_>) -> Result<Self, Vec<String>> {
         let provider = Arc::new(ring::default_provider());
         let mut faults = Vec::new();
         let roots = mode.verifies().then(|| roots(files.ca, &mut faults));
-        let own = own(files, &mut faults);
+        let identity = client_identity(files, &mut faults);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -67,24 +66,26 @@ impl TlsClient {
             identity: mode == TlsMode::VerifyIdentity,
             algorithms: provider.signature_verification_algorithms,
         };
-        config(provider, verifier, own)
+        config(provider, verifier, identity)
             .map(|config| Self { mode, config: Arc::new(config) })
-            .map_err(|error| vec![format!("target.tls.certificate: it does not go with its key: {error}")])
+            .map_err(|error| vec![format!("target.tls.certificate: it does not match its key: {error}")])
     }
 
-    /// Whether a connection without encryption will not do.
+    /// Whether the mode forbids a connection without encryption.
     pub(crate) fn is_demanded(&self) -> bool {
         self.mode != TlsMode::Preferred
     }
 
-    /// Whether it is known who is at the other end.
+    /// Whether the mode verifies the server's certificate.
     pub(crate) fn verifies(&self) -> bool {
         self.mode.verifies()
     }
 
-    /// The mode's name in a plan.
-    pub(crate) fn mode(&self) -> &'static str {
-        self.mode.name()
+    /// The error for a server without TLS, where the mode demands it.
+    pub(crate) fn not_offered(&self, address: &Address, fix: &str) -> WireError {
+        let mode = self.mode.name();
+        let text = format!("{address}: the server offers no TLS, and tls mode {mode} demands it");
+        refused(text, &format!("{fix}, or use tls mode preferred or disabled"))
     }
 
     /// Encrypts `socket`, which is connected to `host`.
@@ -92,12 +93,12 @@ impl TlsClient {
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
             Err(_) if self.mode != TlsMode::VerifyIdentity => {
-                // Nobody compares it; an address without meaning keeps it out of the handshake too.
+                // The mode ignores the name; an address keeps it out of the handshake too.
                 ServerName::from(std::net::Ipv4Addr::UNSPECIFIED)
             }
             Err(_) => {
                 return Err(refused(
-                    format!("{host} is no name that a certificate can hold"),
+                    format!("{host} cannot be the name in a certificate"),
                     "connect by a DNS name or an address, or use tls mode verify-ca",
                 ));
             }
@@ -119,33 +120,31 @@ fn roots(pem: Option<&[u8]>, faults: &mut Vec<String>) -> RootCertStore {
     for certificate in CertificateDer::pem_slice_iter(pem.unwrap_or_default()) {
         match certificate.map(|certificate| roots.add(certificate)) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                faults.push(format!("target.tls.ca: a certificate in it is not usable: {error}"))
-            }
-            Err(error) => faults.push(format!("target.tls.ca: it is no PEM file: {error}")),
+            Ok(Err(error)) => faults.push(format!("target.tls.ca: a certificate in it is unusable: {error}")),
+            Err(error) => faults.push(format!("target.tls.ca: invalid PEM: {error}")),
         }
     }
     if roots.is_empty() && faults.is_empty() {
-        faults.push("target.tls.ca: there is no certificate in it; it must hold one in PEM".into());
+        faults.push("target.tls.ca: the file holds no certificate; it needs one in PEM".into());
     }
     roots
 }
 
-type Own = Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>;
+/// The client's certificate chain and its private key.
+type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn own(files: Files<'_>, faults: &mut Vec<String>) -> Own {
+fn client_identity(files: Files<'_>, faults: &mut Vec<String>) -> Option<ClientIdentity> {
     let (certificate, key) = (files.certificate?, files.key?);
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let chain = chain.unwrap_or_default();
     if chain.is_empty() {
-        faults.push("target.tls.certificate: there is no certificate in it; it must hold one in PEM".into());
+        faults.push("target.tls.certificate: the file holds no certificate; it needs one in PEM".into());
     }
     match PrivateKeyDer::from_pem_slice(key) {
         Ok(key) => Some((chain, key)),
         Err(_) => {
             faults.push(
-                "target.tls.key: there is no private key in it that can be read; it must hold one in PEM, without a \
-                 passphrase"
+                "target.tls.key: the file holds no readable private key; it needs one in PEM, without a passphrase"
                     .into(),
             );
             None
@@ -153,12 +152,16 @@ fn own(files: Files<'_>, faults: &mut Vec<String>) -> Own {
     }
 }
 
-fn config(provider: Arc<CryptoProvider>, verifier: Verifier, own: Own) -> Result<ClientConfig, Error> {
+fn config(
+    provider: Arc<CryptoProvider>,
+    verifier: Verifier,
+    identity: Option<ClientIdentity>,
+) -> Result<ClientConfig, Error> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
-    let mut config = match own {
+    let mut config = match identity {
         Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
         None => builder.with_no_client_auth(),
     };
@@ -166,10 +169,10 @@ fn config(provider: Arc<CryptoProvider>, verifier: Verifier, own: Own) -> Result
     Ok(config)
 }
 
-/// Verifies as much of a certificate as the mode asks for.
+/// Verifies as much of a certificate as the mode requires.
 #[derive(Debug)]
 struct Verifier {
-    /// None: nothing is verified.
+    /// `None` verifies nothing.
     roots: Option<RootCertStore>,
     identity: bool,
     algorithms: WebPkiSupportedAlgorithms,
@@ -202,7 +205,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<HandshakeSignatureValid, Error> {
         match self.roots {
             Some(_) => verify_tls12_signature(message, certificate, signature, &self.algorithms),
-            // The signature of a key that anybody could have made says nothing.
+            // Without a verified certificate the signature proves nothing.
             None => Ok(HandshakeSignatureValid::assertion()),
         }
     }
@@ -224,37 +227,37 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-pub(crate) fn refused(text: impl Into<String>, way_out: &str) -> WireError {
-    WireError::Refused { code: CR_SSL_CONNECTION_ERROR, text: text.into(), way_out: way_out.into() }
+fn refused(text: String, fix: &str) -> WireError {
+    WireError::refused(CR_SSL_CONNECTION_ERROR, text, fix)
 }
 
-/// A failed handshake in the user's terms.
+/// The error of a failed handshake.
 fn failed(error: &io::Error, host: &str) -> WireError {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let Some(cause) = cause else {
         return refused(
-            format!("{host}: TLS was begun and broke off: {error}"),
+            format!("{host}: the TLS handshake was interrupted: {error}"),
             "see the server's error log; it may not accept TLS 1.2 and 1.3, or demand a client certificate",
         );
     };
     let Error::InvalidCertificate(wrong) = cause else {
         return refused(
-            format!("{host}: TLS could not be agreed on: {cause}"),
+            format!("{host}: the TLS handshake failed: {cause}"),
             "see whether the server's TLS accepts version 1.2 or 1.3 and the client certificate, if one is given",
         );
     };
-    let (what, way_out) = certificate_words(wrong);
-    refused(format!("{host}: the server's certificate {what}"), way_out)
+    let (problem, fix) = certificate_problem(wrong);
+    refused(format!("{host}: the server's certificate {problem}"), fix)
 }
 
-fn certificate_words(wrong: &CertificateError) -> (String, &'static str) {
+fn certificate_problem(wrong: &CertificateError) -> (String, &'static str) {
     match wrong {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => (
             "has expired".into(),
-            "renew the server's certificate, or set this machine's clock; mode required does not look at it",
+            "renew the server's certificate, or set this machine's clock, or use mode required, which ignores it",
         ),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            ("is not valid yet".into(), "set this machine's clock, or the server's certificate anew")
+            ("is not valid yet".into(), "set this machine's clock, or issue the server's certificate again")
         }
         CertificateError::UnknownIssuer => (
             "is signed by none of the authorities in target.tls.ca".into(),
@@ -262,14 +265,15 @@ fn certificate_words(wrong: &CertificateError) -> (String, &'static str) {
         ),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => (
             "names other hosts than this one in its subjectAltName".into(),
-            "connect by a name that stands there, have the certificate name this host, or use mode verify-ca",
+            "connect by one of those names, add this host to the certificate, or use mode verify-ca",
         ),
-        CertificateError::BadEncoding => {
-            ("is no X.509 certificate of version 3".into(), "make the server another, or use mode required")
-        }
+        CertificateError::BadEncoding => (
+            "is not an X.509 certificate of version 3".into(),
+            "replace the certificate, or use mode required",
+        ),
         other => (
             format!("is not accepted: {other}"),
-            "make the server a certificate of its own that an authority has signed, or use mode required",
+            "give the server a certificate that an authority has signed, or use mode required",
         ),
     }
 }
@@ -279,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_wrong_with_the_files_comes_at_once() {
+    fn every_fault_of_the_files_is_reported() {
         let files = Files { ca: Some(b"nothing"), certificate: Some(b""), key: Some(b"none") };
         let faults = TlsClient::new(TlsMode::VerifyCa, files).unwrap_err();
         let keys = ["target.tls.ca:", "target.tls.certificate:", "target.tls.key:"];

@@ -193,7 +193,7 @@ fn open(options: &Options, password: &str, number: usize) -> Result<Connection, 
             message::query(&mut message, sql.as_bytes());
         } else {
             let mut prepare = Vec::new();
-            message::prepare(&mut prepare, &sql);
+            message::prepare(&mut prepare, sql.as_bytes());
             connection.stream.write_all(&prepare)?;
             let statement_id = login::prepared(&mut connection.stream)?;
             message::execute(&mut message, statement_id, &values, true);

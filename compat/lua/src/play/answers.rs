@@ -6,14 +6,11 @@ use crate::sql::{Answer, ConnectionId, Quoting, Request, StatementId, Way};
 use crate::{Context, World};
 use dbdyno_load::Nanos;
 use dbdyno_wire::Outcome;
-use dbdyno_wire::scripted::{self, Part, Rows, Scripted, ScriptedConnector};
+use dbdyno_wire::scripted::{self, ResultSet, Rows, Scripted, ScriptedConnector};
 
 use super::blocking::wait_for;
 use super::broker::{Broker, Line, Place, Under};
 use super::exec_kind::ExecKind;
-
-/// Error "this command is not supported in the prepared statement protocol yet".
-const ER_UNSUPPORTED_PS: u16 = 1295;
 
 fn quoting(context: &Context) -> Quoting {
     if context.program.database.is_pgsql() { Quoting::Doubled } else { Quoting::Backslashes }
@@ -84,8 +81,8 @@ impl<C: ScriptedConnector> Broker<C> {
             }
         }
         let start = self.now();
-        let result = line.connection.skimmed().await;
-        let parts = line.connection.take_parts();
+        let result = line.connection.skim().await;
+        let parts = line.connection.take_result_sets();
         self.put(connection, line, hold);
         match result {
             Ok(outcome) => self.succeeded(context, connection, (outcome, None, parts), start),
@@ -110,8 +107,8 @@ impl<C: ScriptedConnector> Broker<C> {
         context.sql.with_text(|text| line.connection.write_query(text));
         let rows = context.sql.take_rows(connection);
         let start = self.now();
-        let (rows, result) = line.connection.kept(rows).await;
-        let parts = line.connection.take_parts();
+        let (rows, result) = line.connection.fetch_rows(rows).await;
+        let parts = line.connection.take_result_sets();
         self.put(connection, line, hold);
         match result {
             Ok(outcome) => self.succeeded(context, connection, (outcome, Some(rows), parts), start),
@@ -128,7 +125,7 @@ impl<C: ScriptedConnector> Broker<C> {
         &self,
         context: &Context,
         connection: ConnectionId,
-        (outcome, rows, parts): (Outcome, Option<Rows>, Vec<Part>),
+        (outcome, rows, parts): (Outcome, Option<Rows>, Vec<ResultSet>),
         start: Nanos,
     ) -> Answer {
         let answer = context.sql.succeeded(connection, outcome, rows);
@@ -184,7 +181,7 @@ impl<C: ScriptedConnector> Broker<C> {
         }
         let Some(mut line) = self.take(connection, hold) else { return self.closed(context, connection) };
         line.connection.write_prepare(&text);
-        let result = line.connection.prepared().await;
+        let result = line.connection.send_prepare().await;
         self.put(connection, line, hold);
         match result {
             Ok(prepared) => {
@@ -192,7 +189,7 @@ impl<C: ScriptedConnector> Broker<C> {
                 Answer::Nothing
             }
             // BEGIN, say, on MySQL.
-            Err(error) if error.code() == Some(ER_UNSUPPORTED_PS) => as_text(Way::Text),
+            Err(error) if error.is_unsupported_prepared() => as_text(Way::Text),
             Err(error) => self.not_prepared(context, connection, &error),
         }
     }
@@ -203,7 +200,7 @@ impl<C: ScriptedConnector> Broker<C> {
             && let Some(mut line) = self.take(execution.connection, hold)
         {
             // A connection that is broken has nothing to forget, and the next statement finds that out.
-            let _ = line.connection.forget(id).await;
+            let _ = line.connection.close_statement(id).await;
             self.put(execution.connection, line, hold);
         }
         Answer::Nothing
@@ -226,7 +223,7 @@ impl<C: ScriptedConnector> Broker<C> {
 
 impl<C: ScriptedConnector> World for Broker<C> {
     fn at_once(&self, context: &Context, request: Request) -> Answer {
-        scripted::at_once(self.answer(context, request, true))
+        scripted::block_on(self.answer(context, request, true))
     }
 
     fn database_is_used(&self) {

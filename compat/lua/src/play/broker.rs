@@ -109,13 +109,13 @@ impl<C: ScriptedConnector> Broker<C> {
         hold: bool,
     ) -> Result<C::Connection, WireError> {
         let mut opened = if hold {
-            self.shared.connector.connect_at_once(number).await?
+            self.shared.connector.connect_blocking(number).await?
         } else {
             let _turn = self.shared.turns.acquire().await;
             self.shared.connector.connect(number).await?
         };
         if context.program.compat == Compat::V11 {
-            opened.tell_parts();
+            opened.track_result_sets();
         }
         Ok(opened)
     }
@@ -154,7 +154,7 @@ impl<C: ScriptedConnector> Broker<C> {
     pub(super) fn take(&self, connection: ConnectionId, hold: bool) -> Option<Line<C::Connection>> {
         let mut line = self.lines.borrow_mut().get_mut(connection.0 as usize)?.take()?;
         if hold {
-            line.connection.hold_thread(true);
+            line.connection.set_blocking(true);
         }
         Some(line)
     }
@@ -163,7 +163,7 @@ impl<C: ScriptedConnector> Broker<C> {
     #[inline]
     pub(super) fn put(&self, connection: ConnectionId, mut line: Line<C::Connection>, hold: bool) {
         if hold {
-            line.connection.hold_thread(false);
+            line.connection.set_blocking(false);
         }
         let mut lines = self.lines.borrow_mut();
         let place = connection.0 as usize;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
 use crate::{Context, Level};
 use dbdyno_schema::record::ErrorClass;
+use dbdyno_wire::mysql::errors::{CLIENT_LOST, CR_SERVER_GONE_ERROR};
+use dbdyno_wire::postgres::errors::CONNECTION_DOES_NOT_EXIST;
 use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_wire::{Connection, WireError};
 
@@ -12,9 +14,6 @@ use super::broker::{Broker, Line, Place};
 use super::exec_kind::ExecKind;
 use dbdyno_runner::client_words;
 use dbdyno_runner::external::{self, is_lost, is_retried};
-
-/// Errors of the client library after which, where they are to be ignored, the connection is opened anew.
-const LOST: [u16; 4] = [2006, 2011, 2013, 2055];
 
 /// Between attempts to open a lost connection.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -37,7 +36,7 @@ impl<C: ScriptedConnector> Broker<C> {
         let (code, state, message) = client_words::told(&error, &plan.target);
         let ignorable = is_retried(&error, plan);
         self.count_error(context, &external::code(&error, &plan.target).to_string(), error.class());
-        let lost = if pgsql { is_lost(&error) } else { LOST.contains(&code) };
+        let lost = if pgsql { is_lost(&error) } else { CLIENT_LOST.contains(&code) };
         if !ignorable {
             let text = text();
             let text = String::from_utf8_lossy(&text[..text.len().min(TOLD_BYTES)]);
@@ -157,7 +156,10 @@ impl<C: ScriptedConnector> Broker<C> {
     /// A connection that could not be opened again.
     pub(super) fn closed(&self, context: &Context, connection: ConnectionId) -> Answer {
         let message = "Server has gone away".to_owned();
-        let (code, state) = if context.program.database.is_pgsql() { (0, "08003") } else { (2006, "HY000") };
+        let (code, state) = match context.program.database.is_pgsql() {
+            true => (0, CONNECTION_DOES_NOT_EXIST),
+            false => (CR_SERVER_GONE_ERROR, "HY000"),
+        };
         let error = SqlError { code, state: state.into(), message, ignorable: false };
         context.sql.failed(connection, error)
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use dbdyno_wire::Outcome;
-use dbdyno_wire::scripted::{Parameter, Part, Rows, Type};
+use dbdyno_wire::scripted::{Parameter, ResultSet, Rows, Type};
 
 use super::bulk::Bulk;
 use super::request::{Answer, ConnectionId, Quoting, SqlError, StatementId, Way};
@@ -45,7 +45,7 @@ pub(super) struct Connection {
     /// Where its rows end: those of a further result may follow.
     pub(super) rows_end: usize,
     /// Results of the same statement that follow, the next one last.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ResultSet>,
     pub(super) bulk: Option<Bulk>,
 }
 
@@ -69,7 +69,7 @@ impl Connection {
     }
 
     /// The statement that has succeeded had all of these results. Returns what the first of them was.
-    pub(super) fn several(&mut self, mut parts: Vec<Part>) -> Option<Outcome> {
+    pub(super) fn several(&mut self, mut parts: Vec<ResultSet>) -> Option<Outcome> {
         parts.reverse();
         self.parts = parts;
         self.next_part()
@@ -77,7 +77,7 @@ impl Connection {
 
     /// Goes on to the next of several results, and returns what it was.
     pub(super) fn next_part(&mut self) -> Option<Outcome> {
-        let Part { returns_rows, rows, columns, first_row } = self.parts.pop()?;
+        let ResultSet { returns_rows, rows, columns, first_row } = self.parts.pop()?;
         self.class = ERROR_NONE;
         (self.result_is_live, self.row_count) = (returns_rows, rows);
         (self.rows.columns, self.next_row) = (columns, first_row);

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use dbdyno_wire::Outcome;
-use dbdyno_wire::scripted::{Part, Rows};
+use dbdyno_wire::scripted::{ResultSet, Rows};
 
 use super::book::{Book, Bound, ERROR_NONE};
 use super::request::{Answer, ConnectionId, Execution, Quoting, Request, SqlError, StatementId, Way};
@@ -82,7 +82,7 @@ impl Sql {
     }
 
     /// The statement on `connection` that has succeeded had several results. Returns what the first of them was.
-    pub fn several(&self, connection: ConnectionId, parts: Vec<Part>) -> Option<Outcome> {
+    pub fn several(&self, connection: ConnectionId, parts: Vec<ResultSet>) -> Option<Outcome> {
         self.book.borrow_mut().connection_mut(connection).several(parts)
     }
 

@@ -1,5 +1,6 @@
 //! How a failure reads: the lines that sysbench, its driver and its script would say one after the other.
 
+use dbdyno_runner::external::postgres_errors;
 use dbdyno_schema::plan::Endpoint;
 use dbdyno_schema::record::{FailedAction, Failure, ServerFailure};
 
@@ -59,7 +60,7 @@ fn of_server(server: &ServerFailure, doing: Doing, settings: &Settings) -> Vec<S
     let is_lost = driver == Driver::Pgsql && server.code != 0;
     let lost = || ServerFailure {
         code: 0,
-        sqlstate: "08006".into(),
+        sqlstate: postgres_errors::CONNECTION_FAILURE.into(),
         message: "server closed the connection unexpectedly".into(),
         ..server.clone()
     };

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_runner::external::mysql_errors;
 use dbdyno_schema::log_buckets;
 use dbdyno_schema::record::{Interval, UserTotals};
 
 use super::super::latency;
-
-/// Codes of MySQL's clients for a connection that is lost: sysbench opens it again and counts no error.
-const LOST: [&str; 4] = ["2006", "2011", "2013", "2055"];
 
 /// Figures of a stretch of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -102,14 +100,10 @@ impl Tally {
     }
 }
 
+/// Ignored errors. After a lost connection sysbench opens another one and counts no error.
 fn ignored(interval: &Interval) -> u64 {
-    interval
-        .counts
-        .errors
-        .iter()
-        .filter(|(code, _)| !LOST.contains(&code.as_str()))
-        .map(|(_, count)| count)
-        .sum()
+    let is_lost = |code: &str| code.parse().is_ok_and(|number| mysql_errors::CLIENT_LOST.contains(&number));
+    interval.counts.errors.iter().filter(|(code, _)| !is_lost(code)).map(|(_, count)| count).sum()
 }
 
 fn fold(one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64) -> Option<f64> {

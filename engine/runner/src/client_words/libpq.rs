@@ -3,6 +3,7 @@
 use dbdyno_schema::plan::Endpoint;
 use dbdyno_wire::WireError;
 use dbdyno_wire::postgres::NO_PASSWORD;
+use dbdyno_wire::postgres::errors::CONNECTION_FAILURE;
 
 /// What it says of a place that it cannot connect to.
 pub(super) fn connecting(error: &WireError, endpoint: Option<&Endpoint>) -> String {
@@ -18,7 +19,7 @@ pub(super) fn connecting(error: &WireError, endpoint: Option<&Endpoint>) -> Stri
         WireError::Refused { text, .. } if text == NO_PASSWORD => {
             format!("{begin} fe_sendauth: no password supplied")
         }
-        WireError::Refused { text, way_out, .. } => format!("{begin} {text}; {way_out}"),
+        WireError::Refused { text, fix, .. } => format!("{begin} {text}; {fix}"),
         WireError::Protocol(text) => format!("{begin} {text}"),
     }
 }
@@ -54,7 +55,7 @@ pub(super) fn working(error: &WireError) -> String {
 
 /// SQLSTATE; connection_failure where the server has given none.
 pub(super) fn state(error: &WireError) -> String {
-    error.state().unwrap_or("08006").to_owned()
+    error.state().unwrap_or(CONNECTION_FAILURE).to_owned()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::Instant;
 use dbdyno_schema::plan::LoadingMethod;
 use dbdyno_schema::record::{EndReason, ErrorClass, Failure, LoadingWay};
 use dbdyno_wire::WireError;
-use dbdyno_wire::bulk::{BulkLoad, LoadTrouble};
+use dbdyno_wire::bulk::{BulkLoad, LoadError};
 use dbdyno_workload::tables::{BulkRows, Tables};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -109,12 +109,12 @@ impl<T: Tables> Filling<T> {
                     return Ok(Some(Stored { table, rows, bytes, retries, began, ended }));
                 }
                 // The INSERT that follows says it if it was something else.
-                Err(LoadTrouble::Refused(_)) if self.method == LoadingMethod::Auto => {
+                Err(LoadError::Refused(_)) if self.method == LoadingMethod::Auto => {
                     self.way.set(LoadingWay::Insert);
                     return Ok(None);
                 }
-                Err(LoadTrouble::Refused(error)) => return Err(failure::loading(&error, &sql)),
-                Err(LoadTrouble::Failed(error)) => error,
+                Err(LoadError::Refused(error)) => return Err(failure::loading(&error, &sql)),
+                Err(LoadError::Failed(error)) => error,
             };
             retries += 1;
             if !is_in_the_way(&error) || retries >= u64::from(ATTEMPTS) {
@@ -129,7 +129,7 @@ impl<T: Tables> Filling<T> {
         connection: &mut impl BulkLoad,
         sql: &str,
         piece: Piece,
-    ) -> Result<(u64, u64), LoadTrouble> {
+    ) -> Result<(u64, u64), LoadError> {
         let mut rows = self.tables.rows_from(piece.table, piece.first, piece.last);
         let mut bytes = 0;
         let some = |out: &mut Vec<u8>, most| {
@@ -139,13 +139,13 @@ impl<T: Tables> Filling<T> {
             more
         };
         // Only what a server says in words is a refusal; an answer out of order is none.
-        let outcome = connection.load(sql, some).await.map_err(|trouble| match trouble {
-            LoadTrouble::Refused(error)
+        let outcome = connection.load(sql, some).await.map_err(|error| match error {
+            LoadError::Refused(error)
                 if error.state().is_none() || is_in_the_way(&error) || failure::is_lost(&error) =>
             {
-                LoadTrouble::Failed(error)
+                LoadError::Failed(error)
             }
-            trouble => trouble,
+            error => error,
         })?;
         Ok((outcome.rows, bytes))
     }

@@ -83,7 +83,7 @@ trait Loads: Connector<Connection: BulkLoad> {
 
 impl Loads for MysqlConnector {
     fn database(&self) -> &str {
-        &self.database
+        &self.options.database
     }
 
     fn for_data(&self) -> Self {
@@ -93,7 +93,7 @@ impl Loads for MysqlConnector {
 
 impl Loads for PostgresConnector {
     fn database(&self) -> &str {
-        &self.database
+        &self.options.database
     }
 
     fn for_data(&self) -> Self {

@@ -1,49 +1,126 @@
-//! Error numbers of MySQL, MariaDB and their client libraries, by class. The two products number alike what both of them have.
+//! Error numbers of MySQL, MariaDB and their client libraries: their classes and fixes. The two products number alike what
+//! both of them have.
 
 use dbdyno_schema::record::ErrorClass;
 
-/// Rolled back to end a deadlock: 1213, of an XA transaction (1614), between user locks (3058, 3132).
-const DEADLOCK: [u16; 4] = [1213, 1614, 3058, 3132];
+/// `max_connections` is reached.
+pub const ER_CON_COUNT_ERROR: u16 = 1040;
+/// `max_user_connections` is reached.
+pub const ER_TOO_MANY_USER_CONNECTIONS: u16 = 1203;
+/// A limit of the account is reached; the message names it.
+pub const ER_USER_LIMIT_REACHED: u16 = 1226;
+/// The server cannot prepare this statement: BEGIN, say, on MySQL.
+pub const ER_UNSUPPORTED_PS: u16 = 1295;
+/// `max_prepared_stmt_count` is reached.
+pub const ER_MAX_PREPARED_STMT_COUNT_REACHED: u16 = 1461;
 
-/// Waited too long for a lock: 1205, in an XA transaction (1613), a lock of the locking service (3133), a row under
-/// NOWAIT (MySQL 3572). MariaDB reports NOWAIT as 1205.
-const LOCK_TIMEOUT: [u16; 4] = [1205, 1613, 3133, 3572];
+// Numbers of the client libraries (errmsg.h).
 
-/// The row changed since the transaction's snapshot (1020, MariaDB with `innodb_snapshot_isolation`), or a group of
-/// servers refused the commit (MySQL 3101).
-const SERIALIZATION: [u16; 2] = [1020, 3101];
+/// The address does not answer, by a unix socket or in general.
+pub const CR_CONNECTION_ERROR: u16 = 2002;
+/// The address does not answer, by TCP.
+pub const CR_CONN_HOST_ERROR: u16 = 2003;
+/// Name resolution failed.
+pub const CR_UNKNOWN_HOST: u16 = 2005;
+/// A statement on a closed connection.
+pub const CR_SERVER_GONE_ERROR: u16 = 2006;
+/// The connection broke during a statement.
+pub const CR_SERVER_LOST: u16 = 2013;
+/// TLS failed.
+pub const CR_SSL_CONNECTION_ERROR: u16 = 2026;
+/// The server violated the protocol.
+pub const CR_MALFORMED_PACKET: u16 = 2027;
+/// A login method that the client cannot or will not use.
+pub const CR_AUTH_PLUGIN_CANNOT_LOAD: u16 = 2059;
+/// A compression that the server does not offer.
+pub const CR_COMPRESSION_WRONGLY_CONFIGURED: u16 = 2065;
 
-/// The connection ends: shut down (1053, 1077, 1079), closed by force (1080), aborted (1152, 1184), killed (MariaDB 1927,
-/// MySQL 3169), idle for too long (MySQL 4031); and the numbers of the client libraries (2006, 2013, 2055), which proxies
-/// pass on. A killed statement is 1317, and its connection stays open.
-const LOST: [u16; 12] = [1053, 1077, 1079, 1080, 1152, 1184, 1927, 2006, 2013, 2055, 3169, 4031];
+/// Numbers of the client libraries after which a client has to open its connection again.
+pub const CLIENT_LOST: [u16; 4] = [CR_SERVER_GONE_ERROR, 2011, CR_SERVER_LOST, 2055];
 
-/// A unique key exists already: 1062, the same with the name of its key (1586), without the row (1022, 1169, 1859), in a
-/// table with a foreign key (1557, 1761, 1762).
-const DUPLICATE_KEY: [u16; 8] = [1022, 1062, 1169, 1557, 1586, 1761, 1762, 1859];
-
-/// No session begins: too many connections (1040, 1203, 1226), the host (1042, 1129, 1130), the handshake or the
-/// authentication method (1043, 1251, 1275), access denied (1044, 1045, 1698), password expired (1820, 1862), account
-/// locked (MySQL 3118 and 3955, MariaDB 4151), offline (MySQL 3032), encryption required (3159); and the client
-/// libraries' numbers for an address that does not answer (2002, 2003, 2005), for TLS (2026), and for a method that
-/// the client does not have (2059).
-const REFUSED: [u16; 24] = [
-    1040, 1042, 1043, 1044, 1045, 1129, 1130, 1203, 1226, 1251, 1275, 1698, 1820, 1862, 2002, 2003, 2005,
-    2026, 2059, 3032, 3118, 3159, 3955, 4151,
+/// Classes of error numbers.
+pub const CLASSES: [(ErrorClass, &[u16]); 6] = [
+    // Rolled back to end a deadlock: 1213, of an XA transaction (1614), between user locks (3058, 3132).
+    (ErrorClass::Deadlock, &[1213, 1614, 3058, 3132]),
+    // Waited too long for a lock: 1205, in an XA transaction (1613), a lock of the locking service (3133), a row under
+    // NOWAIT (MySQL 3572). MariaDB reports NOWAIT as 1205.
+    (ErrorClass::LockTimeout, &[1205, 1613, 3133, 3572]),
+    // The row changed since the transaction's snapshot (1020, MariaDB with `innodb_snapshot_isolation`), or a group of
+    // servers refused the commit (MySQL 3101).
+    (ErrorClass::Serialization, &[1020, 3101]),
+    // The connection ends: shut down (1053, 1077, 1079), closed by force (1080), aborted (1152, 1184), killed (MariaDB
+    // 1927, MySQL 3169), idle for too long (MySQL 4031); and the numbers of the client libraries, which proxies pass on. A
+    // killed statement is 1317, and its connection stays open.
+    (
+        ErrorClass::Lost,
+        &[1053, 1077, 1079, 1080, 1152, 1184, 1927, CR_SERVER_GONE_ERROR, CR_SERVER_LOST, 2055, 3169, 4031],
+    ),
+    // A unique key exists already: 1062, the same with the name of its key (1586), without the row (1022, 1169, 1859), in
+    // a table with a foreign key (1557, 1761, 1762).
+    (ErrorClass::DuplicateKey, &[1022, 1062, 1169, 1557, 1586, 1761, 1762, 1859]),
+    // No session begins: too many connections, the host (1042, 1129, 1130), the handshake or the authentication method
+    // (1043, 1251, 1275), access denied (1044, 1045, 1698), password expired (1820, 1862), account locked (MySQL 3118 and
+    // 3955, MariaDB 4151), offline (MySQL 3032), encryption required (3159); and the numbers of the client libraries.
+    (
+        ErrorClass::Refused,
+        &[
+            ER_CON_COUNT_ERROR,
+            1042,
+            1043,
+            1044,
+            1045,
+            1129,
+            1130,
+            ER_TOO_MANY_USER_CONNECTIONS,
+            ER_USER_LIMIT_REACHED,
+            1251,
+            1275,
+            1698,
+            1820,
+            1862,
+            CR_CONNECTION_ERROR,
+            CR_CONN_HOST_ERROR,
+            CR_UNKNOWN_HOST,
+            CR_SSL_CONNECTION_ERROR,
+            CR_AUTH_PLUGIN_CANNOT_LOAD,
+            3032,
+            3118,
+            3159,
+            3955,
+            4151,
+        ],
+    ),
 ];
 
 /// The class of an error number.
 pub fn class(number: u16) -> ErrorClass {
-    let has = |numbers: &[u16]| numbers.contains(&number);
-    match () {
-        () if has(&DEADLOCK) => ErrorClass::Deadlock,
-        () if has(&LOCK_TIMEOUT) => ErrorClass::LockTimeout,
-        () if has(&SERIALIZATION) => ErrorClass::Serialization,
-        () if has(&LOST) => ErrorClass::Lost,
-        () if has(&DUPLICATE_KEY) => ErrorClass::DuplicateKey,
-        () if has(&REFUSED) => ErrorClass::Refused,
-        () => ErrorClass::Other,
-    }
+    let entry = CLASSES.iter().find(|(_, numbers)| numbers.contains(&number));
+    entry.map_or(ErrorClass::Other, |(class, _)| *class)
+}
+
+/// How to repair what an error number reports.
+pub(crate) fn fix(number: u16) -> Option<&'static str> {
+    Some(match number {
+        ER_CON_COUNT_ERROR => "raise max_connections, or use fewer connections",
+        1044 | 1045 | 1698 => {
+            "check user and password, the account's rights on the schema, and whether it may log in from this host and \
+             without encryption (REQUIRE SSL, require_secure_transport)"
+        }
+        3159 => "set the target's tls mode to preferred, required, verify-ca or verify-identity",
+        1049 => "create the schema, or name another",
+        1146 => "load the tables first: prepare with the same options",
+        1142 | 1227 => "grant the account the rights on its own schema",
+        1114 | 1021 => "make room on the server's disk",
+        ER_TOO_MANY_USER_CONNECTIONS | ER_USER_LIMIT_REACHED => {
+            "raise max_user_connections, or use fewer connections"
+        }
+        ER_MAX_PREPARED_STMT_COUNT_REACHED => {
+            "raise max_prepared_stmt_count to at least connections x prepared statements per connection, or use fewer \
+             connections or tables"
+        }
+        CR_SERVER_LOST | 1053 => "the server was stopped; look into its error log",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -71,8 +148,7 @@ mod tests {
 
     #[test]
     fn no_number_has_two_classes() {
-        let mut numbers =
-            [&DEADLOCK[..], &LOCK_TIMEOUT, &SERIALIZATION, &LOST, &DUPLICATE_KEY, &REFUSED].concat();
+        let mut numbers = CLASSES.map(|(_, numbers)| numbers).concat();
         let count = numbers.len();
         numbers.sort_unstable();
         numbers.dedup();

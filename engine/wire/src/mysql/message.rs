@@ -1,27 +1,27 @@
-//! What the client sends: every message is a function that appends one packet to a buffer.
+//! Messages of the client: every function appends one message to a buffer.
 //!
 //! Source: the client/server protocol chapters of the MariaDB Knowledge Base and of the MySQL internals manual.
 
-use std::io::Write;
+use dbdyno_schema::placeholders::Quoting;
 
-use crate::Value;
 use crate::scripted::{Parameter, Type};
+use crate::{Value, placeholders};
 
 const COM_QUIT: u8 = 0x01;
-pub(super) const COM_QUERY: u8 = 0x03;
-pub(super) const COM_STMT_PREPARE: u8 = 0x16;
+const COM_QUERY: u8 = 0x03;
+const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
-pub(super) const COM_STMT_CLOSE: u8 = 0x19;
+const COM_STMT_CLOSE: u8 = 0x19;
 
 const TYPE_DOUBLE: u8 = 0x05;
 const TYPE_LONGLONG: u8 = 0x08;
 const TYPE_VAR_STRING: u8 = 0xfd;
 
-/// Payload of a packet that another one follows.
+/// Most bytes of a payload; a packet of this length continues in the next one.
 const FULL: usize = 0xff_ffff;
 
-/// Appends a message whose payload `body` writes, in a packet with number `sequence`. The length is patched in after; what
-/// is too long for one packet is cut into several.
+/// Appends a message whose payload `body` writes, in a packet with number `sequence`, or in several if it is too long for
+/// one.
 pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let header = out.len();
     out.extend_from_slice(&[0, 0, 0, sequence]);
@@ -42,62 +42,27 @@ pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
     });
 }
 
-/// Runs a statement given as text with a `?` for each of `values`, which are put in as literals.
-///
-/// Strings are quoted and escaped as the server reads them with backslash escapes on, which is its default.
-///
-/// # Panics
-/// When there are fewer values than placeholders: the workload has counted both.
+/// Runs a statement given as text with a literal of one of `values` in place of each `?`.
 pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     packet(out, 0, |out| {
         out.push(COM_QUERY);
-        put_in(out, template, values);
+        placeholders::fill(out, template, values, Quoting::Mysql);
     });
 }
 
-/// Appends the statement that [`query_with`] sends.
-pub fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
-    let mut pieces = template.split('?');
-    out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
-    let mut values = values.iter();
-    for piece in pieces {
-        literal(out, values.next().expect("a value for each placeholder"));
-        out.extend_from_slice(piece.as_bytes());
-    }
-}
-
-/// The statement that [`query_with`] sends.
-pub fn as_text(template: &str, values: &[Value]) -> String {
-    let mut sql = Vec::new();
-    put_in(&mut sql, template, values);
-    String::from_utf8_lossy(&sql).into_owned()
-}
-
-fn literal(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Null => out.extend_from_slice(b"NULL"),
-        Value::Verbatim(text) => out.extend_from_slice(text),
-        Value::Int(number) => {
-            let _ = write!(out, "{number}"); // Writing to a Vec cannot fail.
-        }
-        Value::Text(text) => {
-            out.push(b'\'');
-            for &byte in text {
-                if matches!(byte, b'\'' | b'\\' | 0) {
-                    out.push(b'\\');
-                }
-                out.push(if byte == 0 { b'0' } else { byte });
-            }
-            out.push(b'\'');
-        }
-    }
-}
-
 /// Prepares a statement.
-pub fn prepare(out: &mut Vec<u8>, sql: &str) {
+pub fn prepare(out: &mut Vec<u8>, sql: &[u8]) {
     packet(out, 0, |out| {
         out.push(COM_STMT_PREPARE);
-        out.extend_from_slice(sql.as_bytes());
+        out.extend_from_slice(sql);
+    });
+}
+
+/// Closes a prepared statement.
+pub fn close_statement(out: &mut Vec<u8>, statement_id: u32) {
+    packet(out, 0, |out| {
+        out.push(COM_STMT_CLOSE);
+        out.extend_from_slice(&statement_id.to_le_bytes());
     });
 }
 
@@ -184,15 +149,7 @@ pub fn execute_with<'a>(
     });
 }
 
-/// Appends a command with its argument, of any length.
-pub(super) fn command(out: &mut Vec<u8>, command: u8, argument: &[u8]) {
-    packet(out, 0, |out| {
-        out.push(command);
-        out.extend_from_slice(argument);
-    });
-}
-
-/// Fills in the header, at `header`, of the last message in `out`; one that is too long for a packet is cut into several.
+/// Writes the header, at `header`, of the last message in `out`.
 #[inline]
 fn frame(out: &mut Vec<u8>, header: usize) {
     let length = out.len() - header - 4;
@@ -208,7 +165,7 @@ fn cut(out: &mut Vec<u8>, header: usize) {
     let first = out[header + 3];
     let payload = out.split_off(header + 4);
     out.truncate(header);
-    let pieces = payload.len() / FULL + 1; // A last one, empty where need be, ends the message.
+    let pieces = payload.len() / FULL + 1; // The last one, which may be empty, ends the message.
     for number in 0..pieces {
         let piece = &payload[number * FULL..payload.len().min((number + 1) * FULL)];
         out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);
@@ -248,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_a_packet_is_cut_and_a_last_one_ends_it() {
+    fn a_long_message_is_cut_into_packets() {
         for (length, pieces) in [(FULL - 2, 1), (FULL - 1, 2), (FULL, 2), (2 * FULL - 1, 3)] {
             let mut out = b"before".to_vec();
             let sql = vec![b'x'; length]; // And the command's byte.
@@ -266,14 +223,6 @@ mod tests {
             assert!(rest.is_empty(), "{length}");
             assert_eq!((whole[0], &whole[1..]), (COM_QUERY, &sql[..]));
         }
-    }
-
-    #[test]
-    fn values_are_put_in_as_literals() {
-        let mut out = Vec::new();
-        let values = [Value::Text(b"it's \\ \0".to_vec()), Value::Int(-7)];
-        query_with(&mut out, "UPDATE t SET c=? WHERE id=?", &values);
-        assert_eq!(&out[5..], b"UPDATE t SET c='it\\'s \\\\ \\0' WHERE id=-7");
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! The MySQL protocol: MySQL and MariaDB.
 //!
 //! # Layout
-//! - [`message`]: what the client sends.
-//! - [`skim`]: what the server answers; `fields`: what is inside its packets.
-//! - [`errors`]: classes of the server's error numbers.
-//! - `login`: greeting, encryption and authentication, on top of `mysql_common`.
-//! - `public_key`: the server's RSA key; `refused`: a login that is not gone through with.
-//! - `local_data`: LOAD DATA LOCAL with rows made on the way.
+//! - [`message`]: messages of the client.
+//! - [`skim`]: answers of the server; `fields`: the contents of its packets.
+//! - [`errors`]: the server's error numbers.
+//! - `login`: greeting, encryption and authentication, on top of `mysql_common`; `public_key`: the server's RSA key.
+//! - `local_data`: LOAD DATA LOCAL with generated rows.
 //! - [`compress`]: the compressed form of the protocol.
-//! - `scripted`: what scripts ask for beyond the native workloads.
-//! - `connector`: what it takes to open sessions.
-//! - this file: a session that puts them together.
+//! - `scripted`: the interface for scripts.
+//! - `connector`: the options of a session.
+//! - this file: a session that combines them.
 
 pub mod compress;
 pub mod errors;
@@ -22,7 +21,6 @@ mod fields;
 mod local_data;
 mod login;
 mod public_key;
-mod refused;
 mod scripted;
 
 use std::time::Duration;
@@ -30,39 +28,28 @@ use std::time::Duration;
 use dbdyno_schema::record::Session;
 
 pub use self::connector::MysqlConnector;
-use self::login::LoggedIn;
+use self::login::Login;
 pub use self::public_key::PublicKey;
-use self::skim::{Answer, Expect, Skim, text_row};
+use self::skim::{Answer, Expect, Skim};
 pub use crate::Address;
-use crate::scripted::{Part, Type};
+use crate::exchange_error::{ExchangeError, connection_lost, with_timeout};
+use crate::scripted::{ResultSet, Type};
 use crate::socket::Socket;
-use crate::trouble::{Trouble, lost, within};
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
-/// Most bytes of an answer outside the load: to the loader's statements, say, which no run's end cuts short.
-const SHORT_ANSWER_BYTES: u64 = 64 << 20;
+/// Most bytes of an answer outside the load, to the loader's statements, say: the end of a run does not interrupt those.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 impl Connector for MysqlConnector {
     type Connection = MysqlConnection;
 
     async fn connect(&self, number: u64) -> Result<MysqlConnection, WireError> {
-        let address = &self.addresses[(number % self.addresses.len() as u64) as usize];
-        within(self.timeout, &address.to_string(), self.open(address, number < self.sampled)).await
+        self.options.connect(number, async |socket, address| self.log_in(socket, address).await).await
     }
 }
 
 impl MysqlConnector {
-    async fn open(&self, address: &Address, sampled: bool) -> Result<MysqlConnection, WireError> {
-        let socket = match address {
-            Address::Tcp(host, port) => Socket::tcp(host, *port).await,
-            Address::Unix(path) => Socket::unix(path).await,
-        };
-        let socket = if sampled { socket.and_then(Socket::sampled) } else { socket };
-        self.log_in(socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?, address).await
-    }
-
-    /// Logs in over a stream that is there already, as if it led to `address`: for tests and fuzzing, which play the
-    /// server.
+    /// Logs in over a connected stream, as if it led to `address`: for tests and fuzzing, which play the server.
     #[doc(hidden)]
     pub async fn connect_over(
         &self,
@@ -73,17 +60,16 @@ impl MysqlConnector {
     }
 
     async fn log_in(&self, socket: Socket, address: &Address) -> Result<MysqlConnection, WireError> {
-        let LoggedIn { socket, session, deprecate_eof } = login::log_in(socket, self, address).await?;
-        let timeout = self.timeout;
+        let Login { socket, session, deprecate_eof } = login::log_in(socket, self, address).await?;
         Ok(MysqlConnection {
             socket,
             session,
             deprecate_eof,
-            timeout,
+            timeout: self.options.timeout,
             out: Vec::new(),
             statements: Vec::new(),
-            tells_parts: false,
-            parts: Vec::new(),
+            tracks_result_sets: false,
+            result_sets: Vec::new(),
         })
     }
 }
@@ -94,14 +80,14 @@ pub struct MysqlConnection {
     socket: Socket,
     session: Session,
     deprecate_eof: bool,
-    /// Time allowed to prepare a statement, which is a part of opening.
+    /// Time limit for preparing a statement, which is a part of opening.
     timeout: Duration,
-    /// The message being sent; kept to save the allocation.
+    /// The message to send; reused to save the allocation.
     out: Vec<u8>,
     statements: Vec<Statement>,
-    /// Whether several results are told one by one, and those of the last answer.
-    tells_parts: bool,
-    parts: Vec<Part>,
+    tracks_result_sets: bool,
+    /// Results of the last answer, where they are tracked and there were several.
+    result_sets: Vec<ResultSet>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,21 +97,28 @@ struct Statement {
 }
 
 impl MysqlConnection {
-    /// Sends what is in `out` and skims the answer with `skim`.
+    /// Sends `out` and feeds the answer to `skim`.
     async fn exchange(&mut self, skim: &mut Skim) -> Result<Answer, WireError> {
-        self.socket.send(&self.out).await.map_err(lost)?;
-        self.socket.receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire)).await.map_err(Trouble::into_wire)
+        self.socket.send(&self.out).await.map_err(connection_lost)?;
+        let answer = self.socket.receive(|bytes| skim.feed(bytes).map_err(ExchangeError::Wire)).await;
+        answer.map_err(ExchangeError::into_wire)
     }
 
-    /// The same for statements whose answer is known to be short.
-    async fn ask_shortly(&mut self, expect: Expect) -> Result<Answer, WireError> {
-        let mut skim = Skim::new(expect, self.deprecate_eof).at_most(SHORT_ANSWER_BYTES);
+    /// Sends `out`, whose answer is short.
+    async fn request_bounded(&mut self, expect: Expect) -> Result<Answer, WireError> {
+        let mut skim = Skim::new(expect, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
         self.exchange(&mut skim).await
     }
 
-    async fn ask(&mut self, expect: Expect) -> Result<Answer, WireError> {
-        let mut skim = Skim::new(expect, self.deprecate_eof);
-        self.exchange(&mut skim).await
+    /// Sends the message of a statement of the load.
+    async fn request(&mut self) -> Result<Outcome, WireError> {
+        let mut skim = Skim::new(Expect::Result, self.deprecate_eof);
+        Ok(self.exchange(&mut skim).await?.outcome)
+    }
+
+    /// Sends the message that prepares a statement.
+    async fn request_prepare(&mut self) -> Result<Answer, WireError> {
+        with_timeout(self.timeout, "preparing a statement", self.request_bounded(Expect::Prepared)).await
     }
 }
 
@@ -136,9 +129,8 @@ impl Connection for MysqlConnection {
 
     async fn prepare(&mut self, sql: &str, _types: &[Type]) -> Result<(), WireError> {
         self.out.clear();
-        message::prepare(&mut self.out, sql);
-        let answer = within(self.timeout, "preparing a statement", self.ask_shortly(Expect::Prepared));
-        let id = answer.await?.statement_id;
+        message::prepare(&mut self.out, sql.as_bytes());
+        let id = self.request_prepare().await?.statement_id;
         self.statements.push(Statement { id, types_sent: false });
         Ok(())
     }
@@ -148,33 +140,34 @@ impl Connection for MysqlConnection {
         let prepared = &mut self.statements[statement];
         message::execute(&mut self.out, prepared.id, values, !prepared.types_sent);
         prepared.types_sent = true;
-        Ok(self.ask(Expect::Result).await?.outcome)
+        self.request().await
     }
 
     async fn execute_text(&mut self, template: &str, values: &[Value]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query_with(&mut self.out, template, values);
-        Ok(self.ask(Expect::Result).await?.outcome)
+        self.request().await
     }
 
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
-        Ok(self.ask_shortly(Expect::Result).await?.outcome)
+        Ok(self.request_bounded(Expect::Result).await?.outcome)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).keep_rows().at_most(SHORT_ANSWER_BYTES);
+        let mut skim =
+            Skim::new(Expect::Result, self.deprecate_eof).keep_rows().limit_bytes(ANSWER_BYTES_MAX);
         self.exchange(&mut skim).await?;
-        skim.into_rows().iter().map(|row| text_row(row)).collect()
+        skim.into_rows().to_text()
     }
 
     async fn close(&mut self) {
         self.out.clear();
         message::quit(&mut self.out);
-        // The session ends either way; a server that is gone has nothing to hear.
+        // The session ends also without this message.
         let _ = self.socket.send(&self.out).await;
     }
 }

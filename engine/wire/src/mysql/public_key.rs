@@ -1,6 +1,6 @@
-//! The server's public RSA key, under which a password travels where the connection is not encrypted.
+//! The server's public RSA key, which encrypts a password where the connection is not encrypted.
 //!
-//! The key may come from a server that means harm: it is taken apart here, strictly, before any arithmetic sees it.
+//! A hostile server can send any key: it is parsed strictly here, before any arithmetic.
 //! Sources: RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 8017 sections 3.1 and 7.1 (RSA, OAEP).
 
 use std::sync::Arc;
@@ -10,20 +10,18 @@ use num_bigint::BigUint;
 use tokio_rustls::rustls::pki_types::SubjectPublicKeyInfoDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-use super::refused::refused;
+use super::errors::CR_AUTH_PLUGIN_CANNOT_LOAD;
 use crate::WireError;
+use crate::der::{BIT_STRING, INTEGER, SEQUENCE, element};
 
-/// Bits a modulus may have. Servers make keys of 2048; more than 8192 would only cost time.
+/// Allowed bits of a modulus. Servers generate keys of 2048; more than 8192 would only cost time.
 const BITS: std::ops::RangeInclusive<u64> = 1024..=8192;
-/// Bytes of an exponent, as a bound on the work. Nearly every key has 65537.
+/// Most bytes of an exponent, as a bound on the work. Nearly every key has 65537.
 const EXPONENT_MAX: usize = 8;
 
 /// `AlgorithmIdentifier` of rsaEncryption, 1.2.840.113549.1.1.1, with its empty parameters.
 const RSA: [u8; 15] =
     [0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
-const SEQUENCE: u8 = 0x30;
-const INTEGER: u8 = 0x02;
-const BIT_STRING: u8 = 0x03;
 
 /// A public RSA key; cheap to copy.
 #[derive(Clone, Debug)]
@@ -41,12 +39,13 @@ impl PublicKey {
         Ok(Self(Arc::new(rsa::PublicKey::new(modulus, exponent))))
     }
 
-    /// `message` under this key, with OAEP padding.
+    /// Encrypts `message` with OAEP padding.
     pub(super) fn encrypt(&self, message: &[u8]) -> Result<Vec<u8>, WireError> {
-        // 42 bytes are the padding's own.
+        // The padding takes 42 bytes.
         if message.len() + 42 > self.0.num_octets() {
             let most = self.0.num_octets().saturating_sub(43);
-            return Err(refused(
+            return Err(WireError::refused(
+                CR_AUTH_PLUGIN_CANNOT_LOAD,
                 format!("the password is too long for the server's key, which takes {most} bytes"),
                 "use tls mode verify-ca or verify-identity, or another account",
             ));
@@ -72,21 +71,6 @@ fn numbers(der: &[u8]) -> Option<(BigUint, BigUint)> {
     (fits && exponent.bit(0) && exponent > BigUint::from(1u8)).then_some((modulus, exponent))
 }
 
-/// Contents of the element with `tag` at the front, and what follows it. Lengths of up to two bytes.
-fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (&first, rest) = der.split_first()?;
-    let (length, rest) = match *rest {
-        [length @ 0..=0x7f, ref rest @ ..] => (usize::from(length), rest),
-        [0x81, length, ref rest @ ..] => (usize::from(length), rest),
-        [0x82, high, low, ref rest @ ..] => (usize::from(high) << 8 | usize::from(low), rest),
-        _ => return None,
-    };
-    if first != tag {
-        return None;
-    }
-    rest.split_at_checked(length)
-}
-
 /// Digits of an integer above zero.
 fn positive(integer: &[u8]) -> Option<&[u8]> {
     match integer {
@@ -100,7 +84,7 @@ fn positive(integer: &[u8]) -> Option<&[u8]> {
 pub(super) mod tests {
     use super::*;
 
-    /// A key that openssl made for this test; nobody has its other half.
+    /// A key of openssl for this test, without its private half.
     pub(in crate::mysql) const PEM: &[u8] = b"-----BEGIN PUBLIC KEY-----\n\
           MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAwpA8f0nwzkmgTy0PBOUi\n\
           L3ZhDrqRokcfSEUxQ87QZDFasTiSK8+7ER8AOXYmwrOVEftPfExcNwtDg/XtGfPa\n\
@@ -122,7 +106,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_password_that_does_not_fit_is_told() {
+    fn a_password_that_does_not_fit_is_refused() {
         let key = PublicKey::from_pem(PEM).unwrap();
         assert!(key.encrypt(&[7; 214]).is_ok());
         assert!(matches!(key.encrypt(&[7; 215]), Err(WireError::Refused { .. })));

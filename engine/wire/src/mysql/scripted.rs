@@ -1,18 +1,16 @@
-//! What scripts ask of a session; see [`crate::scripted`].
+//! The interface for scripts; see [`crate::scripted`].
 
 use super::skim::{Expect, Skim};
 use super::{MysqlConnection, MysqlConnector, message};
-use crate::scripted::{Parameter, Part, Prepared, Rows, Scripted, ScriptedConnector};
-use crate::trouble::{Trouble, within};
+use crate::exchange_error::connection_lost;
+use crate::rows::SCRIPT_BYTES_MAX;
+use crate::scripted::{Parameter, Prepared, ResultSet, Rows, Scripted, ScriptedConnector};
 use crate::{Outcome, WireError};
-
-/// Most bytes of the rows that a script's statement keeps: more is a mistake, and would fill the memory.
-const ROWS_MAX: usize = 1 << 30;
 
 impl Scripted for MysqlConnection {
     fn write_prepare(&mut self, sql: &[u8]) {
         self.out.clear();
-        message::command(&mut self.out, message::COM_STMT_PREPARE, sql);
+        message::prepare(&mut self.out, sql);
     }
 
     fn write_execute<'a>(
@@ -27,57 +25,55 @@ impl Scripted for MysqlConnection {
 
     fn write_query(&mut self, sql: &[u8]) {
         self.out.clear();
-        message::command(&mut self.out, message::COM_QUERY, sql);
+        message::query(&mut self.out, sql);
     }
 
-    async fn prepared(&mut self) -> Result<Prepared, WireError> {
-        let answer =
-            within(self.timeout, "preparing a statement", self.ask_shortly(Expect::Prepared)).await?;
+    async fn send_prepare(&mut self) -> Result<Prepared, WireError> {
+        let answer = self.request_prepare().await?;
         Ok(Prepared { id: answer.statement_id, parameters: answer.parameters })
     }
 
-    async fn skimmed(&mut self) -> Result<Outcome, WireError> {
-        let mut skim = Skim::new(Expect::Result, self.deprecate_eof).telling_parts(self.tells_parts);
+    async fn skim(&mut self) -> Result<Outcome, WireError> {
+        let skim = Skim::new(Expect::Result, self.deprecate_eof);
+        let mut skim = skim.track_result_sets(self.tracks_result_sets);
         let answer = self.exchange(&mut skim).await;
-        self.parts = skim.take_parts();
+        self.result_sets = skim.take_result_sets();
         Ok(answer?.outcome)
     }
 
-    async fn kept(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
+    async fn fetch_rows(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
         rows.clear();
+        let tracks = self.tracks_result_sets;
         let skim = Skim::new(Expect::Result, self.deprecate_eof);
-        let mut skim = skim.telling_parts(self.tells_parts).keep_in(rows, ROWS_MAX, self.tells_parts);
+        let mut skim = skim.track_result_sets(tracks).keep_rows_in(rows, SCRIPT_BYTES_MAX, tracks);
         let answer = self.exchange(&mut skim).await;
-        self.parts = skim.take_parts();
-        (skim.into_kept(), answer.map(|answer| answer.outcome))
+        self.result_sets = skim.take_result_sets();
+        (skim.into_rows(), answer.map(|answer| answer.outcome))
     }
 
-    fn tell_parts(&mut self) {
-        self.tells_parts = true;
+    fn track_result_sets(&mut self) {
+        self.tracks_result_sets = true;
     }
 
-    fn take_parts(&mut self) -> Vec<Part> {
-        std::mem::take(&mut self.parts)
+    fn take_result_sets(&mut self) -> Vec<ResultSet> {
+        std::mem::take(&mut self.result_sets)
     }
 
-    async fn forget(&mut self, id: u32) -> Result<(), WireError> {
+    async fn close_statement(&mut self, id: u32) -> Result<(), WireError> {
         self.out.clear();
-        message::command(&mut self.out, message::COM_STMT_CLOSE, &id.to_le_bytes());
-        self.socket.send(&self.out).await.map_err(|error| Trouble::Io(error).into_wire())
+        message::close_statement(&mut self.out, id);
+        self.socket.send(&self.out).await.map_err(connection_lost)
     }
 
-    fn hold_thread(&mut self, hold: bool) {
-        self.socket.hold_thread(hold);
+    fn set_blocking(&mut self, blocking: bool) {
+        self.socket.set_blocking(blocking);
     }
 }
 
 impl ScriptedConnector for MysqlConnector {
-    async fn connect_at_once(&self, number: u64) -> Result<MysqlConnection, WireError> {
-        let address = &self.addresses[(number % self.addresses.len() as u64) as usize];
-        let socket = crate::socket::Socket::holding(address, self.timeout)
-            .map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
-        let mut connection = self.log_in(socket, address).await?;
-        connection.hold_thread(false);
-        Ok(connection)
+    async fn connect_blocking(&self, number: u64) -> Result<MysqlConnection, WireError> {
+        self.options
+            .connect_blocking(number, async |socket, address| self.log_in(socket, address).await)
+            .await
     }
 }

@@ -1,8 +1,8 @@
-//! What the server answers, skimmed: packet headers are walked, rows and bytes counted, nothing stored.
+//! Skims answers of the server: walks through packet headers, counts rows and bytes, and stores nothing.
 //!
-//! A [`Skim`] is fed the bytes of one answer in pieces of any size and tells when the answer is complete. It
-//! keeps a packet's bytes only where they lie across two pieces and matter: OK, error and count packets. Rows and
-//! column definitions are passed over by their length.
+//! A [`Skim`] takes the bytes of one answer in pieces of any size and reports when the answer is complete. It stores a
+//! packet's bytes only where two pieces share an OK, error or count packet. It skips rows and column definitions by their
+//! length.
 //!
 //! ```text
 //! Head ──OK / error──────────────────────────────────────────▶ done
@@ -11,25 +11,20 @@
 //! ```
 //! A hostile server can send any bytes: every count has a bound, and no length is trusted with an allocation.
 
-pub use super::fields::{server_error, text_row};
+pub use super::fields::server_error;
 
 use super::fields::Cursor;
-use crate::scripted::{Part, Rows};
+use crate::rows::{ResultSet, RowBuffer, Rows};
 use crate::{Outcome, WireError};
 
-/// Most bytes of one kept packet; a longer one is cut. An error message has at most 512 bytes.
+/// Most stored bytes of one packet, which ends there. An error message has at most 512 bytes.
 const KEEP_MAX: usize = 4096;
-/// Most columns a table can have (4096) and room for parameters (65535 at most).
+/// Most definitions: a table has at most 4096 columns, a statement 65535 parameters.
 const DEFINITIONS_MAX: u64 = 65_535;
 /// Most bytes of one column definition: six names, of 64 characters each in a real server.
 const DEFINITION_MAX: usize = 64 << 10;
-/// Most bytes `rows` keeps of all rows together, with [`KEPT_ROW_COST`] for each.
-const KEPT_ROWS_MAX: usize = 32 << 20;
-/// What a kept row costs beside its bytes.
-const KEPT_ROW_COST: usize = size_of::<Vec<u8>>() + 16;
-
-/// Most results of one answer, where each is told.
-const PARTS_MAX: usize = 1 << 16;
+/// Most tracked results of one answer.
+const RESULT_SETS_MAX: usize = 1 << 16;
 
 const STATUS_MORE_RESULTS: u16 = 0x0008;
 
@@ -40,7 +35,7 @@ pub enum Expect {
     Result,
     /// The answer to a prepare.
     Prepared,
-    /// The answer to a LOAD DATA LOCAL of our own: a request for its data, which is complete in itself.
+    /// The answer to the loader's LOAD DATA LOCAL: a request for its data, which is a complete answer.
     DataRequest,
 }
 
@@ -86,15 +81,12 @@ pub struct Skim {
     continues: bool,
     kept: Vec<u8>,
     answer: Answer,
-    /// Row packets, where they are asked for.
-    rows: Option<Rows>,
-    /// Whether only those of the first result are, and whether that has ended.
+    rows: RowBuffer,
+    /// Whether to keep the rows of the first result alone.
     first_only: bool,
     first_ended: bool,
-    /// Where several results are told one by one: those so far.
-    parts: Option<Parts>,
-    rows_bytes: usize,
-    rows_max: usize,
+    /// The results so far, where they are tracked.
+    result_sets: Option<ResultSets>,
     /// Most bytes of the whole answer.
     bytes_max: u64,
 }
@@ -113,56 +105,46 @@ impl Skim {
             continues: false,
             kept: Vec::new(),
             answer: Answer::default(),
-            rows: None,
+            rows: RowBuffer::default(),
             first_only: false,
             first_ended: false,
-            parts: None,
-            rows_bytes: 0,
-            rows_max: KEPT_ROWS_MAX,
+            result_sets: None,
             bytes_max: u64::MAX,
         }
     }
 
-    /// Believes no answer of more than `bytes`: for statements whose answers are known to be short, where no
-    /// run's end bounds what a server may send.
-    pub fn at_most(mut self, bytes: u64) -> Self {
+    /// Fails at an answer of more than `bytes`: for short answers outside a run, whose end would stop the server.
+    pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.bytes_max = bytes;
         self
     }
 
-    /// Keeps the payload of every row.
+    /// Keeps every row.
     pub fn keep_rows(mut self) -> Self {
-        self.rows = Some(Rows::default());
+        self.rows = RowBuffer::short();
         self
     }
 
-    /// Keeps the rows of the first result in `rows`, which is empty, up to `max` bytes in all; those of `all` results if
-    /// they are wanted.
-    pub fn keep_in(mut self, rows: Rows, max: usize, all: bool) -> Self {
-        (self.rows, self.first_only, self.rows_max) = (Some(rows), !all, max);
+    /// Keeps the rows of the first result, or of `all`, in `rows`, which is empty, up to `bytes_max` in all.
+    pub fn keep_rows_in(mut self, rows: Rows, bytes_max: usize, all: bool) -> Self {
+        (self.rows, self.first_only) = (RowBuffer::new(rows, bytes_max), !all);
         self
     }
 
-    /// The rows kept.
-    pub fn into_rows(self) -> Vec<Vec<u8>> {
-        let rows = self.rows.unwrap_or_default();
-        (0..rows.ends.len()).filter_map(|index| rows.row(index).map(<[u8]>::to_vec)).collect()
+    /// The kept rows.
+    pub fn into_rows(self) -> Rows {
+        self.rows.rows.unwrap_or_default()
     }
 
-    /// The rows kept, as they lie.
-    pub fn into_kept(self) -> Rows {
-        self.rows.unwrap_or_default()
-    }
-
-    /// Tells the results of an answer one by one, where `wanted`.
-    pub fn telling_parts(mut self, wanted: bool) -> Self {
-        self.parts = wanted.then(Parts::default);
+    /// Records each result of an answer, if `enabled`.
+    pub fn track_result_sets(mut self, enabled: bool) -> Self {
+        self.result_sets = enabled.then(ResultSets::default);
         self
     }
 
-    /// Takes the results one by one where there were several; nothing where there was one.
-    pub fn take_parts(&mut self) -> Vec<Part> {
-        self.parts.take().map(|parts| parts.ended).unwrap_or_default()
+    /// Takes the results of an answer that has several; nothing where it has one.
+    pub fn take_result_sets(&mut self) -> Vec<ResultSet> {
+        self.result_sets.take().map(|results| results.ended).unwrap_or_default()
     }
 
     /// Takes the next bytes. Returns the answer when it is complete.
@@ -236,12 +218,11 @@ impl Skim {
         done
     }
 
-    /// How many bytes of the current packet, which begins with `first`, matter. The first one always does: it tells
-    /// what the packet is.
+    /// How many bytes of the current packet, which begins with `first`, matter. The first one always does: it is the type.
     fn room(&self, first: Option<u8>) -> usize {
         match self.state {
-            State::Rows if self.keeps() => (self.rows_max - self.rows_bytes).max(1),
-            // An error or the end of the rows, and not a row.
+            State::Rows if self.keeps() => self.rows.room().max(1),
+            // An error or the end of the rows.
             State::Rows if matches!(first, Some(0xfe | 0xff)) => KEEP_MAX,
             State::Head => KEEP_MAX,
             State::Rows | State::Definitions { .. } | State::PreparedRest { .. } => 1,
@@ -253,7 +234,7 @@ impl Skim {
         let continued = std::mem::replace(&mut self.continues, self.length == 0xff_ffff);
         if continued {
             // The rest of a row that is longer than a packet.
-            return if self.keeps() { Err(self.too_much_kept()) } else { Ok(false) };
+            return if self.keeps() { Err(self.rows.overflow()) } else { Ok(false) };
         }
         match self.state {
             State::Head => self.head(payload),
@@ -279,7 +260,7 @@ impl Skim {
             Some(0xff) => Err(server_error(payload)),
             Some(0x00) if self.expect == Expect::Prepared => self.prepared(payload),
             Some(0x00) => self.ok(payload),
-            // The file name that follows is ours, and nobody looks at it.
+            // The file name that follows is the statement's own; the client ignores it.
             Some(0xfb) if self.expect == Expect::DataRequest => {
                 self.answer.data_requested = true;
                 Ok(true)
@@ -293,17 +274,19 @@ impl Skim {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
                 if !std::mem::replace(&mut self.answer.outcome.returns_rows, true) {
-                    // What an earlier result has changed is none of the rows returned.
+                    // The count of rows does not include the rows that an earlier result changed.
                     self.answer.outcome.rows = 0;
-                    if let Some(parts) = &mut self.parts {
-                        parts.rows_before = 0;
+                    if let Some(results) = &mut self.result_sets {
+                        results.rows_before = 0;
                     }
                 }
-                if let (Some(parts), Some(_)) = (&mut self.parts, &self.rows) {
-                    parts.columns = columns as u32;
-                }
-                if let Some(rows) = self.rows.as_mut().filter(|rows| rows.columns == 0) {
-                    rows.columns = columns as u32;
+                if let Some(rows) = &mut self.rows.rows {
+                    if rows.columns == 0 {
+                        rows.columns = columns as u32;
+                    }
+                    if let Some(results) = &mut self.result_sets {
+                        results.columns = columns as u32;
+                    }
                 }
                 let ends = u8::from(!self.deprecate_eof);
                 self.state = State::Definitions { left: columns, ends };
@@ -358,26 +341,12 @@ impl Skim {
     }
 
     fn keep_row(&mut self, payload: &[u8]) -> Result<(), WireError> {
-        if !self.keeps() {
-            return Ok(());
-        }
-        let Some(rows) = &mut self.rows else { return Ok(()) };
-        self.rows_bytes += payload.len() + KEPT_ROW_COST;
-        if self.rows_bytes > self.rows_max || payload.len() != self.length {
-            return Err(self.too_much_kept());
-        }
-        rows.bytes.extend_from_slice(payload);
-        rows.ends.push(rows.bytes.len());
-        Ok(())
+        if self.keeps() { self.rows.push(payload, self.length) } else { Ok(()) }
     }
 
-    /// Whether rows that come now are kept.
+    /// Whether to keep the current row.
     fn keeps(&self) -> bool {
-        self.rows.is_some() && !(self.first_only && self.first_ended)
-    }
-
-    fn too_much_kept(&self) -> WireError {
-        WireError::Protocol(format!("a result of more than {} bytes", self.rows_max))
+        self.rows.rows.is_some() && !(self.first_only && self.first_ended)
     }
 
     fn end_of_result(&mut self, status: u16, affected: u64) -> Result<bool, WireError> {
@@ -385,38 +354,38 @@ impl Skim {
         let returns_rows = self.state == State::Rows;
         self.state = State::Head;
         self.first_ended = true;
-        let Some(parts) = &mut self.parts else { return Ok(is_last) };
-        let rows = if returns_rows { self.answer.outcome.rows - parts.rows_before } else { affected };
-        let kept = self.rows.as_ref().map_or(0, |rows| rows.ends.len());
-        parts.end(Part { returns_rows, rows, columns: 0, first_row: 0 }, is_last)?;
-        (parts.rows_before, parts.kept_before) = (self.answer.outcome.rows, kept);
+        let Some(results) = &mut self.result_sets else { return Ok(is_last) };
+        let rows = if returns_rows { self.answer.outcome.rows - results.rows_before } else { affected };
+        let kept = self.rows.rows.as_ref().map_or(0, |rows| rows.ends.len());
+        results.end(returns_rows, rows, is_last)?;
+        (results.rows_before, results.kept_before) = (self.answer.outcome.rows, kept);
         Ok(is_last)
     }
 }
 
-/// Results of one answer, told one by one.
+/// The results of one answer.
 #[derive(Debug, Default)]
-struct Parts {
+struct ResultSets {
     /// Those that have ended, where there are several.
-    ended: Vec<Part>,
-    /// Columns of the one under way, where rows are kept.
+    ended: Vec<ResultSet>,
+    /// Columns of the current one, where rows are kept.
     columns: u32,
-    /// Rows that were counted and kept before it.
+    /// Counted and kept rows before it.
     rows_before: u64,
     kept_before: usize,
 }
 
-impl Parts {
-    /// A result has ended; the only one of an answer is not told.
-    fn end(&mut self, part: Part, is_last: bool) -> Result<(), WireError> {
+impl ResultSets {
+    /// Records the end of a result, unless it is the only one of its answer.
+    fn end(&mut self, returns_rows: bool, rows: u64, is_last: bool) -> Result<(), WireError> {
         if is_last && self.ended.is_empty() {
             return Ok(());
         }
-        if self.ended.len() >= PARTS_MAX {
-            return Err(WireError::Protocol(format!("an answer of more than {PARTS_MAX} results")));
+        if self.ended.len() >= RESULT_SETS_MAX {
+            return Err(WireError::Protocol(format!("an answer of more than {RESULT_SETS_MAX} results")));
         }
-        let columns = if part.returns_rows { self.columns } else { 0 };
-        self.ended.push(Part { columns, first_row: self.kept_before, ..part });
+        let columns = if returns_rows { self.columns } else { 0 };
+        self.ended.push(ResultSet { returns_rows, rows, columns, first_row: self.kept_before });
         Ok(())
     }
 }

@@ -1,17 +1,17 @@
-//! COPY FROM STDIN: the server asks for rows, and gets them as the socket takes them.
+//! COPY FROM STDIN: the server requests rows, which the client generates as the socket takes them.
 //!
 //! Source: "COPY Operations" in the chapter "Frontend/Backend Protocol" of the PostgreSQL manual. A server that fails in the
-//! middle passes the rest over and answers with its error at the end.
+//! middle skips the rest and answers with its error at the end.
 
 use super::skim::Expect;
 use super::{PostgresConnection, message};
-use crate::bulk::{BulkLoad, LoadTrouble};
-use crate::trouble::lost;
+use crate::bulk::{BulkLoad, LoadError};
+use crate::exchange_error::connection_lost;
 use crate::{Outcome, WireError};
 
 /// Bytes of one message of data.
 const MESSAGE_BYTES: usize = 64 * 1024;
-/// Bytes handed to the socket at once.
+/// Bytes of one write to the socket.
 const SEND_BYTES: usize = 256 * 1024;
 
 impl BulkLoad for PostgresConnection {
@@ -19,15 +19,15 @@ impl BulkLoad for PostgresConnection {
         &mut self,
         sql: &str,
         rows: impl FnMut(&mut Vec<u8>, usize) -> bool,
-    ) -> Result<Outcome, LoadTrouble> {
+    ) -> Result<Outcome, LoadError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
-        let answer = self.ask_shortly(Expect::DataRequest).await.map_err(LoadTrouble::Refused)?;
+        let answer = self.request_bounded(Expect::DataRequest).await.map_err(LoadError::Refused)?;
         if !answer.data_requested {
             let text = "the server did not ask for the data of COPY FROM STDIN";
-            return Err(LoadTrouble::Refused(WireError::Protocol(text.into())));
+            return Err(LoadError::Refused(WireError::Protocol(text.into())));
         }
-        self.send_rows(rows).await.map_err(LoadTrouble::Failed)
+        self.send_rows(rows).await.map_err(LoadError::Failed)
     }
 }
 
@@ -47,10 +47,10 @@ impl PostgresConnection {
             }
             if let Err(error) = self.socket.send(&self.out).await {
                 self.skim.begin(Expect::Result, false);
-                return Err(self.last_words(lost(error)).await);
+                return Err(self.server_error_or(connection_lost(error)).await);
             }
         }
         self.out.clear();
-        Ok(self.ask_shortly(Expect::Result).await?.outcome)
+        Ok(self.request_bounded(Expect::Result).await?.outcome)
     }
 }

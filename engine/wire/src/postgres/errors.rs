@@ -1,26 +1,58 @@
-//! SQLSTATEs of PostgreSQL, and of the proxies before it, by class.
+//! SQLSTATEs of PostgreSQL, and of the proxies before it: their classes and fixes.
 
 use dbdyno_schema::record::ErrorClass;
+
+/// The connection broke.
+pub const CONNECTION_FAILURE: &str = "08006";
+/// The address does not answer.
+pub const UNABLE_TO_CONNECT: &str = "08001";
+/// The server violated the protocol.
+pub const PROTOCOL_VIOLATION: &str = "08P01";
+/// A statement on a closed connection.
+pub const CONNECTION_DOES_NOT_EXIST: &str = "08003";
+/// `max_connections`, or the limit of a role or a database, is reached.
+pub const TOO_MANY_CONNECTIONS: &str = "53300";
+
+/// Classes of SQLSTATEs. Two characters are a class of the SQL standard, for its states that have no entry of their own.
+pub const CLASSES: [(ErrorClass, &[&str]); 6] = [
+    (ErrorClass::Deadlock, &["40P01"]),
+    // `lock_timeout`, and NOWAIT.
+    (ErrorClass::LockTimeout, &["55P03"]),
+    (ErrorClass::Serialization, &["40001"]),
+    (ErrorClass::DuplicateKey, &["23505"]),
+    // The server rejected the connection (08004), or the authorization (28).
+    (ErrorClass::Refused, &[UNABLE_TO_CONNECT, "08004", TOO_MANY_CONNECTIONS, "28"]),
+    // Shut down or terminated (57P01), crash of another session (57P02), shutting down or starting (57P03), database
+    // dropped (57P04), idle for too long (57P05, and 25P03 in a transaction), too long a transaction (25P04), other
+    // connection exceptions (08).
+    (ErrorClass::Lost, &["57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "08"]),
+];
 
 /// The class of an SQLSTATE. An error of severity FATAL ends its session whatever its state is; see
 /// [`crate::WireError::class`].
 pub fn class(state: &str) -> ErrorClass {
-    match state {
-        "40P01" => ErrorClass::Deadlock,
-        // `lock_timeout`, and NOWAIT.
-        "55P03" => ErrorClass::LockTimeout,
-        "40001" => ErrorClass::Serialization,
-        "23505" => ErrorClass::DuplicateKey,
-        // A connection that could not be opened or was rejected, and one too many.
-        "08001" | "08004" | "53300" => ErrorClass::Refused,
-        // Shut down or terminated (57P01), crash of another session (57P02), shutting down or starting (57P03), database
-        // dropped (57P04), idle for too long (57P05, and 25P03 in a transaction), too long a transaction (25P04).
-        "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" => ErrorClass::Lost,
-        // The classes of the standard: connection exception, invalid authorization.
-        state if state.starts_with("08") => ErrorClass::Lost,
-        state if state.starts_with("28") => ErrorClass::Refused,
-        _ => ErrorClass::Other,
-    }
+    let class_of = |state: &str| CLASSES.iter().find(|(_, states)| states.contains(&state));
+    let entry = class_of(state).or_else(|| class_of(state.get(..2)?));
+    entry.map_or(ErrorClass::Other, |(class, _)| *class)
+}
+
+/// How to repair what an SQLSTATE reports.
+pub(crate) fn fix(state: &str) -> Option<&'static str> {
+    Some(match state {
+        "28P01" | "28000" => {
+            "check user and password, and what pg_hba.conf allows this user from this host, with and without TLS"
+        }
+        "3D000" => "create the database, or name another",
+        "42P01" => "load the tables first: prepare with the same options",
+        "42501" => "grant the role the rights on its own schema (CREATE ON SCHEMA public, say)",
+        "53100" => "make room on the server's disk",
+        "53200" => "give the server more memory, or use fewer connections or tables",
+        TOO_MANY_CONNECTIONS => "raise max_connections, or use fewer connections",
+        "57P03" => "wait until the server has started",
+        "57P01" | "57P02" => "the server was stopped or the session terminated; look into its log",
+        "25006" => "connect to the primary server: this one is read-only",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

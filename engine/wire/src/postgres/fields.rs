@@ -1,14 +1,9 @@
-//! What is inside a message: errors, tags of commands and rows, read without trusting a single length.
+//! The contents of messages: errors and tags of commands, read without trusting a single length.
 
 use crate::WireError;
-use crate::rows::counted_columns;
-use crate::words::words;
+use crate::server_message::sanitize;
 
-/// Most columns of a row: what a table can have, and room for more.
-const COLUMNS_MAX: usize = 4096;
-
-/// Reads the payload of an ErrorResponse: fields of a byte and a string each. One that is cut short is read as far as
-/// it goes.
+/// Reads the payload of an ErrorResponse, which has fields of a byte and a string each; a truncated one up to its end.
 pub fn server_error(payload: &[u8]) -> WireError {
     let (mut state, mut message, mut severity) = (b"XX000".as_slice(), b"".as_slice(), b"".as_slice());
     let mut rest = payload;
@@ -27,16 +22,16 @@ pub fn server_error(payload: &[u8]) -> WireError {
         }
         rest = after.get(end + 1..).unwrap_or_default();
     }
-    let state = if is_state(state) { words(state) } else { "XX000".to_owned() };
+    let state = if is_state(state) { sanitize(state) } else { "XX000".to_owned() };
     let is_fatal = matches!(severity, b"FATAL" | b"PANIC");
-    WireError::Server { code: 0, state, message: words(message), is_fatal }
+    WireError::Server { code: 0, state, message: sanitize(message), is_fatal }
 }
 
 fn is_state(state: &[u8]) -> bool {
     state.len() == 5 && state.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// Rows that a command's tag tells: the number at its end, as in "UPDATE 3" and "INSERT 0 1"; 0 where there is none.
+/// Rows by a command's tag: the number at its end, as in "UPDATE 3" and "INSERT 0 1"; 0 where it has none.
 #[inline]
 pub fn tag_rows(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
@@ -49,22 +44,6 @@ pub fn tag_rows(tag: &[u8]) -> u64 {
         .fold(0u64, |sum, byte| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0')))
 }
 
-/// Splits the payload of a DataRow into its columns; `None` is NULL.
-///
-/// # Errors
-/// [`WireError::Protocol`] when the row is cut short or has more columns than a table can have.
-pub fn text_row(payload: &[u8]) -> Result<Vec<Option<String>>, WireError> {
-    let short = || WireError::Protocol("a row that is cut short".into());
-    let count = usize::from(u16::from_be_bytes(*payload.first_chunk().ok_or_else(short)?));
-    if count > COLUMNS_MAX {
-        return Err(WireError::Protocol(format!("a row of more than {COLUMNS_MAX} columns")));
-    }
-    let columns: Vec<_> = counted_columns(payload)
-        .map(|column| column.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
-        .collect();
-    if columns.len() == count { Ok(columns) } else { Err(short()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,10 +51,10 @@ mod tests {
     #[test]
     fn an_error_has_a_state_and_words() {
         let payload = b"SFATAL\0VFATAL\0C57P01\0Mterminating \x1b[2Jconnection\0Fpostgres.c\0\0";
-        let found = server_error(payload);
+        let error = server_error(payload);
         let message = "terminating  [2Jconnection".to_owned();
-        assert_eq!(found, WireError::Server { code: 0, state: "57P01".into(), message, is_fatal: true });
-        assert_eq!(found.to_string(), "the server answered with error 57P01: terminating  [2Jconnection");
+        assert_eq!(error, WireError::Server { code: 0, state: "57P01".into(), message, is_fatal: true });
+        assert_eq!(error.to_string(), "the server answered with error 57P01: terminating  [2Jconnection");
         for length in 0..payload.len() {
             server_error(&payload[..length]);
         }
@@ -94,15 +73,6 @@ mod tests {
         ];
         for (tag, rows) in cases {
             assert_eq!(tag_rows(tag), rows, "{}", String::from_utf8_lossy(tag));
-        }
-    }
-
-    #[test]
-    fn rows_are_split_into_columns() {
-        let row = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
-        assert_eq!(text_row(row).unwrap(), [Some("ab".into()), None, Some(String::new())]);
-        for length in 0..row.len() {
-            assert!(matches!(text_row(&row[..length]), Err(WireError::Protocol(_))), "{length}");
         }
     }
 }

@@ -1,13 +1,15 @@
-//! What the client sends: every function appends one or several messages to a buffer.
+//! Messages of the client: every function appends one or several messages to a buffer.
 //!
 //! Source: chapter "Frontend/Backend Protocol" of the PostgreSQL manual.
 
 use std::io::Write;
 
-use crate::Value;
-use crate::scripted::{Parameter, Type};
+use dbdyno_schema::placeholders::Quoting;
 
-/// Numbers of the types that parameters have, from pg_type: int8, float8, varchar.
+use crate::scripted::{Parameter, Type};
+use crate::{Value, placeholders};
+
+// Numbers of parameter types, from pg_type.
 const INT8: u32 = 20;
 const FLOAT8: u32 = 701;
 const VARCHAR: u32 = 1043;
@@ -19,7 +21,7 @@ const SYNC: &[u8] = b"S\0\0\0\x04";
 /// One format for all: binary.
 const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
 
-/// Appends a message of type `kind` whose payload `body` writes. The length is patched in after.
+/// Appends a message of type `kind` whose payload `body` writes.
 pub fn message(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&[kind, 0, 0, 0, 0]);
@@ -38,50 +40,12 @@ pub fn query(out: &mut Vec<u8>, sql: &[u8]) {
     message(out, b'Q', |out| text(out, sql));
 }
 
-/// Runs a statement given as text with a `?` for each of `values`, which are put in as literals.
-///
-/// # Panics
-/// When there are fewer values than placeholders: the workload has counted both.
+/// Runs a statement given as text with a literal of one of `values` in place of each `?`.
 pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     message(out, b'Q', |out| {
-        put_in(out, template, values);
+        placeholders::fill(out, template, values, Quoting::Postgresql);
         out.push(0);
     });
-}
-
-/// The statement that [`query_with`] sends.
-pub fn as_text(template: &str, values: &[Value]) -> String {
-    let mut sql = Vec::new();
-    put_in(&mut sql, template, values);
-    String::from_utf8_lossy(&sql).into_owned()
-}
-
-/// Appends the statement that [`query_with`] sends.
-pub fn put_in(out: &mut Vec<u8>, template: &str, values: &[Value]) {
-    let mut pieces = template.split('?');
-    out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
-    let mut values = values.iter();
-    for piece in pieces {
-        match values.next().expect("a value for each placeholder") {
-            Value::Null => out.extend_from_slice(b"NULL"),
-            Value::Verbatim(text) => out.extend_from_slice(text),
-            Value::Int(number) => out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
-            Value::Text(text) => quoted(out, text),
-        }
-        out.extend_from_slice(piece.as_bytes());
-    }
-}
-
-/// Appends a string literal as every server since 9.1 reads it: a backslash is a character (standard_conforming_strings).
-fn quoted(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'\'');
-    for &byte in text {
-        if byte == b'\'' {
-            out.push(b'\'');
-        }
-        out.push(byte);
-    }
-    out.push(b'\'');
 }
 
 /// Appends a statement with `$1`, `$2`, … in place of each `?`. Every `?` counts, in a string too.
@@ -99,7 +63,7 @@ pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
     (out, count)
 }
 
-/// Prepares statement number `name`, which has `$1` and so on, and asks what it returns.
+/// Prepares statement number `name`, which has `$1` and so on, and requests a description of its result.
 pub fn parse(out: &mut Vec<u8>, name: u32, sql: &[u8], types: impl ExactSizeIterator<Item = Type>) {
     message(out, b'P', |out| {
         name_of(out, name);
@@ -120,7 +84,7 @@ pub fn parse(out: &mut Vec<u8>, name: u32, sql: &[u8], types: impl ExactSizeIter
     });
 }
 
-/// Forgets statement number `name`. It is no error where there is none.
+/// Closes statement number `name`, which need not exist.
 pub fn close(out: &mut Vec<u8>, name: u32) {
     message(out, b'C', |out| {
         out.push(b'S');
@@ -128,7 +92,7 @@ pub fn close(out: &mut Vec<u8>, name: u32) {
     });
 }
 
-/// Ends what was written so far: the server answers when it has done it all.
+/// Ends a request: the server answers when it has processed every message so far.
 pub fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(SYNC);
 }
@@ -192,14 +156,14 @@ fn binary(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// A string with a zero at its end; what follows a zero in it is left out, as no server would read it.
+/// Appends a string with a zero at its end, up to the first zero in it, where a server would stop reading.
 fn text(out: &mut Vec<u8>, text: &[u8]) {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     out.extend_from_slice(&text[..end]);
     out.push(0);
 }
 
-/// Statements are called by their numbers.
+/// Appends the name of statement number `name`.
 #[inline]
 fn name_of(out: &mut Vec<u8>, name: u32) {
     out.push(b's');
@@ -216,15 +180,6 @@ mod tests {
         let mut out = Vec::new();
         query(&mut out, b"BEGIN\0; DROP");
         assert_eq!(out, b"Q\0\0\0\x0aBEGIN\0");
-    }
-
-    #[test]
-    fn values_are_put_in_as_literals() {
-        let mut out = Vec::new();
-        let values = [Value::Text(b"it's \\".to_vec()), Value::Int(-7)];
-        query_with(&mut out, "UPDATE t SET c=? WHERE id=?", &values);
-        assert_eq!(&out[5..], b"UPDATE t SET c='it''s \\' WHERE id=-7\0");
-        assert_eq!(as_text("SELECT ?", &values[1..]), "SELECT -7");
     }
 
     #[test]

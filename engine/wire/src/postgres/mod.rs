@@ -1,20 +1,18 @@
 //! PostgreSQL's protocol, version 3.
 //!
 //! # Layout
-//! - [`message`]: what the client sends.
-//! - [`skim`]: what the server answers; `fields`: what is inside its messages.
-//! - [`errors`]: classes of the server's SQLSTATEs.
+//! - [`message`]: messages of the client.
+//! - [`skim`]: answers of the server; `fields`: the contents of its messages.
+//! - [`errors`]: the server's SQLSTATEs.
 //! - `login`: startup, encryption and authentication, on top of `postgres-protocol`.
-//! - `copy`: COPY FROM STDIN with rows made on the way.
-//! - `scripted`: what scripts ask for beyond the native workloads.
-//! - `connector`: what it takes to open sessions.
-//! - this file: a session that puts them together.
+//! - `copy`: COPY FROM STDIN with generated rows.
+//! - `scripted`: the interface for scripts.
+//! - this file: a session that combines them.
 
 pub mod errors;
 pub mod message;
 pub mod skim;
 
-mod connector;
 mod copy;
 mod fields;
 mod login;
@@ -25,44 +23,35 @@ use std::time::Duration;
 
 use dbdyno_schema::record::Session;
 
-pub use self::connector::PostgresConnector;
-use self::login::LoggedIn;
+use self::login::Login;
 pub use self::login::NO_PASSWORD;
-use self::skim::{Answer, Expect, Skim, text_row};
+use self::skim::{Answer, Expect, Skim};
 use self::statement::Statement;
+use crate::exchange_error::{ExchangeError, connection_lost, with_timeout};
 use crate::scripted::Type;
 use crate::socket::Socket;
-use crate::trouble::{Trouble, lost, within};
-use crate::{Address, Connection, Connector, Outcome, TextRow, Value, WireError};
+use crate::{Address, Connection, Connector, Outcome, SessionOptions, TextRow, Value, WireError};
 
-/// Most bytes of an answer outside the load: to the loader's statements, say, which no run's end cuts short.
-const SHORT_ANSWER_BYTES: u64 = 64 << 20;
+/// Most bytes of an answer outside the load, to the loader's statements, say: the end of a run does not interrupt those.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// Opens sessions with one server, or with several in turn.
+#[derive(Clone)]
+pub struct PostgresConnector {
+    /// Options that MySQL's sessions have too.
+    pub options: SessionOptions,
+}
 
 impl Connector for PostgresConnector {
     type Connection = PostgresConnection;
 
     async fn connect(&self, number: u64) -> Result<PostgresConnection, WireError> {
-        let address = self.address(number);
-        within(self.timeout, &address.to_string(), self.open(address, number < self.sampled)).await
+        self.options.connect(number, async |socket, address| self.log_in(socket, address).await).await
     }
 }
 
 impl PostgresConnector {
-    fn address(&self, number: u64) -> &Address {
-        &self.addresses[(number % self.addresses.len() as u64) as usize]
-    }
-
-    async fn open(&self, address: &Address, sampled: bool) -> Result<PostgresConnection, WireError> {
-        let socket = match address {
-            Address::Tcp(host, port) => Socket::tcp(host, *port).await,
-            Address::Unix(path) => Socket::unix(path).await,
-        };
-        let socket = if sampled { socket.and_then(Socket::sampled) } else { socket };
-        self.log_in(socket.map_err(|error| WireError::Lost(format!("{address}: {error}")))?, address).await
-    }
-
-    /// Logs in over a stream that is there already, as if it led to `address`: for tests and fuzzing, which play the
-    /// server.
+    /// Logs in over a connected stream, as if it led to `address`: for tests and fuzzing, which play the server.
     #[doc(hidden)]
     pub async fn connect_over(
         &self,
@@ -73,18 +62,18 @@ impl PostgresConnector {
     }
 
     async fn log_in(&self, socket: Socket, address: &Address) -> Result<PostgresConnection, WireError> {
-        let LoggedIn { socket, session, early } = login::log_in(socket, self, address).await?;
+        let Login { socket, session, early } = login::log_in(socket, &self.options, address).await?;
         let mut skim = Skim::default();
         skim.feed(&early)?;
         Ok(PostgresConnection {
             socket,
             session,
-            timeout: self.timeout,
+            timeout: self.options.timeout,
             out: Vec::new(),
             skim,
             statements: Vec::new(),
-            asked: None,
-            has_forgotten: false,
+            current: None,
+            has_closed: false,
         })
     }
 }
@@ -94,28 +83,28 @@ impl PostgresConnector {
 pub struct PostgresConnection {
     socket: Socket,
     session: Session,
-    /// Time allowed to prepare a statement, which is a part of opening.
+    /// Time limit for preparing a statement, which is a part of opening.
     timeout: Duration,
-    /// The message being sent; kept to save the allocation.
+    /// The message to send; reused to save the allocation.
     out: Vec<u8>,
     skim: Skim,
     /// Prepared statements by their numbers, which are their names.
     statements: Vec<Statement>,
-    /// The statement that a script's message asks for.
-    asked: Option<u32>,
-    /// Whether the server still knows statements that a script has forgotten.
-    has_forgotten: bool,
+    /// The statement of a script's message.
+    current: Option<u32>,
+    /// Whether the server still has statements that a script has closed.
+    has_closed: bool,
 }
 
 impl PostgresConnection {
-    /// Sends what is in `out` and skims the answer.
+    /// Sends `out` and skims the answer.
     #[inline]
     async fn exchange(&mut self) -> Result<Answer, WireError> {
-        if let Some(error) = self.skim.farewell() {
+        if let Some(error) = self.skim.fatal_error() {
             return Err(error.clone());
         }
         if let Err(error) = self.socket.send(&self.out).await {
-            return Err(self.last_words(lost(error)).await);
+            return Err(self.server_error_or(connection_lost(error)).await);
         }
         self.answer().await
     }
@@ -123,28 +112,35 @@ impl PostgresConnection {
     #[inline]
     async fn answer(&mut self) -> Result<Answer, WireError> {
         let Self { socket, skim, .. } = self;
-        let answer = socket.receive(|bytes| skim.feed(bytes).map_err(Trouble::Wire)).await;
-        answer.map_err(|trouble| match trouble {
-            Trouble::Wire(error) => error,
-            // What a server said before it left is worth more than that it has left.
-            Trouble::Io(error) => self.skim.unfinished_error().unwrap_or_else(|| lost(error)),
+        let answer = socket.receive(|bytes| skim.feed(bytes).map_err(ExchangeError::Wire)).await;
+        answer.map_err(|error| match error {
+            ExchangeError::Wire(error) => error,
+            // The error that the server sent before it left says more than that it has left.
+            ExchangeError::Io(error) => {
+                self.skim.unfinished_error().unwrap_or_else(|| connection_lost(error))
+            }
         })
     }
 
-    /// What a server said before it closed the connection, or else `error`.
+    /// The error that the server sent before it closed the connection, or else `error`.
     #[cold]
-    async fn last_words(&mut self, error: WireError) -> WireError {
+    async fn server_error_or(&mut self, error: WireError) -> WireError {
         match self.answer().await {
             Err(error @ WireError::Server { .. }) => error,
             _ => error,
         }
     }
 
-    /// Sends what is in `out`, whose answer is known to be short.
-    async fn ask_shortly(&mut self, expect: Expect) -> Result<Answer, WireError> {
+    /// Sends `out`, whose answer is short.
+    async fn request_bounded(&mut self, expect: Expect) -> Result<Answer, WireError> {
         self.skim.begin(expect, false);
-        self.skim.at_most(SHORT_ANSWER_BYTES);
+        self.skim.limit_bytes(ANSWER_BYTES_MAX);
         self.exchange().await
+    }
+
+    /// Sends the message that prepares a statement.
+    async fn request_prepare(&mut self) -> Result<Answer, WireError> {
+        with_timeout(self.timeout, "preparing a statement", self.request_bounded(Expect::Prepared)).await
     }
 }
 
@@ -159,9 +155,8 @@ impl Connection for PostgresConnection {
         self.out.clear();
         message::parse(&mut self.out, name, &numbered, types.iter().copied());
         message::sync(&mut self.out);
-        let answer =
-            within(self.timeout, "preparing a statement", self.ask_shortly(Expect::Prepared)).await?;
-        self.statements.push(Statement::prepared(answer.described == Some(true)));
+        let returns_rows = self.request_prepare().await?.described == Some(true);
+        self.statements.push(Statement { returns_rows, on_server: true, ..Statement::default() });
         Ok(())
     }
 
@@ -182,24 +177,23 @@ impl Connection for PostgresConnection {
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql);
-        Ok(self.ask_shortly(Expect::Result).await?.outcome)
+        Ok(self.request_bounded(Expect::Result).await?.outcome)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Vec<TextRow>, WireError> {
         self.out.clear();
         message::query(&mut self.out, sql.as_bytes());
         self.skim.begin(Expect::Result, false);
-        self.skim.at_most(SHORT_ANSWER_BYTES);
+        self.skim.limit_bytes(ANSWER_BYTES_MAX);
         self.skim.keep_rows();
         self.exchange().await?;
-        let rows = self.skim.take_rows();
-        (0..rows.ends.len()).filter_map(|index| rows.row(index)).map(text_row).collect()
+        self.skim.take_rows().to_text()
     }
 
     async fn close(&mut self) {
         self.out.clear();
         message::terminate(&mut self.out);
-        // The session ends either way; a server that is gone has nothing to hear.
+        // The session ends also without this message.
         let _ = self.socket.send(&self.out).await;
     }
 }

@@ -1,37 +1,34 @@
-//! What scripts ask of a session; see [`crate::scripted`].
+//! The interface for scripts; see [`crate::scripted`].
 //!
-//! A statement of a script is prepared when the types of its parameters are known, in the same message as its first
-//! execution; one without parameters at once.
+//! The first execution of a script's statement prepares it in the same message, as the types of its parameters are known
+//! only then; `prepare` itself prepares a statement without parameters.
 
 use super::skim::Expect;
 use super::statement::Statement;
 use super::{PostgresConnection, PostgresConnector, message};
+use crate::rows::SCRIPT_BYTES_MAX;
 use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Type};
-use crate::trouble::within;
 use crate::{Outcome, WireError};
 
-/// Most bytes of the rows that a script's statement keeps: more is a mistake, and would fill the memory.
-const ROWS_MAX: usize = 1 << 30;
-
 impl PostgresConnection {
-    /// Begins a message: what the server has to forget comes first, which costs no answer of its own.
-    fn write_forgotten(&mut self) {
+    /// Begins a message. It closes statements first, which needs no separate answer.
+    fn write_closes(&mut self) {
         self.out.clear();
-        self.asked = None;
-        if !std::mem::take(&mut self.has_forgotten) {
+        self.current = None;
+        if !std::mem::take(&mut self.has_closed) {
             return;
         }
-        for (name, statement) in self.statements.iter_mut().enumerate().filter(|(_, found)| found.forgotten) {
-            if std::mem::take(&mut statement.known) {
+        for (name, statement) in self.statements.iter_mut().enumerate() {
+            if statement.closed && std::mem::take(&mut statement.on_server) {
                 message::close(&mut self.out, name as u32);
             }
         }
     }
 
-    /// Notes what the server has said of the statement that was asked for.
-    fn learn(&mut self, described: Option<bool>, prepared: bool) {
-        if let Some(statement) = self.asked.and_then(|name| self.statements.get_mut(name as usize)) {
-            statement.known |= prepared;
+    /// Records the server's description of the current statement, and whether it has prepared it.
+    fn record_description(&mut self, described: Option<bool>, prepared: bool) {
+        if let Some(statement) = self.current.and_then(|name| self.statements.get_mut(name as usize)) {
+            statement.on_server |= prepared;
             statement.returns_rows = described.unwrap_or(statement.returns_rows);
         }
     }
@@ -39,9 +36,9 @@ impl PostgresConnection {
 
 impl Scripted for PostgresConnection {
     fn write_prepare(&mut self, sql: &[u8]) {
-        self.write_forgotten();
+        self.write_closes();
         let (text, parameters) = message::numbered(sql);
-        let free = self.statements.iter().position(|statement| statement.forgotten && !statement.known);
+        let free = self.statements.iter().position(|statement| statement.closed && !statement.on_server);
         let name = free.unwrap_or(self.statements.len());
         if parameters == 0 {
             message::parse(&mut self.out, name as u32, &text, std::iter::empty());
@@ -52,7 +49,7 @@ impl Scripted for PostgresConnection {
             Some(free) => self.statements[free] = statement,
             None => self.statements.push(statement),
         }
-        self.asked = Some(name as u32);
+        self.current = Some(name as u32);
     }
 
     fn write_execute<'a>(
@@ -65,9 +62,9 @@ impl Scripted for PostgresConnection {
         let statement = &mut self.statements[id as usize];
         let mut returns_rows = statement.returns_rows;
         if let Some(script) =
-            statement.script.as_ref().filter(|script| !statement.known || (types && script.1 > 0))
+            statement.script.as_ref().filter(|script| !statement.on_server || (types && script.1 > 0))
         {
-            if std::mem::take(&mut statement.known) {
+            if std::mem::take(&mut statement.on_server) {
                 message::close(&mut self.out, id);
             }
             let types: Vec<Type> = parameters.clone().map(|parameter| parameter.kind()).collect();
@@ -75,27 +72,25 @@ impl Scripted for PostgresConnection {
             returns_rows = false;
         }
         message::execute_with(&mut self.out, id, parameters);
-        self.asked = Some(id);
+        self.current = Some(id);
         self.skim.begin(Expect::Result, returns_rows);
     }
 
     fn write_query(&mut self, sql: &[u8]) {
-        self.write_forgotten();
+        self.write_closes();
         message::query(&mut self.out, sql);
         self.skim.begin(Expect::Result, false);
     }
 
-    async fn prepared(&mut self) -> Result<Prepared, WireError> {
-        let id = self.asked.unwrap_or_default();
+    async fn send_prepare(&mut self) -> Result<Prepared, WireError> {
+        let id = self.current.unwrap_or_default();
         let statement = &self.statements[id as usize];
         let parameters = statement.script.as_ref().map_or(0, |script| script.1);
         if parameters == 0 {
-            let answer =
-                within(self.timeout, "preparing a statement", self.ask_shortly(Expect::Prepared)).await;
-            match answer {
-                Ok(answer) => self.learn(answer.described, answer.prepared),
+            match self.request_prepare().await {
+                Ok(answer) => self.record_description(answer.described, answer.prepared),
                 Err(error) => {
-                    self.statements[id as usize].forgotten = true;
+                    self.statements[id as usize].closed = true;
                     return Err(error);
                 }
             }
@@ -103,39 +98,37 @@ impl Scripted for PostgresConnection {
         Ok(Prepared { id, parameters })
     }
 
-    async fn skimmed(&mut self) -> Result<Outcome, WireError> {
+    async fn skim(&mut self) -> Result<Outcome, WireError> {
         let result = self.exchange().await;
-        let (described, prepared) = self.skim.learned();
-        self.learn(described, prepared);
+        let (described, prepared) = self.skim.description();
+        self.record_description(described, prepared);
         Ok(result?.outcome)
     }
 
-    async fn kept(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
+    async fn fetch_rows(&mut self, mut rows: Rows) -> (Rows, Result<Outcome, WireError>) {
         rows.clear();
-        self.skim.keep(rows, ROWS_MAX);
+        self.skim.keep_rows_in(rows, SCRIPT_BYTES_MAX);
         let answer = self.exchange().await;
         (self.skim.take_rows(), answer.map(|answer| answer.outcome))
     }
 
-    async fn forget(&mut self, id: u32) -> Result<(), WireError> {
+    async fn close_statement(&mut self, id: u32) -> Result<(), WireError> {
         if let Some(statement) = self.statements.get_mut(id as usize) {
-            (statement.forgotten, self.has_forgotten) = (true, true);
+            statement.closed = true;
+            self.has_closed = true;
         }
         Ok(())
     }
 
-    fn hold_thread(&mut self, hold: bool) {
-        self.socket.hold_thread(hold);
+    fn set_blocking(&mut self, blocking: bool) {
+        self.socket.set_blocking(blocking);
     }
 }
 
 impl ScriptedConnector for PostgresConnector {
-    async fn connect_at_once(&self, number: u64) -> Result<PostgresConnection, WireError> {
-        let address = self.address(number);
-        let socket = crate::socket::Socket::holding(address, self.timeout)
-            .map_err(|error| WireError::Lost(format!("{address}: {error}")))?;
-        let mut connection = self.log_in(socket, address).await?;
-        connection.hold_thread(false);
-        Ok(connection)
+    async fn connect_blocking(&self, number: u64) -> Result<PostgresConnection, WireError> {
+        self.options
+            .connect_blocking(number, async |socket, address| self.log_in(socket, address).await)
+            .await
     }
 }

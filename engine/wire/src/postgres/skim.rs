@@ -1,46 +1,39 @@
-//! What the server answers, skimmed: message headers are walked, rows and bytes counted, nothing stored.
+//! Skims answers of the server: walks through message headers, counts rows and bytes, and stores nothing.
 //!
-//! A [`Skim`] belongs to a connection for its whole life, as a server may speak unasked at any time: a setting that
-//! was changed, a notice, its farewell. It is told what answer is expected ([`Skim::begin`]), fed the bytes in pieces of any
-//! size, and tells when the answer is complete. It keeps a message's bytes only where they lie across two pieces
-//! and matter.
+//! A [`Skim`] belongs to a connection for its whole life, as a server may send unsolicited messages at any time: a changed
+//! setting, a notice, a fatal error. The caller announces the kind of the answer ([`Skim::begin`]) and passes the bytes in
+//! pieces of any size; the reader reports when the answer is complete. It stores a message's bytes only where two pieces
+//! share a message that matters.
 //!
-//! An answer ends with ReadyForQuery, also after an error; an error that ends the connection is told at once.
+//! An answer ends with ReadyForQuery, also after an error; the reader reports an error that ends the connection immediately.
 //! A hostile server can send any bytes: every length and count has a bound, and none is trusted with an allocation.
 
-pub use super::fields::{server_error, text_row};
-pub use crate::rows::counted_columns as columns;
-
-use super::fields::tag_rows;
-use crate::scripted::{Form, Rows};
+use super::fields::{server_error, tag_rows};
+use crate::rows::{Form, RowBuffer, Rows};
 use crate::{Outcome, WireError};
 
-/// Most bytes of one kept message; a longer one is cut. Of an error that is state and words, which come first.
+/// Most stored bytes of one message, which ends there. An error begins with its state and text.
 const KEEP_MAX: usize = 4096;
-/// Most bytes of a row: what a server can hold in memory at once.
+/// Most bytes of a row, as in a server.
 const ROW_MAX: u32 = 1 << 30;
 /// Most bytes of any other message. A notice can hold a long statement.
 const MESSAGE_MAX: u32 = 64 << 20;
-/// Most bytes of a command's tag, whose end matters.
+/// Most bytes of a command's tag.
 const SHORT_MAX: u32 = 1024;
-/// Most bytes of messages within one answer that nobody asked for.
-const NOISE_MAX: u64 = 64 << 20;
-/// Most bytes `rows` keeps of all rows together, with [`KEPT_ROW_COST`] for each.
-const KEPT_ROWS_MAX: usize = 32 << 20;
-/// What a kept row costs beside its bytes.
-const KEPT_ROW_COST: usize = size_of::<Vec<u8>>() + 16;
+/// Most bytes of unsolicited messages within one answer.
+const UNSOLICITED_MAX: u64 = 64 << 20;
 const HEADER: usize = 5;
 
 /// What kind of answer is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing: the session waits for us.
+    /// Nothing: the session is idle.
     Nothing,
     /// The answer to a query or an execution.
     Result,
     /// The answer to a prepare.
     Prepared,
-    /// The answer to a COPY FROM STDIN of our own: a request for its data, which is complete in itself.
+    /// The answer to the loader's COPY FROM STDIN: a request for its data, which is a complete answer.
     DataRequest,
 }
 
@@ -49,17 +42,17 @@ pub enum Expect {
 pub struct Answer {
     /// Rows and bytes. Of several results the last counts, as with PostgreSQL's own library.
     pub outcome: Outcome,
-    /// Whether rows were described, or that there are none; unknown where nothing was described.
+    /// Whether the server described a result with rows; `None` without a description.
     pub described: Option<bool>,
     /// Parameters of the prepared statement.
     pub parameters: u16,
-    /// Whether a statement was prepared.
+    /// Whether the server prepared a statement.
     pub prepared: bool,
     /// Whether the server waits for the data of a COPY.
     pub data_requested: bool,
 }
 
-/// A reader of what one server says.
+/// A reader of one server's messages.
 #[derive(Debug)]
 pub struct Skim {
     header: [u8; HEADER],
@@ -72,23 +65,20 @@ pub struct Skim {
     expect: Expect,
     /// The answer so far.
     answer: Answer,
-    /// Rows of the result under way.
+    /// Rows of the current result.
     rows_now: u64,
-    /// Whether the result under way has rows, as far as was described; see [`Skim::begin`].
+    /// Whether the current result has rows, by its description; see [`Skim::begin`].
     returns_rows: bool,
-    /// Whether something has answered what was asked.
+    /// Whether a message has answered the request.
     answered: bool,
     complete: bool,
     error: Option<WireError>,
-    /// The error with which the server has ended the connection.
-    farewell: Option<WireError>,
-    noise: u64,
+    /// The error that ended the connection.
+    fatal_error: Option<WireError>,
+    unsolicited_bytes: u64,
     /// Most bytes of the whole answer.
     bytes_max: u64,
-    /// Rows, where they are asked for.
-    rows: Option<Rows>,
-    rows_bytes: usize,
-    rows_max: usize,
+    rows: RowBuffer,
 }
 
 impl Default for Skim {
@@ -106,19 +96,16 @@ impl Default for Skim {
             answered: false,
             complete: false,
             error: None,
-            farewell: None,
-            noise: 0,
+            fatal_error: None,
+            unsolicited_bytes: 0,
             bytes_max: u64::MAX,
-            rows: None,
-            rows_bytes: 0,
-            rows_max: KEPT_ROWS_MAX,
+            rows: RowBuffer::default(),
         }
     }
 }
 
 impl Skim {
-    /// Something was asked, and this is the answer to it. `returns_rows` is what is known from the preparation of the
-    /// statement.
+    /// Begins the answer to a request. `returns_rows` comes from the preparation of the statement.
     #[inline]
     pub fn begin(&mut self, expect: Expect, returns_rows: bool) {
         self.expect = expect;
@@ -127,50 +114,48 @@ impl Skim {
         self.returns_rows = returns_rows;
         (self.answered, self.complete) = (false, false);
         self.error = None;
-        self.noise = 0;
+        self.unsolicited_bytes = 0;
         self.bytes_max = u64::MAX;
-        self.rows = None;
+        self.rows.rows = None;
     }
 
-    /// Believes no answer of more than `bytes`: for statements whose answers are known to be short, where no run's end
-    /// bounds what a server may send.
-    pub fn at_most(&mut self, bytes: u64) {
+    /// Fails at an answer of more than `bytes`: for short answers outside a run, whose end would stop the server.
+    pub fn limit_bytes(&mut self, bytes: u64) {
         self.bytes_max = bytes;
     }
 
-    /// Keeps the rows of the last result in `rows`, which is empty, up to `max` bytes in all.
-    pub fn keep(&mut self, rows: Rows, max: usize) {
-        (self.rows, self.rows_bytes, self.rows_max) = (Some(rows), 0, max);
+    /// Keeps the rows of the last result in `rows`, which is empty, up to `bytes_max` in all.
+    pub fn keep_rows_in(&mut self, rows: Rows, bytes_max: usize) {
+        self.rows = RowBuffer::new(rows, bytes_max);
     }
 
     /// Keeps the rows of a short result.
     pub fn keep_rows(&mut self) {
-        self.keep(Rows::default(), KEPT_ROWS_MAX);
+        self.rows = RowBuffer::short();
     }
 
-    /// The rows kept.
+    /// Takes the kept rows.
     pub fn take_rows(&mut self) -> Rows {
-        self.rows.take().unwrap_or_default()
+        self.rows.rows.take().unwrap_or_default()
     }
 
-    /// Why the connection is of no use any more, where the server has said it.
+    /// The error that ended the connection.
     #[inline]
-    pub fn farewell(&self) -> Option<&WireError> {
-        self.farewell.as_ref()
+    pub fn fatal_error(&self) -> Option<&WireError> {
+        self.fatal_error.as_ref()
     }
 
-    /// The server's error in an answer that was never completed.
+    /// The server's error in an answer that never became complete.
     pub fn unfinished_error(&mut self) -> Option<WireError> {
-        self.farewell.clone().or_else(|| self.error.take())
+        self.fatal_error.clone().or_else(|| self.error.take())
     }
 
-    /// What the last answer told of a statement, even one that ended in an error: whether it returns rows, and
-    /// whether the server has prepared it.
-    pub fn learned(&self) -> (Option<bool>, bool) {
+    /// Whether the last statement returns rows, and whether the server has prepared it, also after an error.
+    pub fn description(&self) -> (Option<bool>, bool) {
         (self.answer.described, self.answer.prepared)
     }
 
-    /// Takes the next bytes. Returns the answer when it is complete; what follows it was not asked for, and is read too.
+    /// Takes the next bytes. Returns the answer when it is complete; unsolicited messages may follow it.
     ///
     /// # Errors
     /// The server's own error, or [`WireError::Protocol`].
@@ -183,8 +168,8 @@ impl Skim {
             if !self.complete {
                 return Err(error);
             }
-            // The answer stands, wherever the network cut what follows it; the next one will not come.
-            self.farewell.get_or_insert(error);
+            // The answer is complete, wherever the network cut the bytes behind it; the next request fails.
+            self.fatal_error.get_or_insert(error);
         }
         if !std::mem::take(&mut self.complete) {
             return Ok(None);
@@ -262,13 +247,13 @@ impl Skim {
     /// How many bytes of the current message matter.
     fn room(&self) -> usize {
         match self.header[0] {
-            b'D' if self.rows.is_some() => self.rows_max - self.rows_bytes.min(self.rows_max),
+            b'D' if self.rows.rows.is_some() => self.rows.room(),
             b'E' | b'C' | b't' | b'T' | b'Z' => KEEP_MAX,
             _ => 0,
         }
     }
 
-    /// Handles a complete message; `payload` may be cut where only its beginning matters.
+    /// Handles a complete message; `payload` may be shorter where only its beginning matters.
     #[inline]
     fn message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         match (self.header[0], self.expect) {
@@ -279,23 +264,16 @@ impl Skim {
             }
             (b'2', Expect::Result) if !self.complete => Ok(()),
             (b'Z', Expect::Result | Expect::Prepared | Expect::DataRequest) if !self.complete => self.ready(),
-            _ => self.rare(payload),
+            _ => self.other_message(payload),
         }
     }
 
     fn row(&mut self, payload: &[u8]) -> Result<(), WireError> {
         self.rows_now += 1;
-        let Some(rows) = &mut self.rows else { return Ok(()) };
-        self.rows_bytes += payload.len() + KEPT_ROW_COST;
-        if self.rows_bytes > self.rows_max || payload.len() != self.length {
-            return Err(WireError::Protocol(format!("a result of more than {} bytes", self.rows_max)));
-        }
-        rows.bytes.extend_from_slice(payload);
-        rows.ends.push(rows.bytes.len());
-        Ok(())
+        self.rows.push(payload, self.length)
     }
 
-    /// CommandComplete. A command that returns no rows tells in its tag how many it changed.
+    /// CommandComplete. The tag of a command that returns no rows holds the number of changed rows.
     #[inline]
     fn end_of_result(&mut self, tag: &[u8]) {
         let returns_rows = self.returns_rows || self.rows_now > 0;
@@ -303,7 +281,7 @@ impl Skim {
         outcome.returns_rows = returns_rows;
         outcome.rows = if returns_rows { self.rows_now } else { tag_rows(tag) };
         (self.rows_now, self.returns_rows) = (0, false);
-        if !returns_rows && let Some(rows) = &mut self.rows {
+        if !returns_rows && let Some(rows) = &mut self.rows.rows {
             rows.clear();
         }
         self.answered = true;
@@ -318,19 +296,19 @@ impl Skim {
         Ok(())
     }
 
-    fn rare(&mut self, payload: &[u8]) -> Result<(), WireError> {
+    fn other_message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let kind = self.header[0];
         let expect = if self.complete { Expect::Nothing } else { self.expect };
         match (kind, expect) {
             // A setting that has changed, a notice, a notification.
             (b'S' | b'N' | b'A', _) => {
-                self.noise += self.length as u64 + HEADER as u64;
-                if self.noise > NOISE_MAX {
-                    return Err(WireError::Protocol(format!("more than {NOISE_MAX} bytes of notices")));
+                self.unsolicited_bytes += self.length as u64 + HEADER as u64;
+                if self.unsolicited_bytes > UNSOLICITED_MAX {
+                    return Err(WireError::Protocol(format!("more than {UNSOLICITED_MAX} bytes of notices")));
                 }
             }
-            (b'E', _) => return self.failed(payload),
-            (b'T', Expect::Result | Expect::Prepared) => self.described(payload),
+            (b'E', _) => return self.error_response(payload),
+            (b'T', Expect::Result | Expect::Prepared) => self.row_description(payload),
             (b'n', Expect::Result | Expect::Prepared) => self.answer.described = Some(false),
             (b'1', Expect::Result | Expect::Prepared) => {
                 self.answer.prepared = true;
@@ -343,7 +321,7 @@ impl Skim {
             (b'3', Expect::Result | Expect::Prepared | Expect::DataRequest) => {}
             // An empty statement has no tag.
             (b'I', Expect::Result) => self.end_of_result(b""),
-            // What a COPY TO STDOUT of a script sends.
+            // The answer to a script's COPY TO STDOUT.
             (b'H' | b'd' | b'c', Expect::Result) => {}
             (b'G', Expect::DataRequest) => {
                 self.answer.data_requested = true;
@@ -351,7 +329,7 @@ impl Skim {
             }
             (b'G', Expect::Result) => {
                 return Err(WireError::Protocol(
-                    "the server asked for the data of a COPY FROM STDIN, which statements of a run cannot have"
+                    "the server asked for the data of a COPY FROM STDIN, which a statement of a run cannot send"
                         .into(),
                 ));
             }
@@ -364,27 +342,27 @@ impl Skim {
     }
 
     /// RowDescription: a new result begins.
-    fn described(&mut self, payload: &[u8]) {
+    fn row_description(&mut self, payload: &[u8]) {
         self.answer.described = Some(true);
         self.returns_rows = true;
         self.rows_now = 0;
-        if let Some(rows) = &mut self.rows {
+        if let Some(rows) = &mut self.rows.rows {
             rows.clear();
-            self.rows_bytes = 0;
+            self.rows.bytes = 0;
             rows.form = Form::Counted;
             rows.columns = payload.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes).into());
         }
     }
 
-    fn failed(&mut self, payload: &[u8]) -> Result<(), WireError> {
-        let found = server_error(&payload[..payload.len().min(KEEP_MAX)]);
-        // An error that follows an answer is not the answer's own, wherever the network cut between them: it is told with
-        // the next one. Behind a request for the data of a COPY it is the end of that COPY.
-        if self.complete || matches!(found, WireError::Server { is_fatal: true, .. }) {
-            self.farewell.get_or_insert_with(|| found.clone());
-            return Err(found);
+    fn error_response(&mut self, payload: &[u8]) -> Result<(), WireError> {
+        let error = server_error(&payload[..payload.len().min(KEEP_MAX)]);
+        // An error behind a complete answer belongs to the next one, wherever the network cut between them. Behind a request
+        // for the data of a COPY it ends that COPY.
+        if self.complete || matches!(error, WireError::Server { is_fatal: true, .. }) {
+            self.fatal_error.get_or_insert_with(|| error.clone());
+            return Err(error);
         }
-        self.error.get_or_insert(found);
+        self.error.get_or_insert(error);
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
-//! The inside of packets: an error's words, and the columns of a row.
+//! The contents of packets: the message of an error, and the columns of a row.
 //!
 //! Input: the payload of a packet.
 
 use dbdyno_wire::WireError;
-use dbdyno_wire::mysql::skim::{server_error, text_row};
+use dbdyno_wire::mysql::skim::server_error;
+use dbdyno_wire::scripted::{Form, Rows};
 
 /// Reads the input as an error packet and as a row.
 ///
@@ -16,11 +17,13 @@ pub fn check(payload: &[u8]) {
             assert!(!words.chars().any(char::is_control), "{words:?}");
         }
     }
-    if let Ok(columns) = text_row(payload) {
-        assert!(columns.len() <= 4096);
-        let bytes: usize = columns.iter().flatten().map(String::len).sum();
-        // A byte that is no UTF-8 becomes a replacement character of three bytes.
-        assert!(bytes <= 3 * payload.len());
-        assert!(columns.iter().filter(|column| column.is_none()).count() <= payload.len());
+    for form in [Form::LengthEncoded, Form::Counted] {
+        let rows = Rows { columns: u32::MAX, form, ..Rows::default() };
+        let (mut columns, mut bytes) = (0, 0);
+        rows.each_column(payload, |(_, column)| {
+            columns += 1;
+            bytes += column.map_or(0, <[u8]>::len);
+        });
+        assert!(columns + bytes <= payload.len());
     }
 }

@@ -1,8 +1,8 @@
 //! PostgreSQL's messages: answers in pieces of any size, and a whole login against a server that says anything.
 
 use dbdyno_wire::postgres::PostgresConnector;
-use dbdyno_wire::postgres::skim::{Answer, Expect, Skim, text_row};
-use dbdyno_wire::scripted::Type;
+use dbdyno_wire::postgres::skim::{Answer, Expect, Skim};
+use dbdyno_wire::scripted::{Rows, Type};
 use dbdyno_wire::{Connection, Value, WireError};
 
 use super::server;
@@ -11,7 +11,7 @@ use super::server;
 #[derive(Debug, PartialEq)]
 enum End {
     /// It was complete, with these rows kept.
-    Complete(Answer, Vec<Vec<u8>>),
+    Complete(Answer, Rows),
     /// More was to come.
     Open,
     Failed(WireError),
@@ -41,10 +41,7 @@ pub fn skim(input: &[u8]) {
     assert_eq!(whole, other, "pieces of {}", usize::from(*size) + 1);
     if let End::Complete(answer, rows) = whole {
         assert!(answer.outcome.rows <= bytes.len() as u64 || !answer.outcome.returns_rows);
-        assert!(rows.iter().map(Vec::len).sum::<usize>() <= bytes.len());
-        for row in rows {
-            let _ = text_row(&row);
-        }
+        assert!(rows.bytes.len() <= bytes.len());
     }
 }
 
@@ -54,9 +51,7 @@ fn feed(mut skim: Skim, bytes: &[u8], size: usize) -> End {
             Err(error) => return End::Failed(error),
             Ok(Some(mut answer)) => {
                 answer.outcome.bytes = 0; // How much was read by then depends on the piece.
-                let rows = skim.take_rows();
-                let kept = (0..rows.ends.len()).filter_map(|index| rows.row(index).map(<[u8]>::to_vec));
-                return End::Complete(answer, kept.collect());
+                return End::Complete(answer, skim.take_rows());
             }
             Ok(None) => {}
         }
@@ -71,15 +66,7 @@ fn feed(mut skim: Skim, bytes: &[u8], size: usize) -> End {
 pub fn session(input: &[u8]) {
     let [switches, bytes @ ..] = input else { return };
     let is_far = switches & 1 != 0;
-    let connector = PostgresConnector {
-        addresses: Vec::new(),
-        user: "victim".into(),
-        password: server::PASSWORD.into(),
-        database: "dbdyno".into(),
-        timeout: std::time::Duration::from_secs(60),
-        sampled: 0,
-        tls: None,
-    };
+    let connector = PostgresConnector { options: server::options(server::PASSWORD) };
     let (heard, told) = server::run(async {
         let (client, server) = server::saying(bytes);
         let told = match connector.connect_over(client, &server::address(is_far)).await {

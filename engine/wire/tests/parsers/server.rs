@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::time::Duration;
 
 use dbdyno_schema::plan::Compression;
+use dbdyno_wire::SessionOptions;
 use dbdyno_wire::mysql::{Address, MysqlConnector};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -24,6 +25,19 @@ pub fn run<T>(work: impl Future<Output = T>) -> T {
     RUNTIME.with_borrow(|runtime| runtime.block_on(work))
 }
 
+/// Options of one session with the server at the other end.
+pub fn options(password: &str) -> SessionOptions {
+    SessionOptions {
+        addresses: Vec::new(),
+        user: "victim".into(),
+        password: password.into(),
+        database: "dbdyno".into(),
+        timeout: Duration::from_secs(60),
+        sampled: 0,
+        tls: None,
+    }
+}
+
 /// A connector for one session with the server at the other end.
 pub fn connector(
     password: &str,
@@ -31,15 +45,9 @@ pub fn connector(
     allow_public_key_retrieval: bool,
 ) -> MysqlConnector {
     MysqlConnector {
-        addresses: Vec::new(),
-        user: "victim".into(),
-        password: password.into(),
-        database: "dbdyno".into(),
-        timeout: Duration::from_secs(60),
+        options: options(password),
         local_data: true,
         multi_statements: false,
-        sampled: 0,
-        tls: None,
         compression,
         server_public_key: None,
         allow_public_key_retrieval,

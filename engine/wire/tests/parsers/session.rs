@@ -4,6 +4,7 @@
 //! Input: which of these, then segments, each after its length in two bytes; the client may speak between them.
 
 use dbdyno_schema::plan::Compression;
+use dbdyno_wire::bulk::BulkLoad;
 use dbdyno_wire::mysql::MysqlConnection;
 use dbdyno_wire::mysql::message::packet;
 use dbdyno_wire::scripted::Type;
@@ -58,8 +59,8 @@ async fn ask(connection: &mut MysqlConnection, what: u8) -> Result<(), WireError
                 sent += 1;
                 sent < ROWS
             };
-            connection.load_data("LOAD DATA LOCAL INFILE 'dbdyno' INTO TABLE t").await?.answer(rows).await?;
-            assert_eq!(sent, ROWS);
+            let loaded = connection.load("LOAD DATA LOCAL INFILE 'dbdyno' INTO TABLE t", rows).await;
+            assert!(loaded.is_err() || sent == ROWS);
         }
         1 => {
             connection.prepare("SELECT ?", &[Type::Int]).await?;

@@ -3,8 +3,8 @@
 //! Input: a byte of switches, the size of a piece less one, then the answer.
 
 use dbdyno_wire::WireError;
-use dbdyno_wire::mysql::skim::{Answer, Expect, Skim, text_row};
-use dbdyno_wire::scripted::Part;
+use dbdyno_wire::mysql::skim::{Answer, Expect, Skim};
+use dbdyno_wire::scripted::{ResultSet, Rows};
 
 /// Bytes that one read of a socket can fetch.
 const READ: usize = 64 * 1024;
@@ -13,7 +13,7 @@ const READ: usize = 64 * 1024;
 #[derive(Debug, PartialEq)]
 enum End {
     /// It was complete, with these rows kept, and these results where there were several.
-    Complete(Answer, Vec<Vec<u8>>, Vec<Part>),
+    Complete(Answer, Rows, Vec<ResultSet>),
     /// More was to come.
     Open,
     /// The error, and for an error of the server's own its words.
@@ -34,7 +34,7 @@ pub fn check(input: &[u8]) {
     let skim = || {
         let skim = Skim::new(expect, switches & 4 != 0);
         let skim = if switches & 8 != 0 { skim.keep_rows() } else { skim };
-        skim.telling_parts(switches & 16 != 0)
+        skim.track_result_sets(switches & 16 != 0)
     };
     let whole = feed(skim(), bytes, READ);
     assert_eq!(feed(skim(), bytes, usize::from(*size) + 1), whole, "pieces of {}", usize::from(*size) + 1);
@@ -45,16 +45,13 @@ pub fn check(input: &[u8]) {
             let returned = parts.iter().filter(|part| part.returns_rows).map(|part| part.rows);
             assert_eq!(returned.sum::<u64>(), answer.outcome.rows);
         }
-        assert!(parts.iter().all(|part| part.first_row <= rows.len()));
+        assert!(parts.iter().all(|part| part.first_row <= rows.ends.len()));
         assert!(parts.is_sorted_by_key(|part| part.first_row));
         assert_eq!(answer.outcome.bytes, bytes.len() as u64);
         assert!(answer.outcome.rows <= bytes.len() as u64 || !answer.outcome.returns_rows);
-        assert!(rows.iter().map(Vec::len).sum::<usize>() <= bytes.len());
-        for row in rows {
-            let _ = text_row(&row);
-        }
+        assert!(rows.bytes.len() <= bytes.len());
     }
-    let mut bounded = skim().at_most(bytes.len() as u64 / 2);
+    let mut bounded = skim().limit_bytes(bytes.len() as u64 / 2);
     if !bytes.is_empty() {
         assert!(!matches!(bounded.feed(bytes), Ok(Some(_))), "an answer beyond its bound");
     }
@@ -70,7 +67,7 @@ fn feed(mut skim: Skim, bytes: &[u8], size: usize) -> End {
                 return End::Failed(WireError::Protocol("bytes after the end of an answer".into()));
             }
             Ok(Some(answer)) => {
-                let parts = skim.take_parts();
+                let parts = skim.take_result_sets();
                 return End::Complete(answer, skim.into_rows(), parts);
             }
             Ok(None) => {}

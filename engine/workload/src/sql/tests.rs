@@ -1,6 +1,7 @@
 //! The compiled workload as a user meets it: values, order, retries, counts.
 
 use dbdyno_schema::Plan;
+use dbdyno_schema::placeholders::Quoting;
 use dbdyno_wire::Value;
 use serde_json::json;
 
@@ -181,9 +182,7 @@ fn texts_keep_their_own_question_marks() {
     });
     let text = program(&sql, "text");
     let sent = &play(&text, &mut user(&text, 0))[0];
-    let mut put_in = Vec::new();
-    dbdyno_wire::mysql::message::put_in(&mut put_in, &sent.0, &sent.1);
-    let put_in = String::from_utf8(put_in).unwrap();
+    let put_in = dbdyno_wire::placeholders::filled(&sent.0, &sent.1, Quoting::Mysql);
     let expected = ["'it\\'s'", "'3'", "NULL"].map(|value| format!("SELECT 'a?b', {value} /* ? */"));
     assert!(expected.contains(&put_in), "{put_in}");
     let prepared = program(&sql, "prepared");

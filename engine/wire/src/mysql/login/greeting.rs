@@ -1,4 +1,4 @@
-//! What a server says first, read without trusting a single length.
+//! The server's first packet, read without trusting a single length.
 //!
 //! Source: "Protocol::HandshakeV10" in the MySQL internals manual.
 
@@ -13,15 +13,13 @@ const PROTOCOL: u8 = 10;
 const FIRST_PART: usize = 8;
 const SECOND_PART_MIN: usize = 13;
 
-/// A greeting.
 #[derive(Debug, PartialEq)]
 pub(super) struct Greeting<'a> {
-    /// As the server gives it.
     pub(super) version: &'a [u8],
     pub(super) capabilities: CapabilityFlags,
-    /// What a proof is made of; without the zero at its end.
+    /// Without the zero at its end.
     pub(super) challenge: Vec<u8>,
-    /// Method of most accounts; empty where the server names none.
+    /// The server's default authentication method; empty where it names none.
     pub(super) plugin: &'a [u8],
 }
 
@@ -59,7 +57,7 @@ impl<'a> Greeting<'a> {
         }
         let named = capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
         let name = if named { cursor.0 } else { b"" };
-        // Some servers leave the zero at the end out.
+        // Some servers omit the zero at the end.
         let plugin = name.strip_suffix(b"\0").unwrap_or(name);
         Ok(Self { version, capabilities, challenge, plugin })
     }
@@ -69,7 +67,7 @@ impl<'a> Greeting<'a> {
 mod tests {
     use super::*;
 
-    /// What MariaDB 10.11 says.
+    /// The greeting of MariaDB 10.11.
     const MARIADB: &[u8] = b"\x0a5.5.5-10.11.6-MariaDB\0\x07\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\xff\x81\x15\
         \0\0\0\0\0\0\x1d\0\0\0ijklmnopqrst\0mysql_native_password\0";
 

@@ -1,46 +1,46 @@
-//! From a connected socket to a session: greeting, encryption, authentication, compression.
+//! Login on a connected socket: greeting, encryption, authentication, compression.
 //!
 //! ```text
 //! server: greeting ─▶ client: [SSL request, TLS handshake] ─▶ response with the first proof
 //!   server: other method / more data ─▶ client: proof   … until OK or error ─▶ [compression begins]
 //! ```
-//! What the client says is written by `mysql_common`; what the server says is read here, in [`greeting`] and below.
-//! What may be told to whom is decided in [`auth`].
+//! `mysql_common` writes the client's messages; this file and [`greeting`] read the server's. [`auth`] decides what to
+//! disclose to whom.
 //!
 //! Source: "Connection Phase" in the MySQL internals manual, "Connection" in the MariaDB Knowledge Base.
 
 mod auth;
 mod greeting;
 
+use bytes::BytesMut;
 use dbdyno_schema::plan::Compression;
 use dbdyno_schema::record::Session;
 use mysql_common::constants::CapabilityFlags;
 use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
 use mysql_common::proto::MySerialize;
 
-use self::auth::{Channel, Proof};
+use self::auth::{Authenticator, Channel};
 use self::greeting::Greeting;
 use super::connector::MysqlConnector;
-use super::fields::{server_error, words};
+use super::errors::CR_COMPRESSION_WRONGLY_CONFIGURED;
+use super::fields::server_error;
 use super::message::packet;
-use crate::Address;
+use crate::login_socket::LoginSocket;
+use crate::server_message::sanitize;
 use crate::socket::Socket;
-use crate::tls::{self, TlsClient};
-use crate::trouble::{Trouble, lost};
-use crate::{WireError, compressed};
+use crate::tls::TlsClient;
+use crate::{Address, WireError, compressed};
 
-/// Longest packet of a login that is believed; greetings have some 100 bytes, keys some 500.
+/// Most bytes of a packet of a login; greetings have some 100 bytes, keys some 500.
 const PACKET_MAX: usize = 64 * 1024;
-/// Packets of one login; the longest way, with a key asked for, has 6.
+/// Most packets of the server in one login; the longest login, with a request for a key, has 6.
 const PACKETS_MAX: u32 = 20;
 /// Largest packet this client announces.
 const MAX_ALLOWED_PACKET: u32 = 16 << 20;
 /// utf8mb4_general_ci, which every supported server has.
 const COLLATION: u8 = 45;
-/// Error number of MySQL's own clients for a compression that cannot be had.
-const CR_COMPRESSION_WRONGLY_CONFIGURED: u16 = 2065;
 
-const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
+const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
     .union(CapabilityFlags::CLIENT_LONG_PASSWORD)
     .union(CapabilityFlags::CLIENT_TRANSACTIONS)
     .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)
@@ -48,8 +48,8 @@ const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
     .union(CapabilityFlags::CLIENT_CONNECT_WITH_DB)
     .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
 
-/// What the login found out.
-pub(super) struct LoggedIn {
+/// A completed login.
+pub(super) struct Login {
     pub(super) socket: Socket,
     pub(super) session: Session,
     pub(super) deprecate_eof: bool,
@@ -60,61 +60,66 @@ pub(super) async fn log_in(
     socket: Socket,
     connector: &MysqlConnector,
     address: &Address,
-) -> Result<LoggedIn, WireError> {
-    let mut line = Line { socket, bytes: Vec::new(), sequence: 0, left: PACKETS_MAX };
-    let greeting = line.read().await?;
+) -> Result<Login, WireError> {
+    let mut stream = PacketStream { socket: LoginSocket::new(socket, PACKETS_MAX), sequence: 0 };
+    let greeting = stream.read().await?;
     if greeting.first() == Some(&0xff) {
         return Err(server_error(&greeting));
     }
     let greeting = Greeting::read(&greeting)?;
     let offered = greeting.capabilities;
-    let mut capabilities = (offered & wanted(connector)) | compression_flag(connector.compression, offered)?;
-    let is_local = line.socket.is_local();
+    let mut capabilities =
+        (offered & requested(connector)) | compression_flag(connector.compression, offered)?;
+    let is_local = stream.socket.socket.is_local();
     let tls = encryption(connector, address, offered)?;
     let mut session = Session {
         // MariaDB up to 10.11 puts "5.5.5-" in front, for replicas that read the first digit only.
-        server_version: words(greeting.version).trim_start_matches("5.5.5-").to_owned(),
-        compression: compression_words(connector.compression),
+        server_version: sanitize(greeting.version).trim_start_matches("5.5.5-").to_owned(),
+        compression: compression_name(connector.compression),
         ..Session::default()
     };
     if let Some(tls) = tls {
         capabilities |= CapabilityFlags::CLIENT_SSL;
         let request = SslRequest::new(capabilities, MAX_ALLOWED_PACKET, COLLATION);
-        line.send(|out| request.serialize(out)).await?;
-        let words;
-        (line, words) = line.encrypt(tls, address).await?;
-        session.tls = Some(words);
+        stream.send(|out| request.serialize(out)).await?;
+        let (socket, tls_session) = stream.socket.encrypt(tls, address).await?;
+        stream.socket = socket;
+        session.tls = Some(tls_session.description);
     }
     let channel = Channel {
-        password: &connector.password,
+        password: &connector.options.password,
         is_private: tls.is_some_and(TlsClient::verifies) || matches!(address, Address::Unix(_)),
         is_encrypted: tls.is_some(),
         key: connector.server_public_key.as_ref(),
-        may_ask_key: is_local || connector.allow_public_key_retrieval,
+        may_request_key: is_local || connector.allow_public_key_retrieval,
     };
-    let mut proof = Proof::of_greeting(greeting.plugin, greeting.challenge);
-    line.respond(connector, &mut proof, &channel, capabilities).await?;
-    let authentication = line.follow(proof, &channel).await?;
-    session.authentication = Some(authentication.to_owned());
-    Ok(LoggedIn {
+    let mut authenticator = Authenticator::for_greeting(greeting.plugin, greeting.challenge);
+    stream.respond(connector, &mut authenticator, &channel, capabilities).await?;
+    let method = stream.authenticate(authenticator, &channel).await?;
+    session.authentication = Some(method.to_owned());
+    if !stream.socket.bytes.is_empty() {
+        return Err(WireError::Protocol("data after the end of the login".into()));
+    }
+    let socket = stream.socket.socket;
+    Ok(Login {
         socket: match connector.compression {
-            Compression::None => line.end()?,
-            chosen => Socket::Compressed(Box::new(compressed::Stream::new(line.end()?, chosen))),
+            Compression::None => socket,
+            compression => Socket::Compressed(Box::new(compressed::Stream::new(socket, compression))),
         },
         session,
         deprecate_eof: capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
     })
 }
 
-/// What is asked for, as far as the server offers it.
-fn wanted(connector: &MysqlConnector) -> CapabilityFlags {
-    let mut wanted = WANTED;
-    wanted.set(CapabilityFlags::CLIENT_LOCAL_FILES, connector.local_data);
+/// The capabilities to use where the server offers them.
+fn requested(connector: &MysqlConnector) -> CapabilityFlags {
+    let mut flags = CAPABILITIES;
+    flags.set(CapabilityFlags::CLIENT_LOCAL_FILES, connector.local_data);
     let several = CapabilityFlags::CLIENT_MULTI_STATEMENTS
         | CapabilityFlags::CLIENT_MULTI_RESULTS
         | CapabilityFlags::CLIENT_PS_MULTI_RESULTS;
-    wanted.set(several, connector.multi_statements);
-    wanted
+    flags.set(several, connector.multi_statements);
+    flags
 }
 
 /// The TLS to use with this server at this address, if any.
@@ -123,17 +128,13 @@ fn encryption<'a>(
     address: &Address,
     offered: CapabilityFlags,
 ) -> Result<Option<&'a TlsClient>, WireError> {
-    let Some(tls) = &connector.tls else { return Ok(None) };
     let is_offered = offered.contains(CapabilityFlags::CLIENT_SSL);
-    if !is_offered && tls.is_demanded() {
-        return Err(tls::refused(
-            format!("{address}: the server offers no TLS, and tls mode {} demands it", tls.mode()),
-            "give the server a certificate (ssl_cert, ssl_key), or use tls mode preferred or disabled",
-        ));
+    match connector.options.tls_at(address) {
+        Some(tls) if !is_offered && tls.is_demanded() => {
+            Err(tls.not_offered(address, "give the server a certificate (ssl_cert, ssl_key)"))
+        }
+        tls => Ok(tls.filter(|_| is_offered)),
     }
-    // What stays inside one machine is encrypted on demand only, as MySQL's own clients do.
-    let is_wanted = tls.is_demanded() || matches!(address, Address::Tcp(..));
-    Ok((is_offered && is_wanted).then_some(tls))
 }
 
 fn compression_flag(
@@ -148,15 +149,14 @@ fn compression_flag(
     if offered.contains(flag) {
         return Ok(flag);
     }
-    Err(WireError::Refused {
-        code: CR_COMPRESSION_WRONGLY_CONFIGURED,
-        text: format!("the server offers no {name} compression"),
-        way_out: "use another compression or none; MySQL has protocol_compression_algorithms, MariaDB has zlib only"
-            .into(),
-    })
+    Err(WireError::refused(
+        CR_COMPRESSION_WRONGLY_CONFIGURED,
+        format!("the server offers no {name} compression"),
+        "use another compression or none; MySQL has protocol_compression_algorithms, MariaDB has zlib only",
+    ))
 }
 
-fn compression_words(compression: Compression) -> Option<String> {
+fn compression_name(compression: Compression) -> Option<String> {
     match compression {
         Compression::None => None,
         Compression::Zlib => Some("zlib".into()),
@@ -164,34 +164,22 @@ fn compression_words(compression: Compression) -> Option<String> {
     }
 }
 
-/// A socket during the login: whole packets, and bytes that came too early.
-struct Line {
-    socket: Socket,
-    bytes: Vec<u8>,
-    /// Of the next packet to send.
+/// The packets of a login.
+struct PacketStream {
+    socket: LoginSocket,
+    /// Number of the next packet to send.
     sequence: u8,
-    /// Packets that the server may still send.
-    left: u32,
 }
 
-impl Line {
-    /// Reads one packet.
+impl PacketStream {
     async fn read(&mut self) -> Result<Vec<u8>, WireError> {
-        self.left = self
-            .left
-            .checked_sub(1)
-            .ok_or_else(|| WireError::Protocol(format!("more than {PACKETS_MAX} packets in a login")))?;
-        let Self { socket, bytes, sequence, .. } = self;
+        self.socket.count_message()?;
         loop {
-            if let Some((number, payload)) = take_packet(bytes)? {
-                *sequence = number.wrapping_add(1);
+            if let Some((number, payload)) = take_packet(&mut self.socket.bytes)? {
+                self.sequence = number.wrapping_add(1);
                 return Ok(payload);
             }
-            let more = socket.receive(|piece| {
-                bytes.extend_from_slice(piece);
-                Ok(Some(()))
-            });
-            more.await.map_err(Trouble::into_wire)?;
+            self.socket.receive().await?;
         }
     }
 
@@ -199,38 +187,22 @@ impl Line {
         let mut out = Vec::new();
         packet(&mut out, self.sequence, body);
         self.sequence = self.sequence.wrapping_add(1);
-        self.socket.send(&out).await.map_err(lost)
-    }
-
-    /// Goes on inside TLS. Returns its version and cipher suite.
-    async fn encrypt(mut self, tls: &TlsClient, address: &Address) -> Result<(Self, String), WireError> {
-        let host = match address {
-            Address::Tcp(host, _) => host,
-            Address::Unix(_) => "localhost",
-        };
-        // Whatever came in plain after the greeting did not come from the server: nothing was due.
-        if !self.bytes.is_empty() {
-            return Err(WireError::Protocol("data between the greeting and TLS".into()));
-        }
-        let stream = tls.secure(self.socket, host).await?;
-        let words = tls::describe(stream.get_ref().1);
-        self.socket = Socket::Tls(Box::new(stream));
-        Ok((self, words))
+        self.socket.send(&out).await
     }
 
     async fn respond(
         &mut self,
         connector: &MysqlConnector,
-        proof: &mut Proof,
+        authenticator: &mut Authenticator,
         channel: &Channel<'_>,
         capabilities: CapabilityFlags,
     ) -> Result<(), WireError> {
         let response = HandshakeResponse::new(
-            Some(proof.answer(channel)?),
+            Some(authenticator.answer(channel)?),
             (5, 7, 0), // Only chooses utf8mb4_general_ci.
-            Some(connector.user.as_bytes()),
-            Some(connector.database.as_bytes()),
-            Some(AuthPlugin::from_bytes(proof.name().as_bytes())),
+            Some(connector.options.user.as_bytes()),
+            Some(connector.options.database.as_bytes()),
+            Some(AuthPlugin::from_bytes(authenticator.name().as_bytes())),
             capabilities,
             None,
             MAX_ALLOWED_PACKET,
@@ -244,19 +216,23 @@ impl Line {
         .await
     }
 
-    /// Answers the server until it lets us in. Returns the name of the method that did it.
-    async fn follow(&mut self, mut proof: Proof, channel: &Channel<'_>) -> Result<&'static str, WireError> {
+    /// Answers the server until it accepts the account. Returns the name of the last method.
+    async fn authenticate(
+        &mut self,
+        mut authenticator: Authenticator,
+        channel: &Channel<'_>,
+    ) -> Result<&'static str, WireError> {
         loop {
             let payload = self.read().await?;
             let answer = match payload.split_first() {
-                Some((0x00, _)) => return Ok(proof.name()),
+                Some((0x00, _)) => return Ok(authenticator.name()),
                 Some((0xff, _)) => return Err(server_error(&payload)),
-                Some((0x01, data)) => proof.go_on(data, channel)?,
+                Some((0x01, data)) => authenticator.answer_data(data, channel)?,
                 Some((0xfe, request)) => {
                     let end = request.iter().position(|&byte| byte == 0).unwrap_or(request.len());
                     let challenge = request.get(end + 1..).unwrap_or_default();
-                    proof = Proof::asked_for(&request[..end], challenge)?;
-                    Some(proof.answer(channel)?)
+                    authenticator = Authenticator::for_plugin(&request[..end], challenge)?;
+                    Some(authenticator.answer(channel)?)
                 }
                 other => {
                     let first = other.map_or_else(|| "nothing".into(), |(byte, _)| format!("0x{byte:02x}"));
@@ -268,18 +244,10 @@ impl Line {
             }
         }
     }
-
-    /// The socket after the login. The server now waits for us.
-    fn end(self) -> Result<Socket, WireError> {
-        if self.bytes.is_empty() {
-            return Ok(self.socket);
-        }
-        Err(WireError::Protocol("data after the end of the login".into()))
-    }
 }
 
-/// Takes the first packet off `bytes`, with its sequence number; none while it is not complete.
-fn take_packet(bytes: &mut Vec<u8>) -> Result<Option<(u8, Vec<u8>)>, WireError> {
+/// Removes the first packet from `bytes`, with its sequence number; none while it is not complete.
+fn take_packet(bytes: &mut BytesMut) -> Result<Option<(u8, Vec<u8>)>, WireError> {
     let Some(&[a, b, c, sequence]) = bytes.first_chunk() else { return Ok(None) };
     let length = u32::from_le_bytes([a, b, c, 0]) as usize;
     if length > PACKET_MAX {
@@ -288,9 +256,8 @@ fn take_packet(bytes: &mut Vec<u8>) -> Result<Option<(u8, Vec<u8>)>, WireError> 
     if bytes.len() < 4 + length {
         return Ok(None);
     }
-    let payload = bytes[4..4 + length].to_vec();
-    bytes.drain(..4 + length);
-    Ok(Some((sequence, payload)))
+    let packet = bytes.split_to(4 + length);
+    Ok(Some((sequence, packet[4..].to_vec())))
 }
 
 #[cfg(test)]
@@ -298,12 +265,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_taken_one_by_one() {
-        // What a server sends after a fast caching_sha2_password: the end of the proof, and OK at once.
-        let mut bytes = b"\x02\0\0\x02\x01\x03\x03\0\0\x03\0\0".to_vec();
+    fn packets_are_removed_one_by_one() {
+        // The server's packets after a fast caching_sha2_password: the end of the proof, and OK right after it.
+        let mut bytes = BytesMut::from(b"\x02\0\0\x02\x01\x03\x03\0\0\x03\0\0".as_slice());
         assert_eq!(take_packet(&mut bytes).unwrap(), Some((2, vec![1, 3])));
         assert_eq!(take_packet(&mut bytes).unwrap(), None);
-        bytes.push(0);
+        bytes.extend_from_slice(&[0]);
         assert_eq!(take_packet(&mut bytes).unwrap(), Some((3, vec![0, 0, 0])));
         assert!(bytes.is_empty());
     }

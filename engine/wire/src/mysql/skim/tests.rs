@@ -37,7 +37,7 @@ fn outcome(returns_rows: bool, rows: u64, bytes: usize) -> Outcome {
 }
 
 #[test]
-fn ok_tells_changed_rows() {
+fn ok_reports_changed_rows() {
     let bytes = packets(&[b"\x00\xfc\x2c\x01\x00\x02\x00\x00\x00"]);
     assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(false, 300, bytes.len()));
 }
@@ -60,7 +60,7 @@ fn a_second_result_follows_where_the_server_says_so() {
 }
 
 #[test]
-fn several_results_are_told_one_by_one() {
+fn several_results_are_tracked() {
     let more = b"\xfe\x00\x00\x0a\x00\x00\x00";
     let bytes = packets(&[
         b"\x00\x03\x00\x0a\x00\x00\x00", // three rows changed, more follow
@@ -77,18 +77,18 @@ fn several_results_are_told_one_by_one() {
         b"\x00\x00\x00\x02\x00\x00\x00",
     ]);
     for all in [true, false] {
-        let skim = Skim::new(Expect::Result, true).telling_parts(true);
-        let mut skim = if all { skim.keep_in(Rows::default(), 1 << 20, true) } else { skim };
+        let skim = Skim::new(Expect::Result, true).track_result_sets(true);
+        let mut skim = if all { skim.keep_rows_in(Rows::default(), 1 << 20, true) } else { skim };
         assert!(skim.feed(&bytes).unwrap().is_some());
-        let told: Vec<_> = skim
-            .take_parts()
+        let results: Vec<_> = skim
+            .take_result_sets()
             .iter()
-            .map(|part| (part.returns_rows, part.rows, part.columns, part.first_row))
+            .map(|result| (result.returns_rows, result.rows, result.columns, result.first_row))
             .collect();
         let first = |row| if all { row } else { 0 };
         let columns = |count| if all { count } else { 0 };
         assert_eq!(
-            told,
+            results,
             [
                 (false, 3, 0, 0),
                 (true, 2, columns(1), 0),
@@ -96,15 +96,15 @@ fn several_results_are_told_one_by_one() {
                 (false, 0, 0, first(3))
             ]
         );
-        assert_eq!(skim.into_kept().ends.len(), first(3));
+        assert_eq!(skim.into_rows().ends.len(), first(3));
     }
     let changed = b"\x00\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x00\x0a\x00\x00\x00";
     let bytes = packets(&[changed, b"\x01", b"def", b"\x01a", OK_END]);
     assert_eq!(skim(Expect::Result, true, &bytes).unwrap().outcome, outcome(true, 1, bytes.len()));
     let alone = packets(&[b"\x01", b"def...", b"\x01a", OK_END]);
-    let mut skim = Skim::new(Expect::Result, true).telling_parts(true);
+    let mut skim = Skim::new(Expect::Result, true).track_result_sets(true);
     assert!(skim.feed(&alone).unwrap().is_some());
-    assert_eq!(skim.take_parts(), []);
+    assert_eq!(skim.take_result_sets(), []);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn prepare_waits_for_all_definitions() {
 }
 
 #[test]
-fn errors_are_the_servers_words() {
+fn errors_carry_the_server_message() {
     let error = WireError::Server {
         code: 1213,
         state: "40001".into(),

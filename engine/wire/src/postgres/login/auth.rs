@@ -1,7 +1,7 @@
-//! How an account proves its password.
+//! Authentication.
 //!
-//! No method moves bytes: [`Proof`] is told what the server asks and says what to answer. The password itself goes through
-//! a private [`Channel`] only: TLS whose certificate is verified, or a unix socket.
+//! No method does I/O: [`Authenticator`] turns requests of the server into answers. It sends the password in clear text
+//! through a private [`Channel`] only: TLS with a verified certificate, or a unix socket.
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -11,74 +11,76 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 use crate::WireError;
-use crate::words::words;
+use crate::server_message::sanitize;
 
 const SCRAM: &str = "SCRAM-SHA-256";
 const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// What is known about the way to the server.
+/// The password, and the properties of the connection that decide in which form to send it.
 pub(super) struct Channel<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
-    /// Nobody else reads along, and it is known who listens: verified TLS or a unix socket.
+    /// Nobody can read it, and the server's identity is certain: verified TLS or a unix socket.
     pub(super) is_private: bool,
     pub(super) is_encrypted: bool,
-    /// The hash of the certificate that a login can be bound to.
+    /// The hash of the certificate, for channel binding.
     pub(super) binding: Option<Vec<u8>>,
 }
 
-/// What to send.
-pub(super) enum Answer {
+/// A message of the client.
+pub(super) enum Response {
     Password(Vec<u8>),
-    First { mechanism: &'static str, data: Vec<u8> },
-    Further(Vec<u8>),
+    SaslInitial { mechanism: &'static str, data: Vec<u8> },
+    Sasl(Vec<u8>),
 }
 
-impl Answer {
+impl Response {
     pub(super) fn write(&self, out: &mut BytesMut) -> std::io::Result<()> {
         match self {
-            Answer::Password(password) => frontend::password_message(password, out),
-            Answer::First { mechanism, data } => frontend::sasl_initial_response(mechanism, data, out),
-            Answer::Further(data) => frontend::sasl_response(data, out),
+            Response::Password(password) => frontend::password_message(password, out),
+            Response::SaslInitial { mechanism, data } => {
+                frontend::sasl_initial_response(mechanism, data, out)
+            }
+            Response::Sasl(data) => frontend::sasl_response(data, out),
         }
     }
 }
 
-/// What follows.
+/// The client's next step.
 pub(super) enum Step {
-    Send(Answer),
+    Send(Response),
     Wait,
-    /// The server has let us in, by this method.
+    /// The server accepted the account, by this method.
     Done(&'static str),
 }
 
-/// One login's proof, from the server's request to the end.
-pub(super) struct Proof {
+/// The client's side of one authentication.
+pub(super) struct Authenticator {
     method: &'static str,
     scram: Option<ScramSha256>,
 }
 
-impl Default for Proof {
+impl Default for Authenticator {
     fn default() -> Self {
         Self { method: "trust", scram: None }
     }
 }
 
-impl Proof {
-    /// The answer to what the server asks.
-    pub(super) fn answer(&mut self, asked: &Message, channel: &Channel<'_>) -> Result<Step, WireError> {
-        match asked {
-            // A server that stops in the middle of SCRAM has proved nothing itself.
+impl Authenticator {
+    /// The answer to the server's request.
+    pub(super) fn answer(&mut self, request: &Message, channel: &Channel<'_>) -> Result<Step, WireError> {
+        match request {
+            // A server that stops in the middle of SCRAM has not proved its own identity.
             Message::AuthenticationOk if self.scram.is_none() => Ok(Step::Done(self.method)),
             Message::AuthenticationOk => {
                 Err(WireError::Protocol("the server ended SCRAM without a proof of its own".into()))
             }
             Message::AuthenticationCleartextPassword => self.clear(channel),
             Message::AuthenticationMd5Password(body) => {
-                let password = given(channel)?;
+                let password = password(channel)?;
                 self.method = "md5";
                 let hash = md5_hash(channel.user.as_bytes(), password.as_bytes(), body.salt());
-                Ok(Step::Send(Answer::Password(hash.into_bytes())))
+                Ok(Step::Send(Response::Password(hash.into_bytes())))
             }
             Message::AuthenticationSasl(body) => {
                 let offered = body.mechanisms().collect::<Vec<_>>();
@@ -87,7 +89,7 @@ impl Proof {
             Message::AuthenticationSaslContinue(body) => {
                 let scram = self.scram.as_mut().ok_or_else(out_of_order)?;
                 scram.update(body.data()).map_err(|error| scram_error(&error))?;
-                Ok(Step::Send(Answer::Further(scram.message().to_vec())))
+                Ok(Step::Send(Response::Sasl(scram.message().to_vec())))
             }
             Message::AuthenticationSaslFinal(body) => {
                 let mut scram = self.scram.take().ok_or_else(out_of_order)?;
@@ -99,13 +101,13 @@ impl Proof {
     }
 
     fn clear(&mut self, channel: &Channel<'_>) -> Result<Step, WireError> {
-        let password = given(channel)?;
+        let password = password(channel)?;
         if channel.is_private {
             self.method = "password";
-            return Ok(Step::Send(Answer::Password(password.as_bytes().to_vec())));
+            return Ok(Step::Send(Response::Password(password.as_bytes().to_vec())));
         }
         let over = if channel.is_encrypted {
-            "over TLS that does not verify who asks"
+            "over TLS that does not verify the server"
         } else {
             "over a connection that others may read"
         };
@@ -117,18 +119,18 @@ impl Proof {
     }
 
     fn begin_scram(&mut self, mechanisms: &[&str], channel: &Channel<'_>) -> Result<Step, WireError> {
-        let password = given(channel)?;
+        let password = password(channel)?;
         let offers = |name: &str| mechanisms.contains(&name);
         let (mechanism, binding) = match &channel.binding {
             Some(hash) if offers(SCRAM_PLUS) => {
                 (SCRAM_PLUS, ChannelBinding::tls_server_end_point(hash.clone()))
             }
-            // We could, and the server says that it cannot: it will notice if somebody else has said so.
+            // The client supports channel binding; the server detects an attacker who hid that it does, too.
             Some(_) if offers(SCRAM) => (SCRAM, ChannelBinding::unrequested()),
             None if offers(SCRAM) => (SCRAM, ChannelBinding::unsupported()),
             _ => {
                 return Err(refused(
-                    "the server offers no login method that dbdyno knows".into(),
+                    "the server offers no login method that dbdyno knows",
                     "give the account scram-sha-256 in pg_hba.conf",
                 ));
             }
@@ -137,39 +139,36 @@ impl Proof {
         let scram = ScramSha256::new(password.as_bytes(), binding);
         let data = scram.message().to_vec();
         self.scram = Some(scram);
-        Ok(Step::Send(Answer::First { mechanism, data }))
+        Ok(Step::Send(Response::SaslInitial { mechanism, data }))
     }
 }
 
-/// What is said where a password is asked for and there is none.
-pub const NO_PASSWORD: &str = "the server asks for a password, and none is given";
+/// The error for a server that asks for a password where the plan has none.
+pub const NO_PASSWORD: &str = "the server asks for a password, and the plan names none";
 
-/// The password, which no method takes when it is empty.
-fn given<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
+/// The password. No method accepts an empty one.
+fn password<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
     if channel.password.is_empty() {
-        return Err(refused(
-            NO_PASSWORD.into(),
-            "name the variable or file of the password in target.password",
-        ));
+        return Err(refused(NO_PASSWORD, "name the variable or file of the password in target.password"));
     }
     Ok(channel.password)
 }
 
 fn out_of_order() -> WireError {
-    WireError::Protocol("a part of SCRAM that was not due".into())
+    WireError::Protocol("an unexpected part of SCRAM".into())
 }
 
-/// The library quotes what the server has sent.
+/// The library quotes the server.
 fn scram_error(error: &std::io::Error) -> WireError {
-    WireError::Protocol(format!("SCRAM: {}", words(error.to_string().as_bytes())))
+    WireError::Protocol(format!("SCRAM: {}", sanitize(error.to_string().as_bytes())))
 }
 
-fn refused(text: String, way_out: &str) -> WireError {
-    WireError::Refused { code: 0, text, way_out: way_out.into() }
+fn refused(text: impl Into<String>, fix: &str) -> WireError {
+    WireError::refused(0, text, fix)
 }
 
-fn unknown(asked: &Message) -> WireError {
-    let name = match asked {
+fn unknown(request: &Message) -> WireError {
+    let name = match request {
         Message::AuthenticationGss | Message::AuthenticationGssContinue(_) => "GSSAPI",
         Message::AuthenticationSspi => "SSPI",
         Message::AuthenticationKerberosV5 => "Kerberos",

@@ -1,12 +1,11 @@
-//! What binds a login to its TLS session: the hash of the server's certificate.
+//! Channel binding of a login to its TLS session: the hash of the server's certificate.
 //!
 //! Source: RFC 5929, section 4.1 (tls-server-end-point): the hash function of the certificate's own signature, and
 //! SHA-256 in place of MD5 and SHA-1.
 
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 
-const SEQUENCE: u8 = 0x30;
-const OBJECT_IDENTIFIER: u8 = 0x06;
+use crate::der::{OBJECT_IDENTIFIER, SEQUENCE, element};
 
 /// Signature algorithms by their object identifiers: RSA (PKCS #1) with MD5, SHA-1, SHA-256, SHA-384, SHA-512, and ECDSA
 /// with SHA-1, SHA-256, SHA-384, SHA-512.
@@ -22,36 +21,19 @@ const ALGORITHMS: [(&[u8], &Algorithm); 9] = [
     (b"\x2a\x86\x48\xce\x3d\x04\x03\x04", &SHA512),
 ];
 
-/// The hash of a certificate in DER; `None` where its signature names no hash function that is known here.
+/// The hash of a certificate in DER; `None` where the signature algorithm is not in [`ALGORITHMS`].
 pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let identifier = signature_algorithm(certificate)?;
     let (_, algorithm) = ALGORITHMS.iter().find(|(known, _)| *known == identifier)?;
     Some(digest(algorithm, certificate).as_ref().to_vec())
 }
 
-/// Certificate ::= SEQUENCE { what is certified SEQUENCE, algorithm SEQUENCE { identifier, … }, signature }
+/// Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, algorithm SEQUENCE { identifier, … }, signature }
 fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     let (fields, _) = element(SEQUENCE, certificate)?;
     let (_, after) = element(SEQUENCE, fields)?;
     let (algorithm, _) = element(SEQUENCE, after)?;
     element(OBJECT_IDENTIFIER, algorithm).map(|(identifier, _)| identifier)
-}
-
-/// The content of an element with this tag, and what follows it.
-fn element(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (&[found, first], rest) = bytes.split_first_chunk()?;
-    if found != tag {
-        return None;
-    }
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81..=0x84 => {
-            let (digits, rest) = rest.split_at_checked(usize::from(first - 0x80))?;
-            (digits.iter().fold(0usize, |length, digit| length << 8 | usize::from(*digit)), rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Startup, encryption and authentication.
 //!
-//! The messages are those of `postgres-protocol`. What the server says is bounded before that library sees it.
+//! `postgres-protocol` writes and reads the messages. This file bounds the server's messages before that library reads them.
 
 mod auth;
 mod certificate;
@@ -11,205 +11,148 @@ use postgres_protocol::message::backend::{Header, Message};
 use postgres_protocol::message::frontend;
 
 pub use self::auth::NO_PASSWORD;
-use self::auth::{Channel, Proof};
-use super::connector::PostgresConnector;
+use self::auth::{Authenticator, Channel};
 use super::fields::server_error;
+use crate::login_socket::LoginSocket;
+use crate::server_message::sanitize;
 use crate::socket::Socket;
-use crate::tls::{self, TlsClient};
-use crate::trouble::{Trouble, lost};
-use crate::words::words;
-use crate::{Address, WireError};
+use crate::{Address, SessionOptions, WireError};
 
 /// Most bytes of one message of a login.
 const MESSAGE_MAX: i32 = 64 << 10;
 /// Most messages of a server in one login, settings and notices included.
 const MESSAGES_MAX: u32 = 1000;
-/// Length of an ErrorResponse's header.
+/// Bytes of a message's header.
 const HEADER: usize = 5;
 
-/// A session after its login.
-pub(super) struct LoggedIn {
+/// A completed login.
+pub(super) struct Login {
     pub(super) socket: Socket,
     pub(super) session: Session,
-    /// What came after the end of the login, unasked.
+    /// Unsolicited messages behind the login.
     pub(super) early: BytesMut,
 }
 
 /// Logs in on a socket that is connected to `address`.
 pub(super) async fn log_in(
     socket: Socket,
-    connector: &PostgresConnector,
+    options: &SessionOptions,
     address: &Address,
-) -> Result<LoggedIn, WireError> {
-    let mut line = Line { socket, bytes: BytesMut::new(), left: MESSAGES_MAX };
-    let (mut session, mut binding, mut verified) = (Session::default(), None, false);
-    // What stays inside one machine is encrypted on demand only.
-    let is_wanted = |tls: &&TlsClient| tls.is_demanded() || matches!(address, Address::Tcp(..));
-    if let Some(tls) = connector.tls.as_ref().filter(is_wanted) {
-        line = match line.ask_for_tls().await? {
-            true => {
-                let secured = line.encrypt(tls, address).await?;
-                session.tls = Some(secured.words);
-                verified = tls.verifies();
-                binding = secured.certificate.as_deref().and_then(certificate::end_point);
-                secured.line
-            }
-            false if tls.is_demanded() => return Err(no_tls(tls, address)),
-            false => line,
-        };
+) -> Result<Login, WireError> {
+    let mut stream = MessageStream(LoginSocket::new(socket, MESSAGES_MAX));
+    let mut session = Session::default();
+    let mut binding = None;
+    let mut is_verified = false;
+    if let Some(tls) = options.tls_at(address) {
+        if stream.request_tls().await? {
+            let (socket, tls_session) = stream.0.encrypt(tls, address).await?;
+            stream = MessageStream(socket);
+            session.tls = Some(tls_session.description);
+            is_verified = tls.verifies();
+            binding = tls_session.certificate.as_deref().and_then(certificate::end_point);
+        } else if tls.is_demanded() {
+            let fix = "give the server a certificate (ssl = on, ssl_cert_file, ssl_key_file), which it uses over TCP only";
+            return Err(tls.not_offered(address, fix));
+        }
     }
     let channel = Channel {
-        user: &connector.user,
-        password: &connector.password,
-        is_private: verified || matches!(address, Address::Unix(_)),
+        user: &options.user,
+        password: &options.password,
+        is_private: is_verified || matches!(address, Address::Unix(_)),
         is_encrypted: session.tls.is_some(),
         binding,
     };
-    line.start(connector).await?;
-    session.authentication = Some(line.authenticate(&channel).await?.to_owned());
-    line.settle(&mut session).await?;
-    Ok(LoggedIn { socket: line.socket, session, early: line.bytes })
-}
-
-fn no_tls(tls: &TlsClient, address: &Address) -> WireError {
-    tls::refused(
-        format!("{address}: the server offers no TLS, and tls mode {} demands it", tls.mode()),
-        "give the server a certificate (ssl = on, ssl_cert_file, ssl_key_file), which it uses over TCP only, or use tls \
-         mode preferred or disabled",
-    )
+    stream.start(options).await?;
+    session.authentication = Some(stream.authenticate(&channel).await?.to_owned());
+    stream.read_settings(&mut session).await?;
+    Ok(Login { socket: stream.0.socket, session, early: stream.0.bytes })
 }
 
 fn no_answer() -> WireError {
     WireError::Protocol("no answer to the request for TLS".into())
 }
 
-/// A socket during the login: whole messages, and bytes that came too early.
-struct Line {
-    socket: Socket,
-    bytes: BytesMut,
-    /// Messages that the server may still send.
-    left: u32,
-}
+/// The messages of a login.
+struct MessageStream(LoginSocket);
 
-/// A line inside TLS.
-struct Secured {
-    line: Line,
-    /// Version and cipher suite.
-    words: String,
-    /// The server's certificate in DER.
-    certificate: Option<Vec<u8>>,
-}
-
-impl Line {
-    async fn more(&mut self) -> Result<(), WireError> {
-        let Self { socket, bytes, .. } = self;
-        let more = socket.receive(|piece| {
-            bytes.extend_from_slice(piece);
-            Ok(Some(()))
-        });
-        more.await.map_err(Trouble::into_wire)
-    }
-
+impl MessageStream {
     async fn send(
         &mut self,
         write: impl FnOnce(&mut BytesMut) -> std::io::Result<()>,
     ) -> Result<(), WireError> {
         let mut out = BytesMut::new();
-        write(&mut out).map_err(|error| WireError::Refused {
-            code: 0,
-            text: format!("the login cannot be written: {error}"),
-            way_out: "use a user, a password and a database without the character NUL".into(),
+        write(&mut out).map_err(|error| {
+            let fix = "use a user, a password and a database without the character NUL";
+            WireError::refused(0, format!("the login cannot be written: {error}"), fix)
         })?;
-        self.socket.send(&out).await.map_err(lost)
+        self.0.send(&out).await
     }
 
-    /// Asks whether the server can TLS. It answers with one byte.
-    async fn ask_for_tls(&mut self) -> Result<bool, WireError> {
+    /// Returns whether the server offers TLS. It answers with one byte.
+    async fn request_tls(&mut self) -> Result<bool, WireError> {
         self.send(|out| {
             frontend::ssl_request(out);
             Ok(())
         })
         .await?;
-        self.more().await?;
-        match &*self.bytes {
-            b"S" => {
-                self.bytes.clear();
-                Ok(true)
-            }
-            b"N" => {
-                self.bytes.clear();
-                Ok(false)
-            }
-            // Whatever comes with it did not come from inside TLS (CVE-2021-23222).
-            [b'S' | b'N', ..] => Err(WireError::Protocol("data between the request for TLS and TLS".into())),
-            // A server without room answers so before it reads anything.
-            [b'E', ..] => Err(self.read().await.err().unwrap_or_else(no_answer)),
-            _ => Err(no_answer()),
-        }
-    }
-
-    async fn encrypt(mut self, tls: &TlsClient, address: &Address) -> Result<Secured, WireError> {
-        let host = match address {
-            Address::Tcp(host, _) => host,
-            Address::Unix(_) => "localhost",
+        self.0.receive().await?;
+        let is_offered = match &*self.0.bytes {
+            [b'S', ..] => true,
+            b"N" => false,
+            // A server that is full answers so before it reads anything.
+            [b'E', ..] => return Err(self.read().await.err().unwrap_or_else(no_answer)),
+            _ => return Err(no_answer()),
         };
-        let stream = tls.secure(self.socket, host).await?;
-        let session = stream.get_ref().1;
-        let words = tls::describe(session);
-        let certificate = session.peer_certificates().and_then(|chain| chain.first()).map(|der| der.to_vec());
-        self.socket = Socket::Tls(Box::new(stream));
-        Ok(Secured { line: self, words, certificate })
+        let _ = self.0.bytes.split_to(1);
+        Ok(is_offered)
     }
 
-    async fn start(&mut self, connector: &PostgresConnector) -> Result<(), WireError> {
+    async fn start(&mut self, options: &SessionOptions) -> Result<(), WireError> {
         let parameters = [
-            ("user", connector.user.as_str()),
-            ("database", &connector.database),
+            ("user", options.user.as_str()),
+            ("database", &options.database),
             ("client_encoding", "UTF8"),
             ("application_name", "dbdyno"),
         ];
         self.send(|out| frontend::startup_message(parameters, out)).await
     }
 
-    /// Reads one message; an error of the server is returned as one.
+    /// Reads one message. The server's own error is an `Err`.
     async fn read(&mut self) -> Result<Message, WireError> {
-        self.left = self
-            .left
-            .checked_sub(1)
-            .ok_or_else(|| WireError::Protocol(format!("more than {MESSAGES_MAX} messages in a login")))?;
+        self.0.count_message()?;
         let header = loop {
-            match Header::parse(&self.bytes).map_err(|error| WireError::Protocol(error.to_string()))? {
+            match Header::parse(&self.0.bytes).map_err(|error| WireError::Protocol(error.to_string()))? {
                 Some(header) if header.len() > MESSAGE_MAX => {
                     return Err(WireError::Protocol(format!(
                         "a message of {} bytes in a login",
                         header.len()
                     )));
                 }
-                Some(header) if self.bytes.len() > header.len() as usize => break header,
-                _ => self.more().await?,
+                Some(header) if self.0.bytes.len() > header.len() as usize => break header,
+                _ => self.0.receive().await?,
             }
         };
         if header.tag() == b'E' {
             let end = header.len() as usize + 1;
-            return Err(server_error(&self.bytes[HEADER..end]));
+            return Err(server_error(&self.0.bytes[HEADER..end]));
         }
-        let message = Message::parse(&mut self.bytes);
+        let message = Message::parse(&mut self.0.bytes);
         let message = message.map_err(|error| {
-            WireError::Protocol(format!("in a login: {}", words(error.to_string().as_bytes())))
+            WireError::Protocol(format!("in a login: {}", sanitize(error.to_string().as_bytes())))
         })?;
         message.ok_or_else(|| WireError::Protocol("a message that is cut short in a login".into()))
     }
 
-    /// Answers the server until it lets us in. Returns the name of the method that did it.
+    /// Answers the server until it accepts the account. Returns the name of the method.
     async fn authenticate(&mut self, channel: &Channel<'_>) -> Result<&'static str, WireError> {
-        let mut proof = Proof::default();
+        let mut authenticator = Authenticator::default();
         loop {
-            let asked = match self.read().await? {
-                // A notice of an extension that looks at logins.
+            let request = match self.read().await? {
+                // An extension that observes logins can send a notice.
                 Message::NoticeResponse(_) | Message::ParameterStatus(_) => continue,
-                asked => asked,
+                request => request,
             };
-            match proof.answer(&asked, channel)? {
+            match authenticator.answer(&request, channel)? {
                 auth::Step::Send(answer) => self.send(|out| answer.write(out)).await?,
                 auth::Step::Wait => {}
                 auth::Step::Done(name) => return Ok(name),
@@ -217,14 +160,14 @@ impl Line {
         }
     }
 
-    /// Reads the settings that the server tells, until it waits for us.
-    async fn settle(&mut self, session: &mut Session) -> Result<(), WireError> {
+    /// Reads the server's settings until it is ready for a statement.
+    async fn read_settings(&mut self, session: &mut Session) -> Result<(), WireError> {
         loop {
             match self.read().await? {
                 Message::ParameterStatus(status) => {
                     if matches!(status.name(), Ok("server_version")) {
                         session.server_version =
-                            status.value().map(|text| words(text.as_bytes())).unwrap_or_default();
+                            status.value().map(|text| sanitize(text.as_bytes())).unwrap_or_default();
                     }
                 }
                 Message::BackendKeyData(_) | Message::NoticeResponse(_) => {}

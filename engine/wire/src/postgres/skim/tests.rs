@@ -45,7 +45,7 @@ fn rows_are_counted() {
 }
 
 #[test]
-fn changes_are_told_by_the_tag() {
+fn the_tag_reports_changed_rows() {
     let bytes = messages(&[(b'2', b""), (b'C', b"UPDATE 3\0"), READY]);
     let answer = skim(Expect::Result, &bytes).unwrap();
     assert_eq!(answer.outcome, Outcome { returns_rows: false, rows: 3, bytes: 0 });
@@ -78,23 +78,23 @@ fn an_error_waits_for_the_end_of_its_answer() {
 }
 
 #[test]
-fn a_farewell_is_told_at_once_and_remembered() {
+fn a_fatal_error_is_reported_at_once_and_remembered() {
     let error = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
     let mut skim = Skim::default();
     assert!(skim.feed(&messages(&[(b'S', b"TimeZone\0UTC\0"), (b'E', error)])).is_err());
-    assert_eq!(skim.farewell().and_then(WireError::state), Some("57P01"));
+    assert_eq!(skim.fatal_error().and_then(WireError::state), Some("57P01"));
 }
 
 #[test]
-fn what_comes_unasked_disturbs_no_answer() {
-    let noise = (b'N', b"SNOTICE\0\0".as_slice());
-    let bytes = messages(&[noise, (b'C', b"BEGIN\0"), READY, (b'S', b"a\0b\0"), noise]);
+fn unsolicited_messages_disturb_no_answer() {
+    let notice = (b'N', b"SNOTICE\0\0".as_slice());
+    let bytes = messages(&[notice, (b'C', b"BEGIN\0"), READY, (b'S', b"a\0b\0"), notice]);
     assert!(skim(Expect::Result, &bytes).is_ok());
     let bytes = messages(&[(b'C', b"BEGIN\0"), READY, READY]);
     let mut skim = Skim::default();
     skim.begin(Expect::Result, false);
     assert!(matches!(skim.feed(&bytes), Ok(Some(_))), "the answer stands");
-    assert!(matches!(skim.farewell(), Some(WireError::Protocol(text)) if text.contains("after the end")));
+    assert!(matches!(skim.fatal_error(), Some(WireError::Protocol(text)) if text.contains("after the end")));
     assert!(matches!(skim_whole(&messages(&[READY])), Err(WireError::Protocol(_))));
 }
 
@@ -109,13 +109,13 @@ fn an_error_behind_a_request_for_data_ends_the_copy_wherever_the_network_cuts() 
         let asked = pieces.by_ref().find_map(|piece| skim.feed(piece).unwrap()).unwrap();
         assert!(asked.data_requested, "{size}");
         // As the rows' sender does: what has come already is the answer.
-        let told = skim.farewell().cloned().or_else(|| {
+        let error = skim.fatal_error().cloned().or_else(|| {
             skim.begin(Expect::Result, false);
             pieces.find_map(|piece| skim.feed(piece).err())
         });
         assert!(
-            matches!(&told, Some(WireError::Server { state, .. }) if state == "P0001"),
-            "{size}: {told:?}"
+            matches!(&error, Some(WireError::Server { state, .. }) if state == "P0001"),
+            "{size}: {error:?}"
         );
     }
 }
@@ -132,7 +132,7 @@ fn what_no_server_sends_is_a_protocol_error() {
     assert!(matches!(skim_whole(&messages(&[(b'G', b"\0\0\0")])), Err(WireError::Protocol(_))));
     let mut short = Skim::default();
     short.begin(Expect::Result, false);
-    short.at_most(20);
+    short.limit_bytes(20);
     assert!(matches!(short.feed(&messages(&[ROW, ROW, ROW])), Err(WireError::Protocol(_))));
 }
 
@@ -150,6 +150,6 @@ fn kept_rows_are_those_of_the_last_result() {
         });
         let rows = skim.take_rows();
         assert_eq!((rows.columns, rows.ends.len()), (2, 1));
-        assert_eq!(text_row(rows.row(0).unwrap()).unwrap(), [None, Some("x".into())]);
+        assert_eq!(rows.to_text().unwrap(), [[None, Some("x".into())]]);
     }
 }

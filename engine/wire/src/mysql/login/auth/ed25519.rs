@@ -1,4 +1,4 @@
-//! `client_ed25519`: MariaDB's method by signature (its plugin `auth_ed25519`). The password never leaves.
+//! `client_ed25519`: MariaDB's method by signature (its plugin `auth_ed25519`). The client never sends the password.
 
 use mysql_common::auth::plugins::client_ed25519::ClientEd25519;
 use mysql_common::auth::plugins::{ChallengeResponsePlugin, Context};
@@ -15,7 +15,7 @@ pub(super) fn answer(challenge: &[u8], password: &str) -> Result<Vec<u8>, WireEr
         .ok_or_else(|| WireError::Protocol("a challenge that cannot be signed".into()))
 }
 
-/// All that the signature is made of.
+/// The only input of the signature.
 struct Password<'a>(&'a str);
 
 impl Context for Password<'_> {

@@ -1,50 +1,60 @@
-//! What the methods have in common: the challenge, and the whole password where one asks for it.
+//! Common parts of the methods: the challenge, and the whole password where a method needs it.
 
 use super::channel::Channel;
 use crate::WireError;
+use crate::mysql::errors::CR_AUTH_PLUGIN_CANNOT_LOAD;
 use crate::mysql::public_key::PublicKey;
-use crate::mysql::refused::refused;
 
 /// A method's exchange with the server.
 pub(super) struct Exchange {
-    /// The method's name.
+    /// Name of the method.
     pub(super) name: &'static str,
     pub(super) challenge: Vec<u8>,
-    /// Whether the method takes a unix socket for a private way.
+    /// Whether the method regards a unix socket as private.
     pub(super) trusts_unix_sockets: bool,
-    /// The server was asked for its key.
+    /// The client has requested the server's key.
     pub(super) awaits_key: bool,
 }
 
 impl Exchange {
-    /// The whole password, by the best way the channel has; `request` is the method's request for the key.
-    pub(super) fn whole(&mut self, request: u8, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
+    /// The answer that holds the whole password in the form that suits the channel, or `request`, the method's request for
+    /// the key.
+    pub(super) fn send_password(&mut self, request: u8, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
         if channel.is_private && (channel.is_encrypted || self.trusts_unix_sockets) {
             return Ok(terminated(channel.password));
         }
         if channel.is_encrypted {
-            // Inside TLS a server takes what comes for the password itself, never for one under its key.
-            return Err(refused(
-                format!("{} asks for the password itself, and this TLS does not verify who asks", self.name),
+            // Inside TLS a server expects the password itself, never an encrypted one.
+            return Err(WireError::refused(
+                CR_AUTH_PLUGIN_CANNOT_LOAD,
+                format!(
+                    "{} asks for the password itself, and this TLS does not verify the server",
+                    self.name
+                ),
                 "use tls mode verify-ca or verify-identity with a ca, or a unix socket",
             ));
         }
         if let Some(key) = channel.key {
-            return self.under_key(key, channel);
+            return self.encrypt_password(key, channel);
         }
-        if channel.may_ask_key {
+        if channel.may_request_key {
             self.awaits_key = true;
             return Ok(vec![request]);
         }
-        Err(refused(
+        Err(WireError::refused(
+            CR_AUTH_PLUGIN_CANNOT_LOAD,
             format!("{} asks for the password itself over a connection that others may read", self.name),
             "use tls mode verify-ca or verify-identity, name the server's key as server_public_key, or set \
-             allow_public_key_retrieval where nobody can stand between",
+             allow_public_key_retrieval where nobody can intercept the connection",
         ))
     }
 
-    /// The password under the server's key, mixed with the challenge so that it is of no use a second time.
-    pub(super) fn under_key(&self, key: &PublicKey, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
+    /// The password under the server's key, combined with the challenge so that nobody can replay it.
+    pub(super) fn encrypt_password(
+        &self,
+        key: &PublicKey,
+        channel: &Channel<'_>,
+    ) -> Result<Vec<u8>, WireError> {
         let challenge = exactly(20, &self.challenge)?;
         let mut password = terminated(channel.password);
         password.iter_mut().zip(challenge.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
@@ -52,7 +62,7 @@ impl Exchange {
     }
 }
 
-/// A challenge of `length` bytes, which a server may follow by a zero.
+/// A challenge of `length` bytes, to which a server may append a zero.
 pub(super) fn exactly(length: usize, challenge: &[u8]) -> Result<&[u8], WireError> {
     match challenge {
         [bytes @ .., 0] if bytes.len() == length => Ok(bytes),
@@ -61,7 +71,7 @@ pub(super) fn exactly(length: usize, challenge: &[u8]) -> Result<&[u8], WireErro
     }
 }
 
-/// A string with the zero at its end that the protocol wants.
+/// A string with a zero at its end.
 pub(super) fn terminated(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }

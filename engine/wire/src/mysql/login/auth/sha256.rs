@@ -10,18 +10,18 @@ pub(super) fn answer(exchange: &mut Exchange, channel: &Channel<'_>) -> Result<V
     if channel.password.is_empty() {
         return Ok(vec![0]);
     }
-    exchange.whole(REQUEST_KEY, channel)
+    exchange.send_password(REQUEST_KEY, channel)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Proof;
+    use super::super::Authenticator;
     use super::super::tests::{CHALLENGE, OPEN};
     use super::*;
 
     #[test]
     fn no_password_needs_no_private_channel() {
-        let mut proof = Proof::asked_for(b"sha256_password", CHALLENGE).unwrap();
-        assert_eq!(answer(&mut proof.exchange, &Channel { password: "", ..OPEN }).unwrap(), [0]);
+        let mut authenticator = Authenticator::for_plugin(b"sha256_password", CHALLENGE).unwrap();
+        assert_eq!(answer(&mut authenticator.exchange, &Channel { password: "", ..OPEN }).unwrap(), [0]);
     }
 }

@@ -1,35 +1,35 @@
-//! Errors of an exchange on their way to whoever asked.
+//! Errors of an exchange with a server.
 
 use std::io;
 use std::time::Duration;
 
 use crate::WireError;
 
-/// Either side of a failed exchange, until it is known whose fault it was.
-pub(crate) enum Trouble {
+/// An error of the socket, or of the server's answer, while both are possible.
+pub(crate) enum ExchangeError {
     Io(io::Error),
     Wire(WireError),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for ExchangeError {
     fn from(error: io::Error) -> Self {
-        Trouble::Io(error)
+        ExchangeError::Io(error)
     }
 }
 
-impl Trouble {
+impl ExchangeError {
     pub(crate) fn into_wire(self) -> WireError {
         match self {
-            Trouble::Io(error) => lost(error),
-            Trouble::Wire(error) => error,
+            ExchangeError::Io(error) => connection_lost(error),
+            ExchangeError::Wire(error) => error,
         }
     }
 }
 
-pub(crate) fn lost(error: io::Error) -> WireError {
-    // A layer above the socket may have found the server's fault.
-    if let Some(found) = error.get_ref().and_then(|inner| inner.downcast_ref::<WireError>()) {
-        return found.clone();
+pub(crate) fn connection_lost(error: io::Error) -> WireError {
+    // The layer of compression passes a protocol error of the server inside an I/O error.
+    if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<WireError>()) {
+        return inner.clone();
     }
     WireError::Lost(match error.kind() {
         io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
@@ -38,7 +38,7 @@ pub(crate) fn lost(error: io::Error) -> WireError {
 }
 
 /// Runs `attempt` for at most `limit`; `what` names it in the error.
-pub(crate) async fn within<T>(
+pub(crate) async fn with_timeout<T>(
     limit: Duration,
     what: &str,
     attempt: impl Future<Output = Result<T, WireError>>,

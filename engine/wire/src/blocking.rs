@@ -1,0 +1,67 @@
+//! Sockets whose thread waits in the kernel, instead of its task in the runtime.
+//!
+//! A script may execute a statement inside a callback of Lua's own C functions (`string.gsub`), which cannot yield. Then
+//! nothing else on the thread can run, the runtime included, so it never reports that a socket is ready.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv, send};
+use tokio::io::ReadBuf;
+
+/// A socket whose reads and writes block the thread.
+#[derive(Debug)]
+pub(crate) struct BlockingSocket<S> {
+    pub(crate) socket: S,
+    /// Waiting ends in an error then.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl<S> BlockingSocket<S> {
+    /// Reads what has arrived, or waits for the first byte.
+    pub(crate) fn read(&self, descriptor: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let count = self.retry(descriptor, PollFlags::POLLIN, |descriptor| {
+            recv(descriptor, buffer.initialize_unfilled(), MsgFlags::MSG_DONTWAIT)
+        });
+        Poll::Ready(count.map(|count| buffer.advance(count)))
+    }
+
+    /// Writes what fits, and waits until something does.
+    pub(crate) fn write(&self, descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        Poll::Ready(self.retry(descriptor, PollFlags::POLLOUT, |descriptor| send(descriptor, bytes, flags)))
+    }
+
+    fn time_left(&self) -> io::Result<PollTimeout> {
+        let Some(deadline) = self.deadline else { return Ok(PollTimeout::NONE) };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        // Part of a millisecond is rounded up: zero would not wait at all.
+        Ok(PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX))
+    }
+
+    fn retry(
+        &self,
+        descriptor: BorrowedFd<'_>,
+        ready: PollFlags,
+        mut attempt: impl FnMut(i32) -> nix::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            match attempt(descriptor.as_raw_fd()) {
+                Ok(count) => return Ok(count),
+                Err(Errno::EAGAIN) => match poll(&mut [PollFd::new(descriptor, ready)], self.time_left()?) {
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Where a session is opened and how it logs in: what both protocols have in common.
+
+use std::io;
+use std::time::Duration;
+
+use crate::address::Address;
+use crate::error::WireError;
+use crate::exchange_error::with_timeout;
+use crate::scripted::Scripted;
+use crate::socket::Socket;
+use crate::tls::TlsClient;
+
+/// Options of the sessions with one server, or with several in turn.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// Where the server listens; at least one.
+    pub addresses: Vec<Address>,
+    /// Account or role.
+    pub user: String,
+    /// Password; empty for none.
+    pub password: String,
+    /// Schema or database to use.
+    pub database: String,
+    /// Time limit for opening and logging in, and then for preparing each statement.
+    pub timeout: Duration,
+    /// On connections with lower numbers the delay inside the client is sampled (see [`crate::delay`]).
+    pub sampled: u64,
+    /// Encryption; none means `disabled`.
+    pub tls: Option<TlsClient>,
+}
+
+impl SessionOptions {
+    /// Opens a socket for connection `number` of the run and logs in, both within the time limit.
+    pub(crate) async fn connect<C>(
+        &self,
+        number: u64,
+        log_in: impl AsyncFnOnce(Socket, &Address) -> Result<C, WireError>,
+    ) -> Result<C, WireError> {
+        let address = self.address(number);
+        let attempt = async {
+            let socket = match address {
+                Address::Tcp(host, port) => Socket::tcp(host, *port).await,
+                Address::Unix(path) => Socket::unix(path).await,
+            };
+            let socket =
+                if number < self.sampled { socket.and_then(Socket::with_timestamps) } else { socket };
+            log_in(socket.map_err(|error| unreachable(address, &error))?, address).await
+        };
+        with_timeout(self.timeout, &address.to_string(), attempt).await
+    }
+
+    /// As [`SessionOptions::connect`], while the thread waits.
+    pub(crate) async fn connect_blocking<C: Scripted>(
+        &self,
+        number: u64,
+        log_in: impl AsyncFnOnce(Socket, &Address) -> Result<C, WireError>,
+    ) -> Result<C, WireError> {
+        let address = self.address(number);
+        let socket = Socket::blocking(address, self.timeout).map_err(|error| unreachable(address, &error))?;
+        let mut connection = log_in(socket, address).await?;
+        connection.set_blocking(false);
+        Ok(connection)
+    }
+
+    /// The TLS to ask for at this address. As MySQL's own clients do, mode `preferred` leaves unix sockets unencrypted.
+    pub(crate) fn tls_at(&self, address: &Address) -> Option<&TlsClient> {
+        self.tls.as_ref().filter(|tls| tls.is_demanded() || matches!(address, Address::Tcp(..)))
+    }
+
+    fn address(&self, number: u64) -> &Address {
+        &self.addresses[(number % self.addresses.len() as u64) as usize]
+    }
+}
+
+fn unreachable(address: &Address, error: &io::Error) -> WireError {
+    WireError::Lost(format!("{address}: {error}"))
+}
