@@ -1,0 +1,285 @@
+"""What compare, run and check do in which order, on servers in memory and with the real engine."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.fake_server import FakeServers, install
+
+from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
+from dbdyno.experiment.schedule import schedule
+from dbdyno.problem import Problem
+from dbdyno.run import progress
+from dbdyno.run.compare import compare
+from dbdyno.run.data_state import DataState
+from dbdyno.run.engine import Engine
+from dbdyno.run.preflight import preflight
+from dbdyno.run.sweep import sweep
+from dbdyno.servers import open_server
+from dbdyno.servers.server import ServerProblem
+from dbdyno.servers.workspace import Workspace
+from dbdyno.store import Run
+
+WORKLOAD = OltpWorkload(name="oltp_point_select", table_size=10)
+
+
+@pytest.fixture
+def fakes() -> Iterator[FakeServers]:
+    with FakeServers().registered() as fakes:
+        yield fakes
+
+
+@pytest.fixture
+def basedir(tmp_path: Path) -> Path:
+    return install(tmp_path / "programs")
+
+
+def experiment(
+    basedir: Path, *names: str, connections: tuple[int, ...] = (1, 2), **design: Any
+) -> Experiment:
+    spec = ServerSpec(product="mariadb", basedir=basedir)
+    return Experiment(
+        name="fake",
+        workloads=(WORKLOAD,),
+        load=Load(connections=connections, duration_s=0.2, warmup_s=0.0),
+        design=Design(**{"blocks": 2, "repeat_disturbed": False, "order_seed": 1, **design}),
+        variants=tuple(Variant(name=name, server=spec) for name in names or ("a", "b")),
+        # The tables are nowhere, and nothing is to be compared.
+        override=dict.fromkeys(("P02", "P15"), "servers in memory"),
+    )
+
+
+class Listening:
+    """Keeps the progress values, and calls `then` when the trial `at` begins."""
+
+    def __init__(self, at: int = -1, then: Callable[[], None] = lambda: None) -> None:
+        self.values: list[progress.Progress] = []
+        self.at, self.then = at, then
+
+    def __call__(self, value: progress.Progress) -> None:
+        self.values.append(value)
+        if isinstance(value, progress.TrialBegan) and value.trial.index == self.at:
+            self.then()
+
+    def ended(self) -> list[tuple[int, str]]:
+        return [(v.trial.index, v.reason) for v in self.values if isinstance(v, progress.TrialEnded)]
+
+
+def created(given: Experiment, tmp_path: Path) -> Run:
+    return Run.create(tmp_path / "results", given, b"", None, {})
+
+
+def after_rehearsal(journal: list[str]) -> list[str]:
+    """The journal from the first group on."""
+    first = next(k for k, entry in enumerate(journal) if "occupy" in entry)
+    return journal[first:]
+
+
+def test_blocks_and_groups_come_in_order_each_with_restored_data(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    given = experiment(basedir)
+    run, listening = created(given, tmp_path), Listening()
+    conclusion = compare(given, run, listening)
+    assert (conclusion.stops, conclusion.done, conclusion.failed) == ((), 8, 0)
+    # Every variant was started once, empty, before data were loaded, and nothing else ran then.
+    rehearsal = ["a restore", "a start", "a stop", "a close", "b restore", "b start", "b stop", "b close"]
+    assert fakes.journal[2:10] == rehearsal
+    groups = [trials[0] for trials in by_group(given)]
+    restored = [f"{one.variant} {what}" for one in groups for what in ("restore", "start", "stop")]
+    groups_journal = after_rehearsal(fakes.journal)
+    assert [entry for entry in groups_journal if "occupy" not in entry and "close" not in entry] == restored
+    # The trials follow the schedule, and the last thing is that every server is closed.
+    assert listening.ended() == [(index, "") for index in range(8)]
+    assert sorted(groups_journal[-2:]) == ["a close", "b close"]
+    assert not fakes.running
+
+
+def by_group(given: Experiment) -> list[list[Any]]:
+    trials = schedule(given)
+    return [[one for one in trials if one.group == group] for group in sorted({one.group for one in trials})]
+
+
+@pytest.mark.parametrize(
+    ("state", "between"),
+    [("restart", ["a stop clean", "a start"]), ("preserve", [])],
+)
+def test_data_stay_where_the_design_says_so(
+    state: str, between: list[str], fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    given = experiment(basedir, "a", blocks=2, state=state, repeat_disturbed=False)
+    compare(given, created(given, tmp_path), Listening())
+    journal = after_rehearsal(fakes.journal)
+    end = ["a stop clean", "a close"]
+    assert journal == ["a occupy slot-1", "a restore", "a start", *between, *end]
+
+
+def test_a_server_that_does_not_start_ends_the_run_and_leaves_nothing_running(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    fakes.failures["b start"] = ServerProblem("no memory for b")
+    given = experiment(basedir)
+    with pytest.raises(ServerProblem, match="no memory for b"):
+        compare(given, created(given, tmp_path), Listening())
+    # Found in the rehearsal: nothing was loaded, and no trial ran.
+    assert not any("snapshot" in entry or "occupy" in entry for entry in fakes.journal)
+    assert not fakes.running
+    assert fakes.journal[-1] == "b close"
+
+
+def test_an_interrupted_run_keeps_its_trials_and_goes_on(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    given = experiment(basedir)
+    run = created(given, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        compare(given, run, Listening(3, interrupt))
+    run.release()
+    assert not fakes.running
+    assert [trial.index for trial in run.trials() if trial.done] == [0, 1, 2]
+    resumed = Listening()
+    conclusion = compare(given, Run.resume(tmp_path / "results", given), resumed)
+    assert (conclusion.done, conclusion.failed) == (8, 0)
+    assert [index for index, _ in resumed.ended()] == [3, 4, 5, 6, 7]
+    (begun,) = [value for value in resumed.values if isinstance(value, progress.Began)]
+    # Data come from the cache the second time.
+    assert (begun.kept, len(begun.todo), begun.rows) == (3, 5, 0)
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_failure_in_the_middle_keeps_the_trials_before(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    given = experiment(basedir)
+    run = created(given, tmp_path)
+    last = by_group(given)[3][0].variant
+    broken = {f"{last} start": ServerProblem("no memory in the last group")}
+    with pytest.raises(ServerProblem, match="no memory in the last group"):
+        compare(given, run, Listening(4, lambda: fakes.failures.update(broken)))
+    assert [trial.index for trial in run.trials() if trial.done] == [0, 1, 2, 3, 4, 5]
+    assert not fakes.running
+
+
+def test_a_setting_that_changes_in_the_middle_stops_the_run(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    given = experiment(basedir, connections=(2, 50))
+    run = created(given, tmp_path)
+    conclusion = compare(given, run, Listening(2, lambda: fakes.variables.update(max_connections="1")))
+    assert "P07" in {finding.code for finding in conclusion.stops}
+    assert (conclusion.done, conclusion.failed) == (4, 0)
+    assert not fakes.running
+
+
+def test_servers_exchange_their_slots(fakes: FakeServers, basedir: Path, tmp_path: Path) -> None:
+    given = experiment(basedir)
+    compare(given, created(given, tmp_path), Listening())
+    moves = [entry for entry in fakes.journal if "occupy" in entry]
+    assert {move.split()[0] for move in moves} == {"a", "b"}
+    slots = {(trials[0].variant, trials[0].slot) for trials in by_group(given)}
+    assert {f"{name} occupy slot-{slot + 1}" for name, slot in slots} == set(moves)
+
+
+def test_a_variant_that_never_answers_the_load_ends_the_run(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    fakes.unreachable = {"b"}
+    given = experiment(basedir)
+    run = created(given, tmp_path)
+    with pytest.raises(Problem, match="every trial of b has failed"):
+        compare(given, run, Listening())
+    assert {trial.meta["variant"] for trial in run.trials() if trial.done} <= {"a"}
+    assert not fakes.running
+
+
+def test_the_trials_of_a_dead_server_fail_without_being_run(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    fakes.mortal = {"a"}
+    given = experiment(basedir, "a", connections=(1, 2, 4), blocks=1)
+    run, listening = created(given, tmp_path), Listening()
+    with pytest.raises(Problem, match="every trial of a has failed"):
+        compare(given, run, listening)
+    reasons = [reason for _, reason in listening.ended()]
+    assert len(reasons) == 3
+    assert all("the server no longer answers" in reason for reason in reasons[1:])
+    assert [trial.meta["failed_by"] for trial in run.trials()] == ["server"] * 3
+    # The engine was asked in the first trial alone.
+    sizes = [len(gzip.decompress(path.read_bytes())) for path in sorted(run.path.glob("trials/*/events.*"))]
+    assert sizes[0] > 0 == sizes[1] == sizes[2]
+
+
+def test_a_finding_that_stops_ends_it_before_any_data_are_loaded(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    fakes.variables["max_connections"] = "1"
+    given = experiment(basedir, connections=(1, 50))
+    run, listening = created(given, tmp_path), Listening()
+    conclusion = compare(given, run, listening)
+    assert {finding.code for finding in conclusion.stops} == {"P07"}
+    assert (conclusion.done, conclusion.failed) == (0, 0)
+    assert [finding.code for finding in run.findings() if finding.stops] == ["P07"]
+    assert fakes.journal[-2:] == ["a stop", "a close"]
+
+
+def test_a_check_goes_on_after_a_stop_and_needs_no_run(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    fakes.variables["max_connections"] = "1"
+    given = experiment(basedir, connections=(1, 50))
+    listening = Listening()
+    findings = preflight(given, tmp_path / "results", Engine(), listening)
+    stops = [(finding.code, finding.subject) for finding in findings if finding.stops]
+    assert stops == [("P07", "a"), ("P07", "b")]
+    assert [finding.level for finding in findings[:2]] == ["stop", "stop"]
+    assert not fakes.running
+    assert not any(isinstance(value, progress.TrialBegan) for value in listening.values)
+
+
+def test_a_sweep_measures_its_points_in_order_and_stops_before_loading(
+    fakes: FakeServers, basedir: Path, tmp_path: Path
+) -> None:
+    given = experiment(basedir, "a", connections=(2, 1), blocks=1)
+    (variant,) = given.variants
+    with (
+        closing(Workspace.open(tmp_path / "own")) as workspace,
+        closing(open_server(variant, workspace, None)) as server,
+    ):
+        server.start()
+        listening = Listening()
+        conclusion = sweep(given, created(given, tmp_path), server, listening, Engine(), keep_data=False)
+        assert (conclusion.done, conclusion.failed, conclusion.stops) == (2, 0, ())
+        ended = [value for value in listening.values if isinstance(value, progress.TrialEnded)]
+        assert [value.trial.point.connections for value in ended] == [2, 1]
+        steps = [value.text for value in listening.values if isinstance(value, progress.Step)]
+        assert steps[0].startswith("loading")
+        assert steps[-1] == "dropping the tables"
+        fakes.variables["max_connections"] = "1"
+        stopped = Listening()
+        again = Run.create(tmp_path / "again", given, b"", None, {})
+        conclusion = sweep(given, again, server, stopped, Engine(), keep_data=False)
+        assert [finding.code for finding in conclusion.stops] == ["P07"]
+        assert not [value for value in stopped.values if isinstance(value, progress.Step)]
+
+
+def test_workloads_over_kept_data_have_servers_of_their_own(basedir: Path, tmp_path: Path) -> None:
+    other = OltpWorkload(name="oltp_read_only", table_size=10)
+    keys = {}
+    with FakeServers().registered(), closing(Workspace.open(tmp_path / "results")) as workspace:
+        for state in ("restore", "preserve"):
+            given = experiment(basedir, state=state).model_copy(update={"workloads": (WORKLOAD, other)})
+            data = DataState(given, workspace, Engine(), lambda _value: None)
+            keys[state] = {
+                data.server_key(workload, variant, None)
+                for workload in given.workloads
+                for variant in given.variants
+            }
+    assert {state: len(found) for state, found in keys.items()} == {"restore": 2, "preserve": 4}
