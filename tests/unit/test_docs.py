@@ -17,7 +17,6 @@ from dbdyno.experiment.model import (
     Load,
     Loading,
     OltpWorkload,
-    Ramp,
     ScriptWorkload,
     ServerSpec,
     SqlReplay,
@@ -25,9 +24,9 @@ from dbdyno.experiment.model import (
     SqlTable,
     SqlTransaction,
     SqlWorkload,
-    Step,
     Variant,
 )
+from dbdyno.experiment.shapes import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 # Not keys of the file: the target of `dbdyno run`, where a statement stands in a .sql file, a digest.
@@ -37,8 +36,8 @@ NOT_IN_A_FILE = {"levels", "url", "line", "digest"}
 @pytest.mark.parametrize(
     "model",
     [
-        *(Client, Design, Keys, Load, Loading, OltpWorkload, Ramp, ServerSpec, SqlReplay, SqlStatement),
-        *(ScriptWorkload, SqlTable, SqlTransaction, SqlWorkload, Step, Variant),
+        *(Client, Design, Keys, Load, Loading, OltpWorkload, ServerSpec, SqlReplay, SqlStatement),
+        *(ScriptWorkload, SqlTable, SqlTransaction, SqlWorkload, Variant, *TABLES.values()),
     ],
 )
 def test_every_key_of_the_experiment_file_is_described(model: type[BaseModel]) -> None:

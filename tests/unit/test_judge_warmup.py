@@ -26,7 +26,8 @@ from benchmarks.truth.warmup import (
     simulate,
 )
 
-from dbdyno.experiment.model import Design, Ramp
+from dbdyno.experiment.model import Design
+from dbdyno.experiment.shapes import Ramp
 from dbdyno.judge import warmup
 from dbdyno.judge.measured import Measured, Place
 from dbdyno.judge.recording import Recording

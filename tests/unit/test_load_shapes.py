@@ -111,7 +111,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     ),
     "steps that ask for nothing": (
         CLOSED + 'steps = [{ percent = 0, duration = "5s" }]',
-        "load",
+        "load.steps",
         "the steps ask for nothing",
     ),
     "more than all connections": (

@@ -14,12 +14,12 @@ from dbdyno.experiment.model import (
     Experiment,
     Load,
     OltpWorkload,
-    Ramp,
     ServerSpec,
     State,
     Variant,
 )
 from dbdyno.experiment.schedule import schedule
+from dbdyno.experiment.shapes import Ramp
 from dbdyno.run import warmup
 from dbdyno.run.plan import trial_plan
 from dbdyno.store import Run

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{
-    Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Reconnect, Report,
+    Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Poisson, Reconnect, Report,
     Retry, Scheduling, ScriptWorkload, Shape, StatementMode, Target, Tls, TlsMode, Workload, WorkloadName,
     limits,
 };
@@ -153,7 +153,7 @@ fn shape(rate: u32) -> Shape {
     if rate == 0 {
         Shape::Closed
     } else {
-        Shape::Poisson { rate_per_s: f64::from(rate).min(limits::RATE_PER_S) }
+        Shape::Poisson(Poisson { rate_per_s: f64::from(rate).min(limits::RATE_PER_S) })
     }
 }
 

@@ -4,14 +4,19 @@
 //! tested in a millisecond.
 //!
 //! # Layout
-//! - [`level`]: what changes over time, one file per shape.
+//! - [`plan`] and [`report`]: what a plan says of connections, phases and intervals.
+//! - [`shapes`]: how the load changes over time, one file per shape; [`level`]: the arithmetic they share.
 //! - [`arrivals`]: the due times of an open loop, one file per kind of gap.
 //! - [`pauses`]: think time and a changing number of busy connections in a closed loop.
 //! - [`timeline`]: phases, and the bounds of ticks, intervals and statement windows.
 
 pub mod arrivals;
 pub mod level;
+pub mod limits;
 pub mod pauses;
+pub mod plan;
+pub mod report;
+pub mod shapes;
 pub mod timeline;
 
 /// Nanoseconds since the start of the run.

@@ -2,11 +2,11 @@
 //! of busy connections that changes.
 
 use dbdyno_random::Rng;
-use dbdyno_schema::plan::{Load, Shape, ThinkTime};
 
 use crate::Nanos;
 use crate::arrivals::exponential;
 use crate::level::Level;
+use crate::plan::{Load, ThinkTime};
 
 /// The pauses of one worker's connections.
 #[derive(Clone, Debug)]
@@ -17,29 +17,31 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pauses of worker `index` of `count`; `None` where there are none. A shape that changes begins to do so at
-    /// `begin`.
+    /// The pauses of worker `index` of `count`; `None` in an open loop, and where no connection ever pauses. A shape
+    /// that changes begins to do so at `begin`.
     pub fn new(load: &Load, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Self> {
-        let busy = busy(&load.shape, begin);
-        let think = load.think_time.filter(|_| !load.shape.is_open());
+        if load.shape.is_open() {
+            return None;
+        }
+        let (busy, think) = (load.shape.level(begin), load.think_time);
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"thinking"), index, count]);
         (think.is_some() || busy.is_some()).then_some(Self { think, busy, rng })
     }
 
     /// When a connection that was free at the start of the run begins its first event: it is somewhere in a pause.
-    pub fn first(&mut self, seat: u64) -> Nanos {
+    pub fn first(&mut self, user: u64) -> Nanos {
         let rest = match self.think {
             Some(ThinkTime::Constant { us }) => self.rng.unit() * us as f64 * 1000.0,
             // What is left of an exponential pause is exponential again.
             Some(ThinkTime::Exponential { mean_us }) => exponential(&mut self.rng) * mean_us as f64 * 1000.0,
             None => 0.0,
         };
-        self.busy_from(seat, rest as Nanos)
+        self.busy_from(user, rest as Nanos)
     }
 
-    /// When a connection that is free since `now` begins its next event; `Nanos::MAX` for never. Connections are
-    /// numbered by `seat` over the whole fleet.
-    pub fn next(&mut self, seat: u64, now: Nanos) -> Nanos {
+    /// When a connection that is free since `now` begins its next event; `Nanos::MAX` for never. `user` counts
+    /// connections over the whole fleet.
+    pub fn next(&mut self, user: u64, now: Nanos) -> Nanos {
         let pause = match self.think {
             Some(ThinkTime::Constant { us }) => us * 1000,
             Some(ThinkTime::Exponential { mean_us }) => {
@@ -47,35 +49,21 @@ impl Pauses {
             }
             None => 0,
         };
-        self.busy_from(seat, now.saturating_add(pause))
+        self.busy_from(user, now.saturating_add(pause))
     }
 
-    /// The first instant from `time` on at which connection `seat` is among the busy ones.
-    fn busy_from(&self, seat: u64, time: Nanos) -> Nanos {
+    /// The first instant from `time` on at which connection `user` is among the busy ones.
+    fn busy_from(&self, user: u64, time: Nanos) -> Nanos {
         let Some(busy) = &self.busy else { return time };
         // Rounded to whole connections: the first one works from a level of one half on.
-        busy.first_reaching(seat as f64 + 0.5, time).unwrap_or(Nanos::MAX)
-    }
-}
-
-fn busy(shape: &Shape, begin: Nanos) -> Option<Level> {
-    match shape {
-        Shape::ClosedRamp { from, to, over_us } => {
-            Some(Level::ramp((*from).into(), (*to).into(), begin, over_us * 1000))
-        }
-        Shape::ClosedSteps { steps } => {
-            let steps = steps.iter().map(|step| (step.connections.into(), step.for_us * 1000));
-            Some(Level::steps(begin, steps))
-        }
-        _ => None,
+        busy.first_reaching(user as f64 + 0.5, time).unwrap_or(Nanos::MAX)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_schema::plan::ConnectionStep;
-
     use super::*;
+    use crate::shapes::{ClosedSteps, ConnectionStep, Poisson, Shape};
 
     const S: Nanos = 1_000_000_000;
 
@@ -92,14 +80,14 @@ mod tests {
     #[test]
     fn a_plain_loop_has_no_pauses() {
         assert!(pauses(Shape::Closed, None).is_none());
-        assert!(pauses(Shape::Poisson { rate_per_s: 1.0 }, None).is_none());
+        assert!(pauses(Shape::Poisson(Poisson { rate_per_s: 1.0 }), None).is_none());
     }
 
     #[test]
     fn constant_thought_is_constant_and_begins_out_of_step() {
         let mut pauses = pauses(Shape::Closed, Some(ThinkTime::Constant { us: 1_000_000 })).unwrap();
         assert_eq!(pauses.next(0, 5 * S), 6 * S);
-        let first: Vec<_> = (0..1000).map(|seat| pauses.first(seat)).collect();
+        let first: Vec<_> = (0..1000).map(|user| pauses.first(user)).collect();
         assert!(first.iter().all(|&at| at < S));
         let early = first.iter().filter(|&&at| at < S / 2).count();
         // Four standard deviations of a fair coin thrown 1000 times are 63.
@@ -119,9 +107,10 @@ mod tests {
     #[test]
     fn steps_of_connections_add_up_over_workers() {
         let step = |connections, seconds: u64| ConnectionStep { connections, for_us: seconds * 1_000_000 };
-        let shape = Shape::ClosedSteps { steps: vec![step(2, 1), step(5, 1), step(0, 1), step(3, 1)] };
+        let shape =
+            Shape::ClosedSteps(ClosedSteps { steps: vec![step(2, 1), step(5, 1), step(0, 1), step(3, 1)] });
         let mut pauses = pauses(shape, None).unwrap();
-        let mut busy = |time| (0..10).filter(|&seat| pauses.next(seat, time) == time).count();
+        let mut busy = |time| (0..10).filter(|&user| pauses.next(user, time) == time).count();
         assert_eq!([0, 1, 2, 3, 9].map(|second| busy(second * S)), [2, 5, 0, 3, 3]);
         assert_eq!(pauses.next(4, 2 * S), Nanos::MAX, "the fifth connection is never busy again");
         assert_eq!(pauses.next(2, 2 * S), 3 * S);

@@ -3,19 +3,31 @@
 //! ```text
 //! 0        warm-up        warmup_us          measure            warmup_us + measure_us
 //! |--+--+--+--+--+--+--+--|--+--+--+--+--+--+--+--+--+--+--+--+--|   ticks
-//! |-----------|-----------|-----------|-----------|-------------|    intervals, counted anew in each phase
+//! |-----------|-----------|-----------|-----------|-------------|    intervals, counted from each phase
 //! ```
 //! A phase's last span may be shorter than the others. Every bound of an interval is a bound of a tick, and every
 //! bound of a statement window is a bound of an interval, whatever lengths the plan asks for: lengths are
-//! rounded up to a multiple of the shorter kind. A mark is a bound of an interval beside the others, and moves none.
+//! rounded up to a multiple of the shorter kind. A mark is a further bound of an interval, and moves no other.
 //!
 //! A measurement whose last events are counted has no end that is known before: its timeline ends when those events
 //! are given up, or never, and is truncated where they have ended.
 
-use dbdyno_schema::plan::{Phases, Report};
-use dbdyno_schema::record::PhaseName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
+use crate::plan::Phases;
+use crate::report::Report;
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseName {
+    /// Not part of the result.
+    Warmup,
+    /// The result.
+    Measure,
+}
 
 /// What becomes of the events that are under way when the time is used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +42,7 @@ pub enum LastEvents {
     Counted,
 }
 
-/// Where a run stands in its phases.
+/// The phases of a run and the bounds inside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     phases: Vec<PhaseSpan>,
@@ -45,7 +57,7 @@ pub struct Timeline {
 /// One phase of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSpan {
-    /// Which.
+    /// Its name.
     pub name: PhaseName,
     /// First instant.
     pub start: Nanos,

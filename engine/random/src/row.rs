@@ -26,7 +26,7 @@ pub fn row(seed: u64, table: u32, id: u64, keys: &Keys) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_schema::plan::Distribution;
+    use crate::key::Distribution;
 
     use super::*;
 

@@ -21,7 +21,8 @@ mod end;
 mod error_class;
 mod loading;
 
-pub use counts::{Counts, Percentile, Percentiles, PhaseName};
+pub use counts::{Counts, Percentile, Percentiles};
+pub use dbdyno_load::timeline::PhaseName;
 pub use end::{Accounting, End, EndReason, FailedAction, Failure, PhaseTotals, ServerFailure, UserTotals};
 pub use error_class::ErrorClass;
 pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};

@@ -34,13 +34,14 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
     warmup = f"{load.warmup_allowance_s():g} s of warm-up" + (" (auto)" if load.warmup_s is None else "")
     if is_rehearsed(experiment):
         warmup = f"an automatic warm-up (one trial of {length_s(experiment):g} s per variant finds it)"
+    shape = f"{load.shape.text()}, " if load.shape else ""
     read = " and of reading all tables" if load.prewarm == "scan" else ""
     lines = [
         f"{experiment.name}" + (f" ({profile})" if profile else ""),
         *([experiment.question] if experiment.question else []),
         *(f"  workload  {_workload(workload)}" for workload in experiment.workloads),
         f"  load      {levels} {'transactions/s' if load.rate else 'connections'} over {load.transport}, "
-        f"{load.duration_s:g} s after {warmup}{read}",
+        f"{shape}{load.duration_s:g} s after {warmup}{read}",
         f"  design    {design.blocks} block{'' if design.blocks == 1 else 's'}, balanced random order "
         f"(order seed {design.drawn_by}), data: {design.state}, seed {design.seed}",
         f"  client    CPUs {experiment.client.cpus or 'any'}",

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from dbdyno.experiment import shapes
 from dbdyno.experiment.faults import Fault, did_you_mean
 from dbdyno.experiment.model import (
     Client,
@@ -16,7 +17,6 @@ from dbdyno.experiment.model import (
     Load,
     OltpName,
     OltpWorkload,
-    Ramp,
     ScriptWorkload,
     ServerSpec,
     SqlReplay,
@@ -24,16 +24,11 @@ from dbdyno.experiment.model import (
     SqlTable,
     SqlTransaction,
     SqlWorkload,
-    Step,
     Variant,
 )
 
 # Sections of the file whose name in the model differs.
 _SECTION = {"workloads": "workload", "variants": "variant"}
-_KEY = {
-    f"{key}_s": key
-    for key in ("duration", "warmup", "give_up", "think_time", "command_timeout", "hook_timeout")
-}
 _MODEL: dict[str, type[BaseModel]] = {
     "workload": OltpWorkload,
     "workload.keys": Keys,
@@ -45,12 +40,18 @@ _MODEL: dict[str, type[BaseModel]] = {
     "sql.transactions.statements": SqlStatement,
     "sql.tables": SqlTable,
     "load": Load,
-    "load.ramp": Ramp,
-    "load.steps": Step,
+    **{f"load.{key}": table for key, table in shapes.TABLES.items()},
     "design": Design,
     "client": Client,
     "variant": Variant,
     "variant.server": ServerSpec,
+}
+# Durations, which the file names without their unit.
+_KEY = {
+    field: field.removesuffix("_s")
+    for model in _MODEL.values()
+    for field in model.model_fields
+    if field.endswith("_s")
 }
 # What each kind of type error asks for.
 _WANTED = {

@@ -15,6 +15,7 @@ from dbdyno.experiment.cpus import parse_cpus
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
 from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import Connect, ServerSpec, State
+from dbdyno.experiment.shapes import Shapes
 from dbdyno.experiment.sql_workload import SqlReplay, SqlStatement, SqlTable, SqlTransaction, SqlWorkload
 from dbdyno.experiment.workload import NAME
 
@@ -56,11 +57,9 @@ CONNECTIONS_MAX = 65_535
 WORKERS_MAX = 64
 STREAMS_MAX = 256
 RATE_MAX = 1e7
-STEPS_MAX = 1_000
 
 Connections = Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]
 Rate = Annotated[float, Field(gt=0, le=RATE_MAX, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
 
 
 class Point(Model):
@@ -74,31 +73,12 @@ class Point(Model):
         return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
 
 
-class Ramp(Model):
-    """A load that climbs evenly to each point's level, or falls to it."""
-
-    # Where it begins, in percent of the level.
-    from_percent: Share = 0.0
-    duration_s: Duration
-
-
-class Step(Model):
-    """A part of the measurement under its own load."""
-
-    # In percent of the point's level.
-    percent: Share
-    duration_s: Duration
-
-
-class Load(Model):
+class Load(Shapes):
     """How many connections, when each event is due, and for how long."""
 
     connections: tuple[Connections, ...] = Field(min_length=1)
     rate: tuple[Rate, ...] = ()
     arrivals: Literal["poisson", "constant"] = "poisson"
-    # How the load changes within the measurement; the warm-up runs under the load with which it begins.
-    ramp: Ramp | None = None
-    steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
     # Closed loop: the pause of a connection between two transactions, and how pauses are distributed.
     think_time_s: Duration | None = None
     think: Literal["constant", "exponential"] = "constant"
@@ -132,21 +112,20 @@ class Load(Model):
 
     @model_validator(mode="after")
     def _one_change(self) -> Load:
-        if self.ramp and self.steps:
-            raise ValueError("ramp and steps exclude one another: leave one out")
-        shares = [self.ramp.from_percent] if self.ramp else [step.percent for step in self.steps]
-        if self.steps and not any(shares):
-            raise ValueError("the steps ask for nothing: one percent must be above 0")
-        if not self.rate and any(share > 100 for share in shares):
-            raise ValueError("in a closed loop 100 percent, all connections, is the most of a ramp or step")
-        if self.rate and max(self.rate) * max([100.0, *shares]) / 100.0 > RATE_MAX:
-            raise ValueError(f"a ramp or step asks for more than {RATE_MAX:.0f} transactions per second")
-        lasting_s = self.ramp.duration_s if self.ramp else sum(step.duration_s for step in self.steps)
-        if lasting_s > self.duration_s:
-            raise ValueError(
-                f"the load changes for {lasting_s:g} s and is measured for {self.duration_s:g} s: "
-                "give a longer duration"
-            )
+        shapes = self.chosen_shapes()
+        if len(shapes) > 1:
+            raise ValueError(f"{' and '.join(shapes)} exclude one another: keep one of them")
+        for shape in shapes.values():
+            highest = max(shape.percents())
+            if not self.rate and highest > 100:
+                raise ValueError("in a closed loop 100 percent, all connections, is the most")
+            if self.rate and max(self.rate) * highest / 100 > RATE_MAX:
+                raise ValueError(f"the load changes to more than {RATE_MAX:.0f} transactions per second")
+            if shape.length_s > self.duration_s:
+                raise ValueError(
+                    f"the load changes for {shape.length_s:g} s and is measured for {self.duration_s:g} s: "
+                    "give a longer duration"
+                )
         return self
 
     @field_validator("connections", "rate")
@@ -160,7 +139,7 @@ class Load(Model):
     @property
     def changes(self) -> bool:
         """Whether the load changes within the measurement, so that no steady state is to be expected."""
-        return self.ramp is not None or bool(self.steps)
+        return self.shape is not None
 
     @property
     def settles(self) -> bool:

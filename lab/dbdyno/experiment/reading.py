@@ -19,6 +19,7 @@ from dbdyno.experiment.durations import parse_duration_s
 from dbdyno.experiment.explain import fault_of, is_echo
 from dbdyno.experiment.faults import ExperimentFaults, Fault, did_you_mean
 from dbdyno.experiment.model import Experiment, ScriptWorkload, SqlWorkload
+from dbdyno.experiment.shapes import TABLES
 from dbdyno.experiment.sql_text import Dialect
 
 SECTIONS = (*overrides.SECTIONS, "factor", "profile")
@@ -181,17 +182,20 @@ def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
 
 
 def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
-    """[load] with its durations in seconds, those of its ramp and steps too."""
+    """[load] with its durations in seconds, those of its shapes too."""
     load = _in_seconds(load, "load", ("duration", "warmup", "give_up", "think_time"), faults)
-    if isinstance(load.get("ramp"), dict):
-        load["ramp"] = _in_seconds(load["ramp"], "load.ramp", ("duration",), faults)
-    if isinstance(load.get("steps"), list):
-        load["steps"] = [
-            _in_seconds(step, f"load.steps[{number}]", ("duration",), faults)
-            if isinstance(step, dict)
-            else step
-            for number, step in enumerate(load["steps"], 1)
-        ]
+    for name, model in TABLES.items():
+        keys = tuple(field.removesuffix("_s") for field in model.model_fields if field.endswith("_s"))
+        match load.get(name):
+            case dict() as table:
+                load[name] = _in_seconds(table, f"load.{name}", keys, faults)
+            case list() as tables:
+                load[name] = [
+                    _in_seconds(table, f"load.{name}[{number}]", keys, faults)
+                    if isinstance(table, dict)
+                    else table
+                    for number, table in enumerate(tables, 1)
+                ]
     return load
 
 

@@ -112,9 +112,10 @@ def _order(plan: Design) -> str:
 
 def _load(report: Report) -> str:
     load = report.experiment.load
+    text = "closed loop: each connection begins its next transaction when the last one has ended"
     if load.rate:
-        return f"open loop, {load.arrivals} arrivals, at most {load.connections[0]} connections busy"
-    return "closed loop: each connection begins its next transaction when the last one has ended"
+        text = f"open loop, {load.arrivals} arrivals, at most {load.connections[0]} connections busy"
+    return f"{text}; {load.shape.text()}" if load.shape else text
 
 
 def _product(report: Report, variant: str) -> str:

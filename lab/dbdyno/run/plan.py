@@ -125,19 +125,6 @@ def _load(experiment: Experiment, point: Point) -> dict[str, Any]:
 
 
 def _shape(load: Load, point: Point) -> str | dict[str, Any]:
-    """The shape of one point: ramps and steps are shares of its level."""
-    if load.ramp is not None:
-        over_us = round(load.ramp.duration_s * US)
-        if point.rate is None:
-            start = round(point.connections * load.ramp.from_percent / 100)
-            return {"closed_ramp": {"from": start, "to": point.connections, "over_us": over_us}}
-        rates = {"from_per_s": point.rate * load.ramp.from_percent / 100, "to_per_s": point.rate}
-        return {"ramp": {**rates, "over_us": over_us, "gaps": load.arrivals}}
-    if load.steps:
-        spans = [(step.percent / 100, round(step.duration_s * US)) for step in load.steps]
-        if point.rate is None:
-            closed = [{"connections": round(point.connections * s), "for_us": us} for s, us in spans]
-            return {"closed_steps": {"steps": closed}}
-        rated = [{"rate_per_s": point.rate * share, "for_us": us} for share, us in spans]
-        return {"steps": {"steps": rated, "gaps": load.arrivals}}
+    if load.shape is not None:
+        return load.shape.plan(point.rate or point.connections, load.arrivals if load.rate else None)
     return "closed" if point.rate is None else {load.arrivals: {"rate_per_s": point.rate}}

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dbdyno_load::Nanos;
-use dbdyno_load::arrivals::{Arrivals, Poisson};
+use dbdyno_load::arrivals::{Arrivals, PoissonArrivals};
 use dbdyno_load::level::Level;
 use dbdyno_random::Rng;
 
@@ -18,7 +18,7 @@ pub(super) struct Queue {
 }
 
 struct State {
-    arrivals: Poisson,
+    arrivals: PoissonArrivals,
     /// The first arrival that is in nobody's hands.
     next: Nanos,
     waiting: VecDeque<Nanos>,
@@ -28,7 +28,7 @@ impl Queue {
     /// Arrivals with exponential gaps, of which `limit` may wait.
     pub(super) fn new(rate_per_s: f64, limit: usize, seed: u64) -> Self {
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), 0, 1]);
-        let mut arrivals = Poisson::new(Level::flat(rate_per_s), 1, rng);
+        let mut arrivals = PoissonArrivals::new(Level::flat(rate_per_s), 1, rng);
         let next = arrivals.next_due();
         Self { state: Mutex::new(State { arrivals, next, waiting: VecDeque::new() }), limit }
     }

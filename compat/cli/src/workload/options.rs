@@ -3,7 +3,7 @@
 
 use dbdyno_schema::option::{Declared, Kind};
 use dbdyno_schema::plan::{
-    Distribution, Endpoint, Plan, ScriptOption, ScriptWorkload, Shape, StatementMode, Target,
+    Constant, Distribution, Endpoint, Plan, Poisson, ScriptOption, ScriptWorkload, Shape, StatementMode, Target,
 };
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::registry::Registry;
@@ -81,7 +81,7 @@ pub(super) fn of_plan(plan: &Plan) -> Registry {
 /// Events per second of an open loop, 0 of a closed one.
 fn rate(shape: &Shape) -> u64 {
     match shape {
-        Shape::Constant { rate_per_s } | Shape::Poisson { rate_per_s } => *rate_per_s as u64,
+        Shape::Constant(Constant { rate_per_s }) | Shape::Poisson(Poisson { rate_per_s }) => *rate_per_s as u64,
         _ => 0,
     }
 }

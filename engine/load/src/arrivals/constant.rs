@@ -1,25 +1,25 @@
 //! Equal gaps: the load of a metronome.
 
-use super::series::Arrivals;
+use super::Arrivals;
 use crate::Nanos;
 use crate::level::Level;
 
 /// Event n of the whole fleet is due when n events are due by the rate; this worker has every `step`-th of them.
 #[derive(Clone, Debug)]
-pub struct Constant {
+pub struct ConstantArrivals {
     rate: Level,
     next: u64,
     step: u64,
 }
 
-impl Constant {
+impl ConstantArrivals {
     /// Every `count`-th arrival at `rate` per second, from number `index` on.
     pub fn new(rate: Level, index: u64, count: u64) -> Self {
         Self { rate, next: index, step: count }
     }
 }
 
-impl Arrivals for Constant {
+impl Arrivals for ConstantArrivals {
     fn next_due(&mut self) -> Nanos {
         // By its number, not from the one before it: a sum of rounded gaps would drift by the hour.
         let due = self.rate.when(self.next as f64);
@@ -34,15 +34,15 @@ mod tests {
 
     #[test]
     fn two_workers_interleave_into_even_gaps() {
-        let mut first = Constant::new(Level::flat(1000.0), 0, 2);
-        let mut second = Constant::new(Level::flat(1000.0), 1, 2);
+        let mut first = ConstantArrivals::new(Level::flat(1000.0), 0, 2);
+        let mut second = ConstantArrivals::new(Level::flat(1000.0), 1, 2);
         let due: Vec<_> = (0..2).flat_map(|_| [first.next_due(), second.next_due()]).collect();
         assert_eq!(due, [0, 1_000_000, 2_000_000, 3_000_000]);
     }
 
     #[test]
     fn no_drift_after_a_day() {
-        let mut arrivals = Constant::new(Level::flat(3.0), 3 * 86_400, 1);
+        let mut arrivals = ConstantArrivals::new(Level::flat(3.0), 3 * 86_400, 1);
         assert_eq!(arrivals.next_due(), 86_400_000_000_000);
     }
 
@@ -52,7 +52,7 @@ mod tests {
         let due = |workers: u64| {
             let mut all: Vec<_> = (0..workers)
                 .flat_map(|index| {
-                    let mut arrivals = Constant::new(rate(), index, workers);
+                    let mut arrivals = ConstantArrivals::new(rate(), index, workers);
                     (0..420 / workers).map(move |_| arrivals.next_due())
                 })
                 .collect();

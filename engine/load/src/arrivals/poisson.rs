@@ -2,13 +2,13 @@
 
 use dbdyno_random::Rng;
 
-use super::series::Arrivals;
+use super::Arrivals;
 use crate::Nanos;
 use crate::level::Level;
 
 /// A Poisson process whose rate follows a level.
 #[derive(Clone, Debug)]
-pub struct Poisson {
+pub struct PoissonArrivals {
     rate: Level,
     /// Events of the whole fleet per event of this worker.
     count: f64,
@@ -17,14 +17,14 @@ pub struct Poisson {
     rng: Rng,
 }
 
-impl Poisson {
+impl PoissonArrivals {
     /// One part in `count` of `rate` events a second on average.
     pub fn new(rate: Level, count: u64, rng: Rng) -> Self {
         Self { rate, count: count as f64, area: 0.0, rng }
     }
 }
 
-impl Arrivals for Poisson {
+impl Arrivals for PoissonArrivals {
     fn next_due(&mut self) -> Nanos {
         self.area += exponential(&mut self.rng) * self.count;
         self.rate.when(self.area)
@@ -53,7 +53,7 @@ mod tests {
     /// 1.95 / sqrt(n) is the 99.9 % point of the distance.
     #[test]
     fn gaps_are_exponential() {
-        let mut poisson = Poisson::new(Level::flat(20_000.0), 1, Rng::new(5, &[]));
+        let mut poisson = PoissonArrivals::new(Level::flat(20_000.0), 1, Rng::new(5, &[]));
         let mut last = 0;
         let gaps = (0..20_000).map(|_| {
             let due = poisson.next_due();
@@ -71,7 +71,7 @@ mod tests {
         let rate = Level::ramp(1_000.0, 3_000.0, 1_000_000_000, 4_000_000_000);
         let mut due: Vec<_> = (0..2)
             .flat_map(|index| {
-                let mut poisson = Poisson::new(rate.clone(), 2, Rng::new(9, &[index]));
+                let mut poisson = PoissonArrivals::new(rate.clone(), 2, Rng::new(9, &[index]));
                 (0..5_000).map(move |_| poisson.next_due())
             })
             .collect();

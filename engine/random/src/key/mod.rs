@@ -3,15 +3,15 @@
 //! Every distribution draws integers from `low` to `high`, both included.
 
 mod bates;
+mod distribution;
 mod gaussian;
 mod pareto;
 mod special;
 mod uniform;
 mod zipfian;
 
-use dbdyno_schema::plan::Distribution;
-
 use crate::Rng;
+pub use distribution::Distribution;
 pub use gaussian::Gaussian;
 pub use pareto::Pareto;
 pub use special::Special;

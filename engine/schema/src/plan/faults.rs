@@ -1,6 +1,6 @@
 //! What can be wrong with a plan that has the right shape.
 
-use super::{Distribution, LoadingMethod, Plan, Target, limits};
+use super::{LoadingMethod, Plan, Target, limits};
 use crate::SCHEMA_VERSION;
 
 impl Plan {
@@ -54,28 +54,5 @@ impl Plan {
         Some(format!(
             "loading.method is {method}, which the target's protocol does not have; use auto, {instead} or insert"
         ))
-    }
-}
-
-impl Distribution {
-    /// What is wrong with the parameters of the distribution called `key`.
-    pub(super) fn fault(&self, key: &str) -> Option<String> {
-        match *self {
-            Distribution::Gaussian { iterations } | Distribution::Special { iterations, .. }
-                if !(1..=1000).contains(&iterations) =>
-            {
-                Some(format!("{key}.iterations is {iterations}; it must be between 1 and 1000"))
-            }
-            Distribution::Special { percent, hot_percent, .. } if percent > 100 || hot_percent > 100 => {
-                Some(format!("{key}.percent is {percent} and hot_percent {hot_percent}; 100 is the most"))
-            }
-            Distribution::Pareto { h } if !(h > 0.0 && h < 1.0) => {
-                Some(format!("{key}.h is {h}; it must be above 0 and below 1"))
-            }
-            Distribution::Zipfian { exponent } if !(0.0..=100.0).contains(&exponent) => {
-                Some(format!("{key}.exponent is {exponent}; it must be between 0 and 100"))
-            }
-            _ => None,
-        }
     }
 }

@@ -1,27 +1,19 @@
 //! Limits of a plan, checked by [`Plan::faults`](super::Plan::faults).
 
+pub use dbdyno_load::limits::{DURATION_US, MARKS, RATE_PER_S, RUN_US, STEPS};
+
 /// Most connections of one engine.
 pub const CONNECTIONS: u32 = 65_535;
 /// Most places where one target listens.
 pub const ENDPOINTS: usize = 1000;
 /// Most event loops of one engine.
 pub const WORKERS: u32 = 64;
-/// Longest step of a load, and longest time to wait for a lost connection: one day.
-pub const DURATION_US: u64 = 86_400_000_000;
-/// Longest measurement and warm-up: as many seconds as 31 bits hold.
-pub const RUN_US: u64 = i32::MAX as u64 * 1_000_000;
 /// Most tables.
 pub const TABLES: u32 = 100_000;
 /// Most rows per table. Beyond the signed 32-bit INTEGER the id column is BIGINT.
 pub const TABLE_SIZE: u64 = 1 << 40;
 /// Most parameters of one statement, as the MySQL protocol numbers them.
 pub const PARAMETERS: u32 = 65_535;
-/// Most events per second.
-pub const RATE_PER_S: f64 = 1e7;
-/// Most steps of a load.
-pub const STEPS: usize = 1000;
-/// Most marks of a report.
-pub const MARKS: usize = 256;
 /// Most statements of a workload in SQL, repeated ones as often as they are sent.
 pub const SQL_STATEMENTS: u64 = 1_000_000;
 /// Longest statement, in bytes: what fits into one packet of the MySQL protocol, with room for parameters.

@@ -3,16 +3,12 @@
 //! One plan drives `prepare`, `run` and `cleanup` alike, so the three can never disagree about tables or rows.
 //! A plan holds no secret: a password is the name of a variable or a file.
 
-mod distribution;
 mod faults;
 pub mod limits;
 mod literal;
-mod load;
-mod load_faults;
 mod loading;
 mod reconnect;
 mod replay;
-mod report;
 mod script;
 mod script_faults;
 mod sql;
@@ -23,13 +19,16 @@ mod statement_mode;
 mod target;
 mod workload;
 
-pub use distribution::Distribution;
+pub use dbdyno_load::plan::{Load, Phases, ThinkTime};
+pub use dbdyno_load::report::Report;
+pub use dbdyno_load::shapes::{
+    ClosedRamp, ClosedSteps, ConnectionStep, Constant, Gaps, Poisson, Ramp, RateStep, Shape, Steps,
+};
+pub use dbdyno_random::key::Distribution;
 pub use literal::Literal;
-pub use load::{ConnectionStep, Gaps, Load, Phases, RateStep, Shape, ThinkTime};
 pub use loading::{Loading, LoadingMethod, Prewarm};
 pub use reconnect::{ErrorCode, OnLost, Reconnect, Retry};
 pub use replay::{LogFormat, Replay};
-pub use report::Report;
 pub use script::{ScriptOption, ScriptWorkload};
 pub use sql::{
     CsvSource, LineOrder, ParameterSource, SqlStatement, SqlTransaction, SqlWorkload, TransactionOrder,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::Distribution;
+use super::Distribution;
 use super::script::ScriptWorkload;
 use super::sql::SqlWorkload;
 use super::statement_mode::StatementMode;

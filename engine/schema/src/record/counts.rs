@@ -7,16 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::error_class::ErrorClass;
 
-/// A part of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PhaseName {
-    /// Not part of the result.
-    Warmup,
-    /// The result.
-    Measure,
-}
-
 /// What was counted in a span of time. Sums over spans are sums over fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {

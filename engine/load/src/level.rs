@@ -5,12 +5,9 @@
 //! changing rate are arrivals at rate 1 on another clock (Lewis & Shedler 1979, Nav. Res. Logist. Q. 26:403), and
 //! how they are dealt out to workers does not depend on the shape.
 
-mod ramp;
-mod steps;
-
 use crate::Nanos;
 
-const NS_PER_S: f64 = 1e9;
+pub(crate) const NS_PER_S: f64 = 1e9;
 
 /// A level over time; time is nanoseconds since the start of the run, areas are level times seconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +43,7 @@ impl Level {
     }
 
     /// Ends the last piece at `start_s` and goes on from `from`.
-    fn then(mut self, start_s: f64, from: f64, slope_per_s: f64) -> Self {
+    pub(crate) fn then(mut self, start_s: f64, from: f64, slope_per_s: f64) -> Self {
         let last = self.pieces[self.pieces.len() - 1];
         let before = last.before + last.area_to(start_s);
         self.pieces.push(Piece { start_s, before, from, slope_per_s });
@@ -105,7 +102,7 @@ fn nanos(time_s: f64) -> Nanos {
 mod tests {
     use super::*;
 
-    pub(super) const S: Nanos = 1_000_000_000;
+    const S: Nanos = 1_000_000_000;
 
     #[test]
     fn a_flat_level_reaches_every_area_in_proportion() {

@@ -1,9 +1,9 @@
-//! How often the engine reports, and what beside the usual.
+//! How often the engine reports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits;
+use crate::limits;
 
 /// How often the engine reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,8 +27,8 @@ impl Default for Report {
 }
 
 impl Report {
-    /// Everything that is wrong with it, as in [`super::Plan::faults`].
-    pub(super) fn faults(&self) -> Vec<String> {
+    /// Everything that is wrong with it, each as one sentence.
+    pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut within = |key: &str, value: u64| {
             if !(10_000..=limits::RUN_US).contains(&value) {

@@ -42,6 +42,29 @@ pub enum Distribution {
     },
 }
 
+impl Distribution {
+    /// What is wrong with the parameters of the distribution called `key`.
+    pub fn fault(&self, key: &str) -> Option<String> {
+        match *self {
+            Distribution::Gaussian { iterations } | Distribution::Special { iterations, .. }
+                if !(1..=1000).contains(&iterations) =>
+            {
+                Some(format!("{key}.iterations is {iterations}; it must be between 1 and 1000"))
+            }
+            Distribution::Special { percent, hot_percent, .. } if percent > 100 || hot_percent > 100 => {
+                Some(format!("{key}.percent is {percent} and hot_percent {hot_percent}; 100 is the most"))
+            }
+            Distribution::Pareto { h } if !(h > 0.0 && h < 1.0) => {
+                Some(format!("{key}.h is {h}; it must be above 0 and below 1"))
+            }
+            Distribution::Zipfian { exponent } if !(0.0..=100.0).contains(&exponent) => {
+                Some(format!("{key}.exponent is {exponent}; it must be between 0 and 100"))
+            }
+            _ => None,
+        }
+    }
+}
+
 mod defaults {
     pub fn iterations() -> u32 {
         12

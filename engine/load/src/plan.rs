@@ -1,0 +1,125 @@
+//! How many connections, when each event is due, and for how long.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+use crate::shapes::Shape;
+
+/// How many connections, and when each event is due.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Connections opened; in an open loop the most that can be busy at once.
+    pub connections: u32,
+    /// When each event is due.
+    #[serde(default)]
+    pub shape: Shape,
+    /// Closed loops: the pause of a connection between two events. It is no part of any latency. The first pause
+    /// begins before the clock starts, at a random instant, so that connections do not march in step.
+    #[serde(default)]
+    pub think_time: Option<ThinkTime>,
+    /// Open loops: events that may wait for a free connection, over the whole fleet. One that is due when so many
+    /// wait is dropped and counted. Without it nothing is ever dropped.
+    #[serde(default)]
+    pub queue_limit: Option<u32>,
+    /// After so many events a connection is closed and opened again, which counts in the latency of its next event;
+    /// 0 for never.
+    #[serde(default)]
+    pub reconnect_every: u32,
+}
+
+impl Load {
+    /// Everything that is wrong with the load, each as one sentence with key, value and limit.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = self.shape.faults(self.connections);
+        if let Some(ThinkTime::Constant { us } | ThinkTime::Exponential { mean_us: us }) = self.think_time {
+            if !(1..=limits::DURATION_US).contains(&us) {
+                let most = limits::DURATION_US;
+                faults.push(format!(
+                    "load.think_time is {us} us; it must be between 1 and {most}, or left out"
+                ));
+            }
+            if self.shape.is_open() {
+                faults.push("load.think_time has no meaning in an open loop; leave it out".into());
+            }
+        }
+        if let Some(limit) = self.queue_limit.filter(|_| !self.shape.is_open()) {
+            faults.push(format!(
+                "load.queue_limit is {limit}, but in a closed loop nothing waits; leave it out"
+            ));
+        }
+        faults
+    }
+}
+
+/// The pause of a connection between two events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ThinkTime {
+    /// Always the same.
+    Constant {
+        /// In microseconds.
+        us: u64,
+    },
+    /// Exponential: users who think.
+    Exponential {
+        /// In microseconds.
+        mean_us: u64,
+    },
+}
+
+/// For how long the load runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// Length of the warm-up, in microseconds; 0 for none.
+    #[serde(default)]
+    pub warmup_us: u64,
+    /// Length of the measurement, in microseconds; 0 for no limit.
+    pub measure_us: u64,
+    /// Events after which the measurement ends, over all workers of this engine; those started in the warm-up do not
+    /// count. The measurement then ends with the last of them. Without it the time alone ends the measurement.
+    #[serde(default)]
+    pub events: Option<u64>,
+    /// How long events in flight may take to end after the time limit, in microseconds; 18446744073709551615 for as
+    /// long as they like. They are unfinished: not counted as done, and in an open loop their latency enters the
+    /// percentiles of the phase.
+    #[serde(default = "drain_us")]
+    pub drain_us: u64,
+}
+
+impl Phases {
+    /// First microsecond after the time limit, counted from the start; `u64::MAX` without one.
+    pub fn limit_us(&self) -> u64 {
+        if self.measure_us == 0 { u64::MAX } else { self.warmup_us.saturating_add(self.measure_us) }
+    }
+}
+
+fn drain_us() -> u64 {
+    10_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shapes::Poisson;
+
+    #[test]
+    fn pauses_belong_to_closed_loops_and_queues_to_open_ones() {
+        let mut load = Load {
+            connections: 1,
+            shape: Shape::Poisson(Poisson { rate_per_s: 1.0 }),
+            think_time: Some(ThinkTime::Constant { us: 0 }),
+            queue_limit: Some(0),
+            reconnect_every: 0,
+        };
+        assert_eq!(load.faults().len(), 2, "{:?}", load.faults());
+        load.shape = Shape::Closed;
+        load.think_time = Some(ThinkTime::Exponential { mean_us: 5 });
+        assert_eq!(
+            load.faults(),
+            ["load.queue_limit is 0, but in a closed loop nothing waits; leave it out"]
+        );
+    }
+}

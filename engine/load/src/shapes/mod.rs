@@ -1,0 +1,170 @@
+//! How the load changes over time: one file per shape, which holds its part of the plan, its faults and its level.
+
+mod ramp;
+mod steady;
+mod steps;
+
+pub use ramp::{ClosedRamp, Ramp};
+pub use steady::{Constant, Poisson};
+pub use steps::{ClosedSteps, ConnectionStep, RateStep, Steps};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::level::Level;
+use crate::{Nanos, limits};
+
+/// What the engine asks of a shape.
+trait LoadShape {
+    /// How the gaps between events are distributed; `None` in a closed loop.
+    fn gaps(&self) -> Option<Gaps> {
+        None
+    }
+
+    /// Events per second of the whole fleet in an open loop, busy connections in a closed one. A shape that changes
+    /// begins to do so at `begin`.
+    fn level(&self, begin: Nanos) -> Level;
+
+    /// What is wrong with it in a load of so many connections; `None` for each check that passes.
+    fn faults(&self, connections: u32) -> Vec<Option<String>>;
+}
+
+/// When each event is due.
+///
+/// A shape that changes begins to change with the measurement; in the warm-up its first level holds, and after its
+/// end its last one. Rates are over the whole fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Shape {
+    /// Every connection starts its next event when the last one has ended.
+    #[default]
+    Closed,
+    /// A closed loop whose number of busy connections changes evenly, rounded to whole connections.
+    ClosedRamp(ClosedRamp),
+    /// A closed loop whose number of busy connections changes in steps.
+    ClosedSteps(ClosedSteps),
+    /// Open loop with equal gaps.
+    Constant(Constant),
+    /// Open loop with exponential gaps: independent users.
+    Poisson(Poisson),
+    /// Open loop whose rate changes evenly.
+    Ramp(Ramp),
+    /// Open loop whose rate changes in steps.
+    Steps(Steps),
+}
+
+impl Shape {
+    fn as_load_shape(&self) -> Option<&dyn LoadShape> {
+        match self {
+            Shape::Closed => None,
+            Shape::ClosedRamp(shape) => Some(shape),
+            Shape::ClosedSteps(shape) => Some(shape),
+            Shape::Constant(shape) => Some(shape),
+            Shape::Poisson(shape) => Some(shape),
+            Shape::Ramp(shape) => Some(shape),
+            Shape::Steps(shape) => Some(shape),
+        }
+    }
+
+    /// Whether events are due by a schedule that does not depend on the events before them.
+    pub fn is_open(&self) -> bool {
+        self.gaps().is_some()
+    }
+
+    /// How the gaps between events are distributed; `None` in a closed loop.
+    pub fn gaps(&self) -> Option<Gaps> {
+        self.as_load_shape()?.gaps()
+    }
+
+    /// Events per second of the whole fleet in an open loop; busy connections in a closed one, and `None` where all of
+    /// them always are. A shape that changes begins to do so at `begin`.
+    pub fn level(&self, begin: Nanos) -> Option<Level> {
+        Some(self.as_load_shape()?.level(begin))
+    }
+
+    /// Everything that is wrong with the shape in a load of so many connections, each as one sentence.
+    pub(crate) fn faults(&self, connections: u32) -> Vec<String> {
+        self.as_load_shape().map(|shape| shape.faults(connections)).into_iter().flatten().flatten().collect()
+    }
+}
+
+/// Gaps between the events of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// As even as the rate allows.
+    Constant,
+    /// Exponential: independent users.
+    #[default]
+    Poisson,
+}
+
+fn rate_fault(key: &str, value: f64) -> Option<String> {
+    let most = limits::RATE_PER_S;
+    // A value that is not a number is in no range.
+    let fits = (0.0..=most).contains(&value);
+    (!fits).then(|| format!("load.shape.{key} is {value}; it must be above 0 and at most {most}"))
+}
+
+fn connections_fault(key: &str, value: u32, connections: u32) -> Option<String> {
+    (value > connections)
+        .then(|| format!("load.shape.{key} is {value}; load.connections, {connections}, is the most"))
+}
+
+fn duration_fault(key: &str, value: u64) -> Option<String> {
+    let most = limits::DURATION_US;
+    (!(1..=most).contains(&value))
+        .then(|| format!("load.shape.{key} is {value}; it must be between 1 and {most}"))
+}
+
+/// The fault of a shape whose levels are all zero.
+fn zero_fault(levels: impl IntoIterator<Item = f64>) -> Option<String> {
+    levels
+        .into_iter()
+        .all(|level| level == 0.0)
+        .then(|| "load.shape asks for no event at all; a rate or a number must be above 0".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(shape: Shape) -> Vec<String> {
+        shape.faults(10)
+    }
+
+    #[test]
+    fn sound_shapes_have_no_faults() {
+        let steps = vec![RateStep { rate_per_s: 0.0, for_us: 1 }, RateStep { rate_per_s: 5.0, for_us: 1 }];
+        let connections = vec![ConnectionStep { connections: 10, for_us: 1 }];
+        for shape in [
+            Shape::Closed,
+            Shape::ClosedRamp(ClosedRamp { from: 0, to: 10, over_us: 1 }),
+            Shape::ClosedSteps(ClosedSteps { steps: connections }),
+            Shape::Poisson(Poisson { rate_per_s: 1e7 }),
+            Shape::Ramp(Ramp { from_per_s: 0.0, to_per_s: 1.0, over_us: 1, gaps: Gaps::Constant }),
+            Shape::Steps(Steps { steps, gaps: Gaps::Poisson }),
+        ] {
+            assert_eq!(faults(shape.clone()), [""; 0], "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn every_fault_names_key_value_and_limit() {
+        let refused = |shape, part: &str| {
+            let faults = faults(shape);
+            assert!(faults.iter().any(|fault| fault.contains(part)), "{faults:?} lacks {part}");
+        };
+        let ramp = |from, to, over_us| Shape::ClosedRamp(ClosedRamp { from, to, over_us });
+        refused(Shape::Constant(Constant { rate_per_s: -1.0 }), "load.shape.rate_per_s is -1;");
+        refused(Shape::Constant(Constant { rate_per_s: f64::NAN }), "load.shape.rate_per_s is NaN;");
+        refused(Shape::Poisson(Poisson { rate_per_s: 0.0 }), "no event at all");
+        refused(ramp(1, 11, 1), "load.shape.to is 11; load.connections, 10,");
+        refused(ramp(1, 2, 0), "load.shape.over_us is 0;");
+        refused(Shape::ClosedSteps(ClosedSteps { steps: vec![] }), "load.shape.steps has 0 entries");
+        let step = RateStep { rate_per_s: 2e7, for_us: 0 };
+        let shape = Shape::Steps(Steps { steps: vec![step], gaps: Gaps::Poisson });
+        refused(shape.clone(), "load.shape.steps[0].rate_per_s is 20000000;");
+        refused(shape, "load.shape.steps[0].for_us is 0;");
+    }
+}

@@ -1,0 +1,43 @@
+//! Steady: the same rate from the start of the run to its end.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Gaps, LoadShape, rate_fault, zero_fault};
+use crate::Nanos;
+use crate::level::Level;
+
+/// Open loop with equal gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {
+    /// Events per second.
+    pub rate_per_s: f64,
+}
+
+/// Open loop with exponential gaps: independent users.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// Mean events per second.
+    pub rate_per_s: f64,
+}
+
+macro_rules! steady {
+    ($($name:ident)*) => {$(
+        impl LoadShape for $name {
+            fn gaps(&self) -> Option<Gaps> {
+                Some(Gaps::$name)
+            }
+
+            fn level(&self, _: Nanos) -> Level {
+                Level::flat(self.rate_per_s)
+            }
+
+            fn faults(&self, _: u32) -> Vec<Option<String>> {
+                vec![rate_fault("rate_per_s", self.rate_per_s), zero_fault([self.rate_per_s])]
+            }
+        }
+    )*};
+}
+steady!(Constant Poisson);

@@ -1,0 +1,124 @@
+//! Steps: one level after the other, each for its time.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Gaps, LoadShape, connections_fault, duration_fault, rate_fault, zero_fault};
+use crate::level::{Level, NS_PER_S};
+use crate::{Nanos, limits};
+
+/// Open loop whose rate changes in steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Steps {
+    /// One after the other.
+    pub steps: Vec<RateStep>,
+    /// Gaps between events.
+    #[serde(default)]
+    pub gaps: Gaps,
+}
+
+/// A rate for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// Events per second; 0 is a pause.
+    pub rate_per_s: f64,
+    /// For how long, in microseconds.
+    pub for_us: u64,
+}
+
+/// A closed loop whose number of busy connections changes in steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedSteps {
+    /// One after the other.
+    pub steps: Vec<ConnectionStep>,
+}
+
+/// A number of busy connections for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionStep {
+    /// Busy connections; 0 is a pause.
+    pub connections: u32,
+    /// For how long, in microseconds.
+    pub for_us: u64,
+}
+
+impl LoadShape for Steps {
+    fn gaps(&self) -> Option<Gaps> {
+        Some(self.gaps)
+    }
+
+    fn level(&self, begin: Nanos) -> Level {
+        Level::steps(begin, self.steps.iter().map(|step| (step.rate_per_s, step.for_us * 1000)))
+    }
+
+    fn faults(&self, _: u32) -> Vec<Option<String>> {
+        let each = self.steps.iter().enumerate().flat_map(|(at, step)| {
+            let rate = rate_fault(&format!("steps[{at}].rate_per_s"), step.rate_per_s);
+            [rate, duration_fault(&format!("steps[{at}].for_us"), step.for_us)]
+        });
+        let levels = self.steps.iter().map(|step| step.rate_per_s);
+        [count_fault(self.steps.len()), zero_fault(levels)].into_iter().chain(each).collect()
+    }
+}
+
+impl LoadShape for ClosedSteps {
+    fn level(&self, begin: Nanos) -> Level {
+        Level::steps(begin, self.steps.iter().map(|step| (step.connections.into(), step.for_us * 1000)))
+    }
+
+    fn faults(&self, connections: u32) -> Vec<Option<String>> {
+        let each = self.steps.iter().enumerate().flat_map(|(at, step)| {
+            let key = format!("steps[{at}].connections");
+            let busy = connections_fault(&key, step.connections, connections);
+            [busy, duration_fault(&format!("steps[{at}].for_us"), step.for_us)]
+        });
+        let levels = self.steps.iter().map(|step| step.connections.into());
+        [count_fault(self.steps.len()), zero_fault(levels)].into_iter().chain(each).collect()
+    }
+}
+
+fn count_fault(steps: usize) -> Option<String> {
+    let most = limits::STEPS;
+    (!(1..=most).contains(&steps))
+        .then(|| format!("load.shape.steps has {steps} entries; it must have between 1 and {most}"))
+}
+
+impl Level {
+    /// The first level until `begin`; from then on each of `steps` (level and length) in turn; the last for ever.
+    fn steps(begin: Nanos, steps: impl IntoIterator<Item = (f64, Nanos)>) -> Self {
+        let mut steps = steps.into_iter();
+        let (first, length) = steps.next().unwrap_or_default();
+        let mut end = begin + length;
+        steps.fold(Self::flat(first), |level, (height, length)| {
+            let start = end;
+            end += length;
+            level.then(start as f64 / NS_PER_S, height, 0.0)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Nanos = 1_000_000_000;
+
+    #[test]
+    fn steps_follow_one_another_and_the_last_one_stays() {
+        let level = Level::steps(2 * S, [(10.0, 3 * S), (0.0, S), (40.0, 2 * S)]);
+        let seen: Vec<_> = [0, 2, 4, 5, 6, 7, 8, 50].map(|time| level.at(time * S)).to_vec();
+        assert_eq!(seen, [10.0, 10.0, 10.0, 0.0, 40.0, 40.0, 40.0, 40.0]);
+    }
+
+    #[test]
+    fn nothing_is_due_in_a_pause() {
+        let level = Level::steps(0, [(10.0, 3 * S), (0.0, S), (40.0, 2 * S)]);
+        assert_eq!(level.when(29.0), 2_900_000_000);
+        assert_eq!(level.when(30.0), 4 * S, "the 31st event belongs to the step after the pause");
+        assert_eq!(level.when(70.0), 5 * S);
+    }
+}

@@ -1,0 +1,39 @@
+"""Ramp: one level, an even change, another level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import override
+
+from dbdyno.experiment.base import Duration, Model
+from dbdyno.experiment.shapes.base import US, LoadShape, Share
+
+
+class Ramp(Model, LoadShape):
+    """A load that climbs evenly to each point's level, or falls to it."""
+
+    # Where it begins, in percent of the level.
+    from_percent: Share = 0.0
+    duration_s: Duration
+
+    @property
+    @override
+    def length_s(self) -> float:
+        return self.duration_s
+
+    @override
+    def percents(self) -> tuple[float, ...]:
+        return self.from_percent, 100.0
+
+    @override
+    def text(self) -> str:
+        return f"a ramp from {self.from_percent:g} % over {self.duration_s:g} s"
+
+    @override
+    def plan(self, level: float, gaps: str | None) -> dict[str, Any]:
+        over_us = round(self.duration_s * US)
+        first = level * self.from_percent / 100
+        if gaps is None:
+            return {"closed_ramp": {"from": round(first), "to": round(level), "over_us": over_us}}
+        return {"ramp": {"from_per_s": first, "to_per_s": level, "over_us": over_us, "gaps": gaps}}

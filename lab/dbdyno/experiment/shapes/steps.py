@@ -1,0 +1,55 @@
+"""Steps: one level after the other, each for its time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, RootModel, model_validator
+from typing_extensions import override
+
+from dbdyno.experiment.base import Duration, Model
+from dbdyno.experiment.shapes.base import US, LoadShape, Share
+
+# The engine's limit.
+STEPS_MAX = 1_000
+
+
+class Step(Model):
+    """A part of the measurement under its own load."""
+
+    # In percent of the point's level.
+    percent: Share
+    duration_s: Duration
+
+
+class Steps(RootModel[Annotated[tuple[Step, ...], Field(max_length=STEPS_MAX)]], LoadShape):
+    """A load that changes in steps; after them the last one stays."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    @model_validator(mode="after")
+    def _some_load(self) -> Steps:
+        if self.root and not any(self.percents()):
+            raise ValueError("the steps ask for nothing: one percent must be above 0")
+        return self
+
+    @property
+    @override
+    def length_s(self) -> float:
+        return sum(step.duration_s for step in self.root)
+
+    @override
+    def percents(self) -> list[float]:
+        return [step.percent for step in self.root]
+
+    @override
+    def text(self) -> str:
+        low, high = min(self.percents()), max(self.percents())
+        return f"{len(self.root)} steps between {low:g} % and {high:g} % over {self.length_s:g} s"
+
+    @override
+    def plan(self, level: float, gaps: str | None) -> dict[str, Any]:
+        spans = [(level * step.percent / 100, round(step.duration_s * US)) for step in self.root]
+        if gaps is None:
+            return {"closed_steps": {"steps": [{"connections": round(n), "for_us": us} for n, us in spans]}}
+        return {"steps": {"steps": [{"rate_per_s": rate, "for_us": us} for rate, us in spans], "gaps": gaps}}
