@@ -15,7 +15,7 @@ pub struct ExtraCounts {
 
 /// The extras of one worker.
 #[derive(Clone, Debug)]
-pub(crate) struct Extras {
+pub(crate) struct ExtraCounters {
     buckets: Option<LogBuckets>,
     users: Option<Users>,
 }
@@ -45,7 +45,7 @@ struct User {
     max: Nanos,
 }
 
-impl Extras {
+impl ExtraCounters {
     /// What is `wanted`, of the users with these numbers by seat; `None` where that is nothing.
     pub(crate) fn new(wanted: &ExtraCounts, numbers: &[u64]) -> Option<Box<Self>> {
         let buckets = wanted
@@ -138,9 +138,9 @@ mod tests {
         LogScale::new(1024, 0.001, 100_000.0)
     }
 
-    fn extras(log_buckets: bool, users: bool) -> Option<Box<Extras>> {
+    fn extras(log_buckets: bool, users: bool) -> Option<Box<ExtraCounters>> {
         let log_buckets = log_buckets.then(scale);
-        Extras::new(&ExtraCounts { log_buckets, users }, &[10, 20, 30, 40])
+        ExtraCounters::new(&ExtraCounts { log_buckets, users }, &[10, 20, 30, 40])
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Histogram {
 
 /// A histogram that was taken: what the records hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Taken {
+pub struct LatencySummary {
     /// Sparse buckets in microseconds.
     pub buckets: Buckets,
     /// Exact sum, in microseconds.
@@ -47,13 +47,13 @@ impl Histogram {
     }
 
     /// Hands over what was counted and begins anew.
-    pub fn take(&mut self) -> Taken {
+    pub fn take(&mut self) -> LatencySummary {
         if self.hdr.is_empty() {
-            return Taken::default();
+            return LatencySummary::default();
         }
         let pairs =
             self.hdr.iter_recorded().map(|v| (bucket_lower_us(v.value_iterated_to()), v.count_at_value()));
-        let taken = Taken {
+        let taken = LatencySummary {
             buckets: Buckets(pairs.collect()),
             sum_us: self.sum_ns as f64 / 1000.0,
             min_us: Some(self.min_ns as f64 / 1000.0),
@@ -65,9 +65,9 @@ impl Histogram {
     }
 }
 
-impl Taken {
+impl LatencySummary {
     /// Adds another histogram to this one.
-    pub fn merge(&mut self, other: &Taken) {
+    pub fn merge(&mut self, other: &LatencySummary) {
         merge(&mut self.buckets, &other.buckets);
         self.sum_us += other.sum_us;
         self.min_us = [self.min_us, other.min_us].into_iter().flatten().reduce(f64::min);
@@ -121,7 +121,7 @@ mod tests {
         let taken = histogram.take();
         assert_eq!(taken.buckets.0, [(1, 2), (2, 1), (bucket_lower_us(5_000), 1)]);
         assert_eq!((taken.sum_us, taken.min_us, taken.max_us), (5_004.0, Some(1.0), Some(5_000.0)));
-        assert_eq!(histogram.take(), Taken::default());
+        assert_eq!(histogram.take(), LatencySummary::default());
     }
 
     #[test]

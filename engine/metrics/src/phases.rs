@@ -7,8 +7,8 @@ use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::log_buckets;
 use dbdyno_schema::record::{Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
 
-use crate::closed::{Drained, PhaseClosed, Span, add_counts};
-use crate::histogram::{Taken, merge};
+use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
+use crate::histogram::{LatencySummary, merge};
 use crate::percentiles;
 
 /// Totals of every phase so far.
@@ -17,7 +17,7 @@ pub struct Phases {
     /// Intervals told.
     seq: u64,
     open: BTreeMap<PhaseName, Totals>,
-    closed: BTreeMap<PhaseName, PhaseClosed>,
+    closed: BTreeMap<PhaseName, PhaseAccounting>,
 }
 
 /// Totals of a phase, built from its intervals.
@@ -28,7 +28,7 @@ pub struct Totals {
     /// Counters.
     pub counts: Counts,
     /// From due to end.
-    pub latency: Taken,
+    pub latency: LatencySummary,
     /// The same in buckets of a logarithmic scale, where they are asked for.
     pub log_buckets: Vec<(u16, u64)>,
 }
@@ -75,7 +75,7 @@ impl Phases {
     }
 
     /// A phase ended with its last interval.
-    pub fn close(&mut self, phase: PhaseName, closed: PhaseClosed) {
+    pub fn close(&mut self, phase: PhaseName, closed: PhaseAccounting) {
         self.closed.insert(phase, closed);
     }
 
@@ -88,11 +88,11 @@ impl Phases {
     ///
     /// # Panics
     /// When the accounting identity does not hold: a number that nobody could trust must not be written.
-    pub fn totals(&self, drained: &Drained) -> BTreeMap<PhaseName, PhaseTotals> {
+    pub fn totals(&self, drained: &DrainedEvents) -> BTreeMap<PhaseName, PhaseTotals> {
         let last = self.closed.last_key_value().map(|(&phase, _)| phase);
         let ended =
             self.open.iter().filter_map(|(phase, totals)| Some((*phase, totals, self.closed.get(phase)?)));
-        let nothing = Drained::default();
+        let nothing = DrainedEvents::default();
         ended
             .map(|(phase, totals, closed)| {
                 let Accounting { due, done, failed, dropped, unfinished, .. } = closed.accounting;
@@ -106,7 +106,7 @@ impl Phases {
     }
 }
 
-fn told(totals: &Totals, closed: &PhaseClosed, drained: &Drained) -> PhaseTotals {
+fn told(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEvents) -> PhaseTotals {
     let Totals { start, end, counts, latency, log_buckets } = totals.clone();
     let mut censored_us = closed.censored.clone();
     merge(&mut censored_us, &drained.censored);

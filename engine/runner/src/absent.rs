@@ -3,7 +3,7 @@
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
-use dbdyno_metrics::{Closed, Gauge};
+use dbdyno_metrics::{ClosedSpans, Recorder};
 
 use crate::Order;
 
@@ -13,17 +13,17 @@ pub(crate) fn spans(
     kinds: usize,
     users: u32,
     (since, end): (Nanos, Nanos),
-) -> Vec<(Nanos, Closed)> {
+) -> Vec<(Nanos, ClosedSpans)> {
     let mut timeline = Timeline::new(&order.plan.phases, &order.plan.report, order.options.last_events);
     timeline.truncate(end);
     // Behind all whose numbers are known.
     let numbers: Vec<u64> = (0..u64::from(users)).map(|user| u64::MAX - user).collect();
-    let mut gauge = Gauge::new(timeline, kinds, false).counting(&order.options.extra_counts, &numbers);
+    let mut recorder = Recorder::new(timeline, kinds, false).counting(&order.options.extra_counts, &numbers);
     for seat in 0..users as usize {
-        gauge.begin(seat, since);
+        recorder.begin(seat, since);
     }
-    gauge.advance(end);
-    gauge.take_closed().into_iter().filter(|&(bound, _)| bound > since).collect()
+    recorder.advance(end);
+    recorder.take_closed_spans().into_iter().filter(|&(bound, _)| bound > since).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::Closed;
-use dbdyno_metrics::closed::Drained;
+use dbdyno_metrics::ClosedSpans;
+use dbdyno_metrics::spans::DrainedEvents;
 use dbdyno_schema::record::{EndReason, Failure, Session, UserTotals, Warning};
 
 use crate::watch::Fared;
@@ -19,13 +19,13 @@ pub(crate) enum Message {
     /// A worker has opened all its connections.
     Ready(WorkerReady),
     /// A worker has closed a span.
-    Closed { bound: Nanos, closed: Box<Closed>, fared: Option<Fared> },
+    Closed { bound: Nanos, closed: Box<ClosedSpans>, fared: Option<Fared> },
     /// All events of the plan have begun: no other does.
     Full,
     /// The last user of all workers has left: when the run ends is known.
     AllLeft,
     /// A worker waits no longer for the events that were under way at the end; and what its users did, by number.
-    Drained(Box<Drained>, Vec<(u64, UserTotals)>),
+    Drained(Box<DrainedEvents>, Vec<(u64, UserTotals)>),
     /// Something makes the measurement worth less.
     Warning(Warning),
     /// A worker cannot go on.

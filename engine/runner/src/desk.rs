@@ -1,6 +1,6 @@
 //! The desk of one worker: what its users share.
 //!
-//! A user asks the desk when its next event is due and tells it what became of it. The desk owns the gauge and,
+//! A user asks the desk when its next event is due and tells it what became of it. The desk owns the recorder and,
 //! in an open loop, the arrivals; in a closed one with pauses, those. Everything is on one thread: no locks, and no
 //! await while the state is borrowed.
 
@@ -13,7 +13,7 @@ use std::task::Poll;
 use dbdyno_load::Nanos;
 use dbdyno_load::arrivals::Arrivals;
 use dbdyno_load::pauses::Pauses;
-use dbdyno_metrics::{Event, Gauge, Statement};
+use dbdyno_metrics::{Event, Recorder, Statement};
 use dbdyno_schema::record::{EndReason, ErrorClass, Failure};
 use tokio::sync::Notify;
 
@@ -61,7 +61,7 @@ pub struct Desk {
 }
 
 struct State {
-    gauge: Gauge,
+    recorder: Recorder,
     schedule: Schedule,
     /// The first arrival that has not become due.
     next_due: Nanos,
@@ -78,7 +78,7 @@ struct State {
 impl Desk {
     pub(crate) fn new(
         clock: Clock,
-        gauge: Gauge,
+        recorder: Recorder,
         mut schedule: Schedule,
         (finish, measured_from): (Arc<Finish>, Nanos),
         messages: Sender<Message>,
@@ -88,7 +88,7 @@ impl Desk {
             Schedule::Closed | Schedule::Paced(_) => Nanos::MAX,
         };
         let state = State {
-            gauge,
+            recorder,
             schedule,
             next_due,
             idle: 0,
@@ -113,13 +113,13 @@ impl Desk {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_ends = {
             let mut state = self.settled(now);
-            let State { gauge, schedule, closing, .. } = &mut *state;
-            if gauge.is_over() || *closing {
+            let State { recorder, schedule, closing, .. } = &mut *state;
+            if recorder.is_over() || *closing {
                 return None;
             }
             match schedule {
                 Schedule::Closed => return self.begin(&mut state, seat, now),
-                Schedule::Open { .. } if gauge.waiting() > 0 => return self.take(&mut state, seat, now),
+                Schedule::Open { .. } if recorder.waiting() > 0 => return self.take(&mut state, seat, now),
                 Schedule::Open { .. } => None,
                 Schedule::Paced(pauses) => Some(match free_since {
                     Some(now) => pauses.next(seat.overall, now),
@@ -141,11 +141,11 @@ impl Desk {
             let now = self.now();
             let mut state = self.settled(now);
             state.idle -= 1;
-            if state.gauge.is_over() || state.closing {
+            if state.recorder.is_over() || state.closing {
                 return None;
             }
             // Another user may have come free in between and taken it.
-            if state.gauge.waiting() > 0 {
+            if state.recorder.waiting() > 0 {
                 let due = self.take(&mut state, seat, now);
                 due.into_iter().for_each(|due| state.watch.late_by(now - due));
                 return due;
@@ -158,7 +158,7 @@ impl Desk {
         poll_fn(|context| {
             let now = self.now();
             let mut state = self.settled(now);
-            if state.gauge.is_over() || state.closing {
+            if state.recorder.is_over() || state.closing {
                 return Poll::Ready(None);
             }
             if now >= at {
@@ -180,13 +180,13 @@ impl Desk {
         if !self.admits(state, now) {
             return None;
         }
-        state.gauge.begin(seat.here, now);
+        state.recorder.begin(seat.here, now);
         Some(now)
     }
 
     /// An event begins at once on `seat`, whatever the limits and the rate.
     pub fn begin_unasked(&self, seat: Seat, now: Nanos) {
-        self.settled(now).gauge.begin(seat.here, now);
+        self.settled(now).recorder.begin(seat.here, now);
     }
 
     /// The event that has waited longest begins on `seat`, if one still may. Returns when it was due.
@@ -195,7 +195,7 @@ impl Desk {
         if !self.admits(state, now) {
             return None;
         }
-        state.gauge.take(seat.here)
+        state.recorder.take(seat.here)
     }
 
     /// Whether one more event may begin; in the warm-up always.
@@ -225,7 +225,7 @@ impl Desk {
 
     /// The user that `next_due` gave nothing has no more to do, since `at`.
     pub fn leave(&self, at: Nanos) {
-        self.settled(at).gauge.leave(at);
+        self.settled(at).recorder.leave(at);
         if self.finish.leave(at) {
             self.look();
             let _ = self.messages.send(Message::AllLeft);
@@ -240,42 +240,42 @@ impl Desk {
 
     /// An event has ended.
     pub fn event(&self, seat: Seat, event: Event) {
-        self.settled(event.end).gauge.event(seat.here, event);
+        self.settled(event.end).recorder.event(seat.here, event);
     }
 
     /// A statement has succeeded.
     #[inline]
     pub fn statement(&self, statement: Statement) {
-        self.settled(statement.end).gauge.statement(statement);
+        self.settled(statement.end).recorder.statement(statement);
     }
 
     pub(crate) fn other_statement(&self, now: Nanos) {
-        self.settled(now).gauge.other_statement(now);
+        self.settled(now).recorder.other_statement(now);
     }
 
     /// An attempt has failed with an error of that code.
     pub fn error(&self, now: Nanos, code: &str, class: ErrorClass) {
-        self.settled(now).gauge.error(now, code, class);
+        self.settled(now).recorder.error(now, code, class);
     }
 
     /// An event begins anew after an error.
     pub fn retry(&self, now: Nanos) {
-        self.settled(now).gauge.retry(now);
+        self.settled(now).recorder.retry(now);
     }
 
     /// A lost connection is open again.
     pub fn reconnect(&self, now: Nanos) {
-        self.settled(now).gauge.reconnect(now);
+        self.settled(now).recorder.reconnect(now);
     }
 
     /// An event was given up.
     pub fn failed(&self, seat: Seat, now: Nanos) {
-        self.settled(now).gauge.failed(seat.here, now);
+        self.settled(now).recorder.failed(seat.here, now);
     }
 
     /// Whether the run is over.
     pub fn is_over(&self) -> bool {
-        self.settled(self.now()).gauge.is_over()
+        self.settled(self.now()).recorder.is_over()
     }
 
     /// Tells the conductor that this run cannot go on.
@@ -296,7 +296,7 @@ impl Desk {
             }
         }
         let state = self.settled(now);
-        (!state.gauge.is_over()).then_some(state.settle_at)
+        (!state.recorder.is_over()).then_some(state.settle_at)
     }
 
     /// Returns when there is something to settle sooner than `keep_time` has said.
@@ -314,7 +314,7 @@ impl Desk {
     /// What `work` returns; `None` when the run is over before it is done.
     pub async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let over = self.over.notified();
-        if self.settled(self.now()).gauge.is_over() {
+        if self.settled(self.now()).recorder.is_over() {
             return None;
         }
         tokio::select! {
@@ -327,9 +327,9 @@ impl Desk {
     /// and what each user did.
     pub(crate) fn report_drained(&self) {
         let mut state = self.state.borrow_mut();
-        let users = state.gauge.user_totals();
+        let users = state.recorder.user_totals();
         // Without a conductor the run is over anyway.
-        let _ = self.messages.send(Message::Drained(Box::new(state.gauge.drained()), users));
+        let _ = self.messages.send(Message::Drained(Box::new(state.recorder.drained()), users));
     }
 
     /// The state with everything that happened up to `now` in it.
@@ -346,30 +346,30 @@ impl Desk {
     fn settle(&self, state: &mut State, now: Nanos) {
         self.agree_on_end(state, now);
         let limit = self.finish.limit();
-        while state.next_due <= now && state.next_due < limit && !state.gauge.is_over() {
+        while state.next_due <= now && state.next_due < limit && !state.recorder.is_over() {
             self.arrive(state);
         }
         if now >= limit || self.finish.is_full() {
             self.close_doors(state);
         }
         state.sleepers.wake(now);
-        state.gauge.advance(now);
-        for (bound, closed) in state.gauge.take_closed() {
+        state.recorder.advance(now);
+        for (bound, closed) in state.recorder.take_closed_spans() {
             let fared = closed.interval.is_some().then(|| state.watch.take(now));
             // Without a conductor the run is over anyway.
             let _ = self.messages.send(Message::Closed { bound, closed: Box::new(closed), fared });
         }
-        let bound = state.gauge.next_bound().unwrap_or(Nanos::MAX);
+        let bound = state.recorder.next_bound().unwrap_or(Nanos::MAX);
         let limit = if state.closing { Nanos::MAX } else { limit };
         state.settle_at = state.next_due.min(bound).min(limit).min(state.sleepers.first());
     }
 
-    /// Lets the gauge close no span after the end of the run, which other workers may have found meanwhile.
+    /// Lets the recorder close no span after the end of the run, which other workers may have found meanwhile.
     fn agree_on_end(&self, state: &mut State, now: Nanos) {
-        let closes = state.gauge.next_bound().is_some_and(|bound| bound <= now);
+        let closes = state.recorder.next_bound().is_some_and(|bound| bound <= now);
         let stop_at = if closes { self.finish.closing(now) } else { self.finish.stop_at() };
         if stop_at != Nanos::MAX {
-            state.gauge.stop_at(stop_at);
+            state.recorder.stop_at(stop_at);
         }
     }
 
@@ -379,15 +379,15 @@ impl Desk {
             return;
         };
         // Who stands in line for a user that has been called already does not count.
-        let full = queue_limit.is_some_and(|limit| state.gauge.waiting() >= state.idle + limit);
+        let full = queue_limit.is_some_and(|limit| state.recorder.waiting() >= state.idle + limit);
         if full {
-            state.gauge.drop_arrival(state.next_due);
+            state.recorder.drop_arrival(state.next_due);
             if *overflow == QueueOverflow::Abort {
-                self.fail(failure::queue_full(state.gauge.waiting()));
+                self.fail(failure::queue_full(state.recorder.waiting()));
                 return self.close_doors(state);
             }
         } else {
-            state.gauge.arrive(state.next_due);
+            state.recorder.arrive(state.next_due);
             self.news.notify_one();
         }
         state.next_due = arrivals.next_due();

@@ -1,7 +1,7 @@
 //! Whether the generator could do what it was asked: its own CPU and its own lateness over the measurement.
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::histogram::{Buckets, Taken};
+use dbdyno_metrics::histogram::{Buckets, LatencySummary};
 use dbdyno_metrics::percentiles;
 use dbdyno_schema::record::{Generator, Warning};
 
@@ -27,8 +27,8 @@ pub(crate) struct Health {
     /// Sum over the intervals of CPU share times length, and of length.
     cpu: f64,
     length: f64,
-    lag: Taken,
-    delay: Taken,
+    lag: LatencySummary,
+    delay: LatencySummary,
 }
 
 impl Health {
@@ -126,7 +126,7 @@ impl Health {
     }
 }
 
-fn p99_us(taken: &Taken) -> f64 {
+fn p99_us(taken: &LatencySummary) -> f64 {
     percentiles(&taken.buckets, (taken.min_us, taken.max_us), &Buckets::default())
         .map_or(0.0, |found| found.p99.value_us)
 }
@@ -142,7 +142,7 @@ mod tests {
     fn fared(cpu: f64, lags_us: &[u64]) -> Fared {
         let mut lag = Histogram::default();
         lags_us.iter().for_each(|us| lag.record_ns(us * 1000));
-        Fared { cpu, run_queue_wait: Duration::from_micros(7), lag: lag.take(), delay: Taken::default() }
+        Fared { cpu, run_queue_wait: Duration::from_micros(7), lag: lag.take(), delay: LatencySummary::default() }
     }
 
     fn codes(health: &Health) -> Vec<String> {

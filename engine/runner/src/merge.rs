@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::closed::{Closed, Drained, Span, Window};
+use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span, Window};
 use dbdyno_metrics::percentiles;
 use dbdyno_metrics::phases::{Phases, by_number};
 use dbdyno_schema::Record;
@@ -24,7 +24,7 @@ pub(crate) struct Merge {
     open: BTreeMap<Nanos, Partial>,
     phases: Phases,
     /// What became of the events under way at the end; they belong to the last phase.
-    drained: Drained,
+    drained: DrainedEvents,
     users: Vec<(u64, UserTotals)>,
     health: Health,
     /// The last bound that is complete.
@@ -36,7 +36,7 @@ pub(crate) struct Merge {
 #[derive(Default)]
 struct Partial {
     seen: usize,
-    closed: Closed,
+    closed: ClosedSpans,
     fared: Fared,
 }
 
@@ -56,7 +56,7 @@ impl Merge {
             ticks,
             open: BTreeMap::new(),
             phases: Phases::default(),
-            drained: Drained::default(),
+            drained: DrainedEvents::default(),
             users: Vec::new(),
             health: Health::new(),
             written_to: 0,
@@ -81,7 +81,7 @@ impl Merge {
     }
 
     /// Completes every open span with what stands in for the workers that were not heard.
-    pub(crate) fn stand_in(&mut self, spans: Vec<(Nanos, Closed)>) -> Vec<Complete> {
+    pub(crate) fn stand_in(&mut self, spans: Vec<(Nanos, ClosedSpans)>) -> Vec<Complete> {
         self.incomplete = true;
         for (bound, closed) in spans {
             self.open.entry(bound).or_default().closed.merge(closed);
@@ -91,7 +91,7 @@ impl Merge {
     }
 
     /// Adds one worker's span. Returns what it completed.
-    pub(crate) fn add(&mut self, bound: Nanos, closed: Closed, fared: Option<Fared>) -> Option<Complete> {
+    pub(crate) fn add(&mut self, bound: Nanos, closed: ClosedSpans, fared: Option<Fared>) -> Option<Complete> {
         let partial = self.open.entry(bound).or_default();
         partial.seen += 1;
         partial.closed.merge(closed);
@@ -106,7 +106,7 @@ impl Merge {
     }
 
     fn complete(&mut self, bound: Nanos, partial: Partial) -> Complete {
-        let Closed { tick_events, interval, window, phase: phase_closed } = partial.closed;
+        let ClosedSpans { tick_events, interval, window, phase: phase_closed } = partial.closed;
         self.written_to = bound;
         let mut records = Vec::new();
         if self.ticks {
@@ -160,7 +160,7 @@ impl Merge {
     }
 
     /// Adds what became of one worker's events that were under way at the end, and what its users did.
-    pub(crate) fn drained(&mut self, drained: &Drained, users: Vec<(u64, UserTotals)>) {
+    pub(crate) fn drained(&mut self, drained: &DrainedEvents, users: Vec<(u64, UserTotals)>) {
         self.drained.merge(drained);
         self.users.extend(users);
     }

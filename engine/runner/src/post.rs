@@ -11,7 +11,7 @@ use dbdyno_load::Nanos;
 use dbdyno_load::arrivals::arrivals;
 use dbdyno_load::pauses::Pauses;
 use dbdyno_load::timeline::Timeline;
-use dbdyno_metrics::Gauge;
+use dbdyno_metrics::Recorder;
 use dbdyno_schema::plan::{Plan, Scheduling, Target};
 use dbdyno_schema::record::{EndReason, Failure, Warning};
 use tokio::runtime::{Builder, LocalOptions};
@@ -221,11 +221,11 @@ impl Post {
         let schedule = self.schedule();
         let open = matches!(schedule, Schedule::Open { .. });
         let timeline = Timeline::new(&plan.phases, &plan.report, self.options.last_events);
-        let gauge = Gauge::new(timeline, kinds, open).counting(&self.options.extra_counts, numbers);
+        let recorder = Recorder::new(timeline, kinds, open).counting(&self.options.extra_counts, numbers);
         let Links { mut signal, finish, messages } = self.links;
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
         // Local tasks must be 'static, and the conductor keeps its own handle of the finish.
-        let desk = Rc::new(Desk::new(clock, gauge, schedule, (Arc::clone(&finish), measured_from), messages));
+        let desk = Rc::new(Desk::new(clock, recorder, schedule, (Arc::clone(&finish), measured_from), messages));
         let mut users = JoinSet::new();
         spawn(&desk, &mut users);
         let mut planned = Some(0);

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::histogram::{Histogram, Taken};
+use dbdyno_metrics::histogram::{Histogram, LatencySummary};
 
 use crate::machine;
 
@@ -30,9 +30,9 @@ pub(crate) struct Fared {
     pub(crate) cpu: f64,
     pub(crate) run_queue_wait: Duration,
     /// How late it was: by its own timer in a closed loop, at the start of events in an open one.
-    pub(crate) lag: Taken,
+    pub(crate) lag: LatencySummary,
     /// How long sampled replies lay there before they were read.
-    pub(crate) delay: Taken,
+    pub(crate) delay: LatencySummary,
 }
 
 impl Watch {
@@ -78,7 +78,7 @@ impl Fared {
 }
 
 /// The delays that were sampled on this thread since the last call.
-fn delays() -> Taken {
+fn delays() -> LatencySummary {
     let mut delays = Histogram::default();
     dbdyno_wire::delay::take().into_iter().for_each(|delay_ns| delays.record_ns(delay_ns));
     delays.take()

@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
-use dbdyno_metrics::{Closed, Event, ExtraCounts, Gauge};
+use dbdyno_metrics::{ClosedSpans, Event, ExtraCounts, Recorder};
 use dbdyno_schema::record::UserTotals;
 
 use crate::test::Work;
 
-/// One thread's place: every thread has a gauge of its own.
+/// One thread's place: every thread has a recorder of its own.
 const SEAT: usize = 0;
 
 /// A thread's meter, and what the conductor can see of it without its lock. No two threads write into one line of the
@@ -24,25 +24,25 @@ pub(super) struct Shared {
 
 /// What one thread has counted and not handed over.
 pub(super) struct Meter {
-    gauge: Gauge,
+    recorder: Recorder,
     /// Since the last span that was closed.
     work: Work,
     closed: Vec<Part>,
-    /// Whether the gauge knows of the event that is under way.
+    /// Whether the recorder knows of the event that is under way.
     told: bool,
 }
 
 /// A span that one thread has closed.
 pub(super) struct Part {
     pub(super) bound: Nanos,
-    pub(super) closed: Closed,
+    pub(super) closed: ClosedSpans,
     pub(super) work: Work,
 }
 
 impl Shared {
     pub(super) fn new(timeline: &Timeline, extra_counts: &ExtraCounts, number: u64, open_loop: bool) -> Self {
-        let gauge = Gauge::new(timeline.clone(), 0, open_loop).counting(extra_counts, &[number]);
-        let meter = Meter { gauge, work: Work::default(), closed: Vec::new(), told: false };
+        let recorder = Recorder::new(timeline.clone(), 0, open_loop).counting(extra_counts, &[number]);
+        let meter = Meter { recorder, work: Work::default(), closed: Vec::new(), told: false };
         Self { meter: Mutex::new(meter), begun: AtomicU64::new(0) }
     }
 
@@ -63,9 +63,9 @@ impl Shared {
         let mut meter = self.meter();
         meter.advance(event.end);
         if !std::mem::take(&mut meter.told) {
-            meter.gauge.begin(SEAT, event.due);
+            meter.recorder.begin(SEAT, event.due);
         }
-        meter.gauge.event(SEAT, event);
+        meter.recorder.event(SEAT, event);
         meter.work += work;
         self.begun.store(0, Ordering::Relaxed);
     }
@@ -75,7 +75,7 @@ impl Shared {
         let mut meter = self.meter();
         meter.advance(now);
         meter.work += work;
-        meter.gauge.leave(now);
+        meter.recorder.leave(now);
     }
 
     /// Closes what ended at or before `now`, and hands it over.
@@ -86,18 +86,18 @@ impl Shared {
     /// Ends the run at `at`, which lies after everything that is closed.
     pub(super) fn end_run(&self, at: Nanos) -> Vec<Part> {
         self.settled(|meter| {
-            meter.gauge.stop_at(at);
+            meter.recorder.stop_at(at);
             meter.advance(at);
         })
     }
 
-    /// What was handed over once the gauge knows of the event under way and `settle` has been done.
+    /// What was handed over once the recorder knows of the event under way and `settle` has been done.
     fn settled(&self, settle: impl FnOnce(&mut Meter)) -> Vec<Part> {
         let mut meter = self.meter();
         let begun = self.begun.load(Ordering::Relaxed);
         if begun != 0 && !meter.told {
             meter.told = true;
-            meter.gauge.begin(SEAT, begun - 1);
+            meter.recorder.begin(SEAT, begun - 1);
         }
         settle(&mut meter);
         std::mem::take(&mut meter.closed)
@@ -105,22 +105,22 @@ impl Shared {
 
     /// What the thread did from the start on, with its number.
     pub(super) fn totals(&self) -> Vec<(u64, UserTotals)> {
-        self.meter().gauge.user_totals()
+        self.meter().recorder.user_totals()
     }
 }
 
 impl Meter {
     #[inline]
     fn advance(&mut self, now: Nanos) {
-        if self.gauge.next_bound().is_some_and(|bound| bound <= now) {
+        if self.recorder.next_bound().is_some_and(|bound| bound <= now) {
             self.close(now);
         }
     }
 
     #[cold]
     fn close(&mut self, now: Nanos) {
-        self.gauge.advance(now);
-        for (bound, closed) in self.gauge.take_closed() {
+        self.recorder.advance(now);
+        for (bound, closed) in self.recorder.take_closed_spans() {
             // All of it was done before the first of these bounds: whoever works looks at the bounds first.
             self.closed.push(Part { bound, closed, work: std::mem::take(&mut self.work) });
         }

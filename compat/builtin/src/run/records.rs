@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::closed::{Closed, Drained, Span};
+use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span};
 use dbdyno_metrics::phases::{Phases, by_number};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, Generator, UserTotals};
@@ -27,7 +27,7 @@ pub(super) struct Records {
 #[derive(Default)]
 struct Partial {
     seen: usize,
-    closed: Closed,
+    closed: ClosedSpans,
     work: Work,
 }
 
@@ -95,7 +95,7 @@ impl Records {
         Record::End(Box::new(End {
             reason,
             failure: None,
-            phases: self.phases.totals(&Drained::default()),
+            phases: self.phases.totals(&DrainedEvents::default()),
             users: by_number(users),
             memory_peak_bytes: memory_peak_bytes(),
             cpu_us: process_cpu().saturating_sub(self.cpu_at_start).as_micros() as u64,

@@ -1,4 +1,4 @@
-//! What a worker tells its gauge: an event or a statement that ended well.
+//! What a worker tells its recorder: an event or a statement that ended well.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::record::StatementClass;

@@ -1,4 +1,4 @@
-//! Spans that a gauge has closed, and how those of several workers are added up.
+//! Spans that a recorder has closed, and how those of several workers are added up.
 //!
 //! Every worker closes the same spans at the same bounds, because the bounds follow from the plan. Adding up is
 //! therefore a sum per field, in any order.
@@ -7,11 +7,11 @@ use dbdyno_load::Nanos;
 use dbdyno_schema::log_buckets;
 use dbdyno_schema::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotals};
 
-use crate::histogram::{Buckets, Taken, merge};
+use crate::histogram::{Buckets, LatencySummary, merge};
 
 /// What one worker counted up to a bound.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Closed {
+pub struct ClosedSpans {
     /// Events since the bound before this one.
     pub tick_events: u64,
     /// Present where an interval ends.
@@ -19,12 +19,12 @@ pub struct Closed {
     /// Present where a window of statement statistics ends.
     pub window: Option<Window>,
     /// Present where a phase ends.
-    pub phase: Option<PhaseClosed>,
+    pub phase: Option<PhaseAccounting>,
 }
 
 /// What became of a phase's events.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PhaseClosed {
+pub struct PhaseAccounting {
     /// How many.
     pub accounting: Accounting,
     /// How long each event had been due that will not end, in an open loop.
@@ -33,16 +33,16 @@ pub struct PhaseClosed {
 
 /// What became of the events under way at the end of an open loop's run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Drained {
+pub struct DrainedEvents {
     /// Latency of those that ended after all.
-    pub latency: Taken,
+    pub latency: LatencySummary,
     /// How long the others had been due at the end of the run.
     pub censored: Buckets,
 }
 
-impl Drained {
+impl DrainedEvents {
     /// Adds those of another worker.
-    pub fn merge(&mut self, other: &Drained) {
+    pub fn merge(&mut self, other: &DrainedEvents) {
         self.latency.merge(&other.latency);
         merge(&mut self.censored, &other.censored);
     }
@@ -60,9 +60,9 @@ pub struct Span {
     /// Counters.
     pub counts: Counts,
     /// From due to end.
-    pub latency: Taken,
+    pub latency: LatencySummary,
     /// From start to end; empty in a closed loop.
-    pub service: Taken,
+    pub service: LatencySummary,
     /// Events that were due and had not started at the end.
     pub backlog: u64,
     /// Events that had started and not ended.
@@ -85,12 +85,12 @@ pub struct Window {
     /// First instant after it.
     pub end: Nanos,
     /// By statement kind, in the workload's order.
-    pub kinds: Vec<KindTaken>,
+    pub kinds: Vec<StatementSummary>,
 }
 
 /// Statistics of one statement kind.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct KindTaken {
+pub struct StatementSummary {
     /// Rows returned or changed.
     pub rows: u64,
     /// Rows promised.
@@ -98,12 +98,12 @@ pub struct KindTaken {
     /// Statements that broke the promise.
     pub off_contract: u64,
     /// Latency; its count is the number of statements.
-    pub latency: Taken,
+    pub latency: LatencySummary,
 }
 
-impl Closed {
+impl ClosedSpans {
     /// Adds what another worker counted in the same span.
-    pub fn merge(&mut self, other: Closed) {
+    pub fn merge(&mut self, other: ClosedSpans) {
         self.tick_events += other.tick_events;
         join(&mut self.interval, other.interval, |mine, theirs| mine.merge(&theirs));
         join(&mut self.window, other.window, |mine, theirs| mine.merge(&theirs));
@@ -151,7 +151,7 @@ impl Window {
 
 /// Adds `other` to `counts`, field by field.
 pub fn add_counts(counts: &mut Counts, other: &Counts) {
-    // Taken apart by name, so that a new field cannot be forgotten here.
+    // LatencySummary apart by name, so that a new field cannot be forgotten here.
     let Counts {
         events,
         reads,

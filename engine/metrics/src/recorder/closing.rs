@@ -5,13 +5,13 @@ use dbdyno_load::timeline::Bound;
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::Accounting;
 
-use super::{Gauge, KindGauge, buckets_of};
-use crate::closed::{Closed, KindTaken, PhaseClosed, Span, Window};
+use super::{Recorder, KindCounters, buckets_of};
+use crate::spans::{ClosedSpans, StatementSummary, PhaseAccounting, Span, Window};
 use crate::histogram::Histogram;
 
-impl Gauge {
+impl Recorder {
     pub(super) fn close(&mut self, bound: Bound) {
-        let closed = Closed {
+        let closed = ClosedSpans {
             tick_events: std::mem::take(&mut self.tick_events),
             interval: bound.interval.then(|| self.close_interval(bound)),
             window: bound.window.then(|| self.close_window(bound)),
@@ -43,7 +43,7 @@ impl Gauge {
     }
 
     fn close_window(&mut self, bound: Bound) -> Window {
-        let take = |kind: &mut KindGauge| KindTaken {
+        let take = |kind: &mut KindCounters| StatementSummary {
             rows: std::mem::take(&mut kind.rows),
             rows_expected: std::mem::take(&mut kind.rows_expected),
             off_contract: std::mem::take(&mut kind.off_contract),
@@ -58,7 +58,7 @@ impl Gauge {
     }
 
     /// What is neither done nor given up is unfinished, and due again in the next phase.
-    fn close_phase(&mut self, at: Nanos) -> PhaseClosed {
+    fn close_phase(&mut self, at: Nanos) -> PhaseAccounting {
         let mut accounting = std::mem::take(&mut self.accounting);
         accounting.unfinished = self.outstanding.waiting() + self.outstanding.in_flight();
         let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
@@ -68,11 +68,11 @@ impl Gauge {
         let waited: u128 = since.map(|due| u128::from(at.saturating_sub(due))).sum();
         accounting.unfinished_us = (waited / 1000) as u64;
         self.accounting.due = unfinished;
-        PhaseClosed { accounting, censored: self.close_censored(at) }
+        PhaseAccounting { accounting, censored: self.close_censored(at) }
     }
 
     /// How long every event had been due at the end of a phase that will not end any more, as far as is known: at the
-    /// end of the run what is under way may still end (see [`Gauge::drained`]).
+    /// end of the run what is under way may still end (see [`Recorder::drained`]).
     fn close_censored(&mut self, at: Nanos) -> Buckets {
         let dropped = std::mem::take(&mut self.dropped);
         if self.service.is_none() {

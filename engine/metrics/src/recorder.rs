@@ -5,16 +5,16 @@ use dbdyno_load::{LATE, Nanos};
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::{Accounting, Counts, ErrorClass, StatementClass, UserTotals};
 
-use crate::closed::{Closed, Drained, count_error};
-use crate::ended::{Event, Statement};
-use crate::extras::{ExtraCounts, Extras};
+use crate::spans::{ClosedSpans, DrainedEvents, count_error};
+use crate::completed::{Event, Statement};
+use crate::extras::{ExtraCounts, ExtraCounters};
 use crate::histogram::Histogram;
 use crate::outstanding::Outstanding;
 
 mod closing;
 
 #[derive(Clone, Debug, Default)]
-struct KindGauge {
+struct KindCounters {
     rows: u64,
     rows_expected: u64,
     off_contract: u64,
@@ -23,9 +23,9 @@ struct KindGauge {
 
 /// Counters and histograms of one worker.
 ///
-/// Closed spans are pushed to `closed`, in the order of their bounds; the worker sends them on.
+/// ClosedSpans spans are pushed to `closed`, in the order of their bounds; the worker sends them on.
 #[derive(Debug)]
-pub struct Gauge {
+pub struct Recorder {
     timeline: Timeline,
     /// End of the span that is open; `None` when the run is over and nothing is counted any more.
     bound: Option<Bound>,
@@ -37,21 +37,21 @@ pub struct Gauge {
     latency: Histogram,
     /// Kept only in an open loop; in a closed loop it is the latency.
     service: Option<Histogram>,
-    kinds: Vec<KindGauge>,
+    kinds: Vec<KindCounters>,
     accounting: Accounting,
     outstanding: Outstanding,
     /// When each event was due that was dropped in the phase.
     dropped: Vec<Nanos>,
     /// Latency of events that ended after the run, in an open loop.
     drained: Histogram,
-    extras: Option<Box<Extras>>,
+    extras: Option<Box<ExtraCounters>>,
     /// Users that have not left.
     users: u32,
-    closed: Vec<(Nanos, Closed)>,
+    closed: Vec<(Nanos, ClosedSpans)>,
 }
 
-impl Gauge {
-    /// A gauge for `kinds` statement kinds over `timeline`.
+impl Recorder {
+    /// A recorder for `kinds` statement kinds over `timeline`.
     pub fn new(timeline: Timeline, kinds: usize, open_loop: bool) -> Self {
         Self {
             bound: timeline.bound_after(0),
@@ -63,7 +63,7 @@ impl Gauge {
             counts: Counts::default(),
             latency: Histogram::default(),
             service: open_loop.then(Histogram::default),
-            kinds: vec![KindGauge::default(); kinds],
+            kinds: vec![KindCounters::default(); kinds],
             accounting: Accounting::default(),
             outstanding: Outstanding::default(),
             dropped: Vec::new(),
@@ -76,7 +76,7 @@ impl Gauge {
 
     /// Also counts what is `wanted` beside the usual, of users with these numbers over the whole fleet, by seat.
     pub fn counting(mut self, wanted: &ExtraCounts, numbers: &[u64]) -> Self {
-        self.extras = Extras::new(wanted, numbers);
+        self.extras = ExtraCounters::new(wanted, numbers);
         self.users = numbers.len() as u32;
         self
     }
@@ -257,7 +257,7 @@ impl Gauge {
     }
 
     /// Spans closed since the last call, each with the bound at which it ended.
-    pub fn take_closed(&mut self) -> Vec<(Nanos, Closed)> {
+    pub fn take_closed_spans(&mut self) -> Vec<(Nanos, ClosedSpans)> {
         std::mem::take(&mut self.closed)
     }
 
@@ -268,10 +268,10 @@ impl Gauge {
 
     /// What became of the events that were under way at the end of an open loop's run, once nobody waits for them any
     /// longer.
-    pub fn drained(&mut self) -> Drained {
+    pub fn drained(&mut self) -> DrainedEvents {
         let end = self.timeline.end();
         if self.service.is_none() {
-            return Drained::default();
+            return DrainedEvents::default();
         }
         let censored = buckets_of(self.outstanding.running_since().map(|due| end.saturating_sub(due)));
         Drained { latency: self.drained.take(), censored }
@@ -301,11 +301,11 @@ mod tests {
     }
 
     /// 100 ms of warm-up and 300 ms of measurement in intervals of 100 ms.
-    fn gauge(open_loop: bool) -> Gauge {
+    fn recorder(open_loop: bool) -> Recorder {
         let phases = phases(100_000, 300_000);
         let report =
             Report { interval_us: 100_000, tick_us: 50_000, statements_us: 200_000, ..Report::default() };
-        Gauge::new(Timeline::new(&phases, &report, LastEvents::default()), 1, open_loop)
+        Recorder::new(Timeline::new(&phases, &report, LastEvents::default()), 1, open_loop)
     }
 
     fn event(due: Nanos, end: Nanos) -> Event {
@@ -314,12 +314,12 @@ mod tests {
 
     #[test]
     fn an_event_is_counted_where_it_ends() {
-        let mut gauge = gauge(false);
-        gauge.begin(0, 90 * MS);
-        gauge.event(0, event(90 * MS, 100 * MS));
-        gauge.advance(400 * MS);
+        let mut recorder = recorder(false);
+        recorder.begin(0, 90 * MS);
+        recorder.event(0, event(90 * MS, 100 * MS));
+        recorder.advance(400 * MS);
         let spans: Vec<_> =
-            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+            recorder.take_closed_spans().into_iter().filter_map(|(_, closed)| closed.interval).collect();
         let seen: Vec<_> =
             spans.iter().map(|span| (span.phase, span.start / MS, span.counts.events)).collect();
         assert_eq!(
@@ -335,19 +335,19 @@ mod tests {
 
     #[test]
     fn due_is_done_plus_dropped_plus_unfinished_in_every_phase() {
-        let mut gauge = gauge(true);
+        let mut recorder = recorder(true);
         for due in [10, 20, 30, 90] {
-            gauge.arrive(due * MS);
+            recorder.arrive(due * MS);
         }
-        gauge.drop_arrival(95 * MS);
-        gauge.take(0);
-        gauge.take(1);
-        gauge.event(0, event(10 * MS, 15 * MS));
-        gauge.arrive(150 * MS);
-        gauge.event(1, event(20 * MS, 160 * MS));
-        gauge.take(0);
-        gauge.advance(400 * MS);
-        let closed = gauge.take_closed();
+        recorder.drop_arrival(95 * MS);
+        recorder.take(0);
+        recorder.take(1);
+        recorder.event(0, event(10 * MS, 15 * MS));
+        recorder.arrive(150 * MS);
+        recorder.event(1, event(20 * MS, 160 * MS));
+        recorder.take(0);
+        recorder.advance(400 * MS);
+        let closed = recorder.take_closed_spans();
         let phases: Vec<_> = closed.iter().filter_map(|(_, closed)| closed.phase.clone()).collect();
         // Unfinished at 100 ms: due at 20, 30 and 90; at 400 ms: at 30, 90 and 150.
         let accounting = |due, dropped, waited_ms: u64| Accounting {
@@ -371,49 +371,49 @@ mod tests {
 
     #[test]
     fn what_ends_while_the_run_drains_is_known_and_the_rest_is_censored() {
-        let mut gauge = gauge(true);
+        let mut recorder = recorder(true);
         for (seat, due) in [300, 350].into_iter().enumerate() {
-            gauge.arrive(due * MS);
-            gauge.take(seat);
+            recorder.arrive(due * MS);
+            recorder.take(seat);
         }
-        gauge.advance(400 * MS);
-        gauge.event(1, event(350 * MS, 450 * MS));
-        let drained = gauge.drained();
+        recorder.advance(400 * MS);
+        recorder.event(1, event(350 * MS, 450 * MS));
+        let drained = recorder.drained();
         assert_eq!(drained.latency.max_us, Some(100_000.0));
         assert_eq!(drained.censored, buckets_of([100 * MS].into_iter()));
     }
 
     #[test]
     fn a_closed_loop_has_no_censored_events() {
-        let mut gauge = gauge(false);
-        gauge.begin(0, 50 * MS);
-        gauge.advance(400 * MS);
-        let closed = gauge.take_closed();
+        let mut recorder = recorder(false);
+        recorder.begin(0, 50 * MS);
+        recorder.advance(400 * MS);
+        let closed = recorder.take_closed_spans();
         let phase = closed.last().unwrap().1.phase.as_ref().unwrap();
         assert_eq!((phase.accounting.unfinished, phase.censored.count()), (1, 0));
-        assert_eq!(gauge.drained(), Drained::default());
+        assert_eq!(recorder.drained(), DrainedEvents::default());
     }
 
     #[test]
     fn nothing_is_counted_after_the_end() {
-        let mut gauge = gauge(false);
-        gauge.begin(0, 399 * MS);
-        gauge.event(0, event(399 * MS, 401 * MS));
-        assert!(gauge.is_over());
-        let done: u64 = gauge.take_closed().iter().map(|(_, closed)| closed.tick_events).sum();
+        let mut recorder = recorder(false);
+        recorder.begin(0, 399 * MS);
+        recorder.event(0, event(399 * MS, 401 * MS));
+        assert!(recorder.is_over());
+        let done: u64 = recorder.take_closed_spans().iter().map(|(_, closed)| closed.tick_events).sum();
         assert_eq!(done, 0);
     }
 
     #[test]
     fn latency_counts_from_due_and_service_from_start() {
-        let mut gauge = gauge(true);
-        gauge.arrive(100 * MS);
-        gauge.take(0);
-        gauge.event(0, Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
-        gauge.advance(400 * MS);
+        let mut recorder = recorder(true);
+        recorder.arrive(100 * MS);
+        recorder.take(0);
+        recorder.event(0, Event { due: 100 * MS, start: 140 * MS, end: 150 * MS });
+        recorder.advance(400 * MS);
         let mut totals = Totals::default();
         let spans: Vec<_> =
-            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+            recorder.take_closed_spans().into_iter().filter_map(|(_, closed)| closed.interval).collect();
         spans.iter().for_each(|span| totals.add(span));
         assert_eq!(totals.latency.max_us, Some(50_000.0));
         assert_eq!(totals.counts.late, 1);
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_broken_contract_is_counted() {
-        let mut gauge = gauge(false);
+        let mut recorder = recorder(false);
         let statement = |rows, rows_expected| Statement {
             class: None,
             kind: 0,
@@ -434,10 +434,10 @@ mod tests {
             bytes: 10,
         };
         for statement in [statement(1, Some(1)), statement(0, Some(1)), statement(7, None)] {
-            gauge.statement(statement);
+            recorder.statement(statement);
         }
-        gauge.advance(100 * MS);
-        let closed = gauge.take_closed();
+        recorder.advance(100 * MS);
+        let closed = recorder.take_closed_spans();
         let window = closed[1].1.window.as_ref().unwrap();
         assert_eq!(
             (window.kinds[0].rows, window.kinds[0].rows_expected, window.kinds[0].off_contract),
@@ -448,15 +448,15 @@ mod tests {
 
     #[test]
     fn each_code_has_a_class_in_intervals_and_totals() {
-        let mut gauge = gauge(false);
-        gauge.error(10 * MS, "40P01", ErrorClass::Deadlock);
-        gauge.error(20 * MS, "40001", ErrorClass::Lost);
-        gauge.error(30 * MS, "40001", ErrorClass::Serialization);
-        gauge.error(110 * MS, "40P01", ErrorClass::Deadlock);
-        gauge.error(120 * MS, "40001", ErrorClass::Serialization);
-        gauge.advance(400 * MS);
+        let mut recorder = recorder(false);
+        recorder.error(10 * MS, "40P01", ErrorClass::Deadlock);
+        recorder.error(20 * MS, "40001", ErrorClass::Lost);
+        recorder.error(30 * MS, "40001", ErrorClass::Serialization);
+        recorder.error(110 * MS, "40P01", ErrorClass::Deadlock);
+        recorder.error(120 * MS, "40001", ErrorClass::Serialization);
+        recorder.advance(400 * MS);
         let spans: Vec<_> =
-            gauge.take_closed().into_iter().filter_map(|(_, closed)| closed.interval).collect();
+            recorder.take_closed_spans().into_iter().filter_map(|(_, closed)| closed.interval).collect();
         let classes = |counts: &Counts| -> Vec<_> { counts.error_classes.values().copied().collect() };
         assert_eq!(classes(&spans[0].counts), [ErrorClass::Lost, ErrorClass::Deadlock]);
         assert_eq!(classes(&spans[1].counts), [ErrorClass::Serialization, ErrorClass::Deadlock]);
@@ -469,13 +469,13 @@ mod tests {
 
     #[test]
     fn an_early_stop_closes_a_short_interval() {
-        let mut gauge = gauge(false);
-        gauge.begin(0, 110 * MS);
-        gauge.event(0, event(110 * MS, 120 * MS));
-        gauge.stop_at(130 * MS);
-        gauge.advance(130 * MS);
-        assert!(gauge.is_over());
-        let last = gauge.take_closed().pop().unwrap();
+        let mut recorder = recorder(false);
+        recorder.begin(0, 110 * MS);
+        recorder.event(0, event(110 * MS, 120 * MS));
+        recorder.stop_at(130 * MS);
+        recorder.advance(130 * MS);
+        assert!(recorder.is_over());
+        let last = recorder.take_closed_spans().pop().unwrap();
         assert_eq!(last.0, 130 * MS);
         let span = last.1.interval.unwrap();
         assert_eq!((span.start / MS, span.end / MS, span.counts.events), (100, 130, 1));
