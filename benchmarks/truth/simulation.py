@@ -191,7 +191,7 @@ def figures_of(throughput: float) -> Figures:
         errors_per_1000=0.0,
         dropped=0,
         backlog=0,
-        off_contract=0,
+        row_count_mismatches=0,
         statements=round(throughput * 200),
     )
 

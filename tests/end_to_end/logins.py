@@ -23,7 +23,7 @@ class Login:
     # Of the measured phase.
     events: int = 0
     bytes: int = 0
-    off_contract: int = 0
+    row_count_mismatches: int = 0
 
     @property
     def words(self) -> str:
@@ -77,5 +77,5 @@ def log_in(
     totals = result.end["phases"].get("measure", {}) if result.end else {}
     if address.password:
         assert address.password not in f"{records}{result.words}", "the password was printed"
-    counts = {name: totals.get(name, 0) for name in ("events", "bytes", "off_contract")}
+    counts = {name: totals.get(name, 0) for name in ("events", "bytes", "row_count_mismatches")}
     return Login(result, ready[0] if ready else {}, **counts)

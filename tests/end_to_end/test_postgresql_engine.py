@@ -101,7 +101,7 @@ def measured(result: EngineResult) -> Any:
     return result.end["phases"]["measure"]
 
 
-def off_contract(records: list[Any]) -> int:
+def row_count_mismatches(records: list[Any]) -> int:
     kinds = [
         kind
         for record in records
@@ -109,7 +109,7 @@ def off_contract(records: list[Any]) -> int:
         for kind in record["data"]["kinds"].values()
     ]
     assert kinds
-    return sum(kind["off_contract"] for kind in kinds)
+    return sum(kind["row_count_mismatches"] for kind in kinds)
 
 
 # Workloads ------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_the_server_counts_what_the_engine_counts(
     phases = {"measure_us": 0, "events": 2_000 if name == "bulk_insert" else 60}
     result, records = engine("run", postgresql, workload=workload, phases=phases)
     totals = measured(result)
-    assert off_contract(records) == 0
+    assert row_count_mismatches(records) == 0
     user = postgresql.address().user
     rows = postgresql.query(
         "SELECT query, calls, rows FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid "

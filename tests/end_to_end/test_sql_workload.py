@@ -81,7 +81,7 @@ def kinds(records: list[Any]) -> dict[str, tuple[int, int]]:
         for name, kind in record["data"]["kinds"].items():
             total = totals.setdefault(name, [0, 0])
             total[0] += kind["count"]
-            total[1] += kind["off_contract"]
+            total[1] += kind["row_count_mismatches"]
     return {name: (count, broken) for name, (count, broken) in totals.items()}
 
 
@@ -130,7 +130,7 @@ def test_counts_are_the_servers(server: LocalServer, statements: str) -> None:
     assert 230 < writes < 370  # Three quarters of 400; nine standard deviations on either side.
     assert seen["read.1"] == (2 * (400 - writes), 0)
     assert {seen[name] for name in ("begin", "look", "change", "add", "commit")} == {(writes, 0)}
-    assert (counts["events"], counts["off_contract"]) == (400, 0)
+    assert (counts["events"], counts["row_count_mismatches"]) == (400, 0)
     assert counts["reads"] == writes + seen["read.1"][0]
     assert (counts["writes"], counts["other"]) == (2 * writes, 2 * writes + counts["retries"])
     ((rows, ids, changed),) = server.query(
@@ -154,7 +154,7 @@ def test_a_broken_contract_is_counted(server: LocalServer) -> None:
     }
     result, _ = run(server, sql)
     assert result.done, result.failure()
-    assert 100 < measured(result)["off_contract"] < 300
+    assert 100 < measured(result)["row_count_mismatches"] < 300
 
 
 def test_a_replay_plays_each_query_once(server: LocalServer, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_what_is_set_up_is_there_and_is_taken_away(server: LocalServer) -> None:
     for command in ("prepare", "run"):
         result, _ = run(server, sql, command)
         assert result.done, result.failure()
-    assert measured(result)["off_contract"] == 0
+    assert measured(result)["row_count_mismatches"] == 0
     again, _ = run(server, sql, "prepare")
     assert "CREATE TABLE own" in again.failure()  # It does not bear to be sent twice, and says which one.
     result, _ = run(server, sql, "cleanup")

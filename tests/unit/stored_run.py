@@ -281,7 +281,7 @@ def _counts(span: tuple[int, int], events: int, connections: int, *, open_loop: 
         "reconnects": 0,
         "late": 0,
         "dropped": 0,
-        "off_contract": 0,
+        "row_count_mismatches": 0,
         "latency_us": [[bucket_lower_us(int(mean_us)), events]] if events else [],
         "latency_sum_us": mean_us * events,
         "latency_min_us": mean_us if events else None,

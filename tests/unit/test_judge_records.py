@@ -512,17 +512,17 @@ def test_a_code_that_ended_a_connection_once_is_lost() -> None:
     assert merge_classes(parts) == {"40001": "lost", "40P01": "deadlock"}
 
 
-def off_contract(count: int) -> Spoil:
+def row_count_mismatches(count: int) -> Spoil:
     def change(records: Records) -> None:
         for part in (totals(records), records[-2]["data"]):
-            part["off_contract"] = count
+            part["row_count_mismatches"] = count
 
     return spoiled(change)
 
 
 @pytest.mark.parametrize(("count", "level"), [(1, "note"), (50, "warn"), (20000, "stop")])
 def test_rows_off_contract(tmp_path: Path, count: int, level: str) -> None:
-    (check,) = checks(tmp_path, Making(connections=(10,), duration_s=40.0, spoil=off_contract(count)))
+    (check,) = checks(tmp_path, Making(connections=(10,), duration_s=40.0, spoil=row_count_mismatches(count)))
     assert (check["code"], check["level"], check["subject"]) == ("D04", level, "b")
 
 

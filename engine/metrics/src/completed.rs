@@ -1,9 +1,9 @@
-//! What a worker tells its recorder: an event or a statement that ended well.
+//! What a worker reports to its recorder: an event or a statement that completed without error.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::record::StatementClass;
 
-/// One event that ended well.
+/// One event that completed without error.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     /// When it was due; in a closed loop the instant it started.
@@ -14,7 +14,7 @@ pub struct Event {
     pub end: Nanos,
 }
 
-/// One statement that ended well.
+/// One statement that completed without error.
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
     /// Position of its kind in the workload's list.
@@ -23,7 +23,7 @@ pub struct Statement {
     pub start: Nanos,
     /// When its last byte had come.
     pub end: Nanos,
-    /// What it counts as; `None` where its answer tells.
+    /// What it counts as; `None` to decide by its answer.
     pub class: Option<StatementClass>,
     /// Whether it returned a result set.
     pub returns_rows: bool,

@@ -1,19 +1,19 @@
-//! What is counted of an event only where a program that embeds the engine asks for it.
+//! Counts that the engine keeps only for a program that embeds it.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::log_buckets::LogScale;
 use dbdyno_schema::record::UserTotals;
 
-/// What is counted of every event beside the usual.
+/// Which further counts to keep of every event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExtraCounts {
-    /// Latencies once more, in buckets of this scale of milliseconds.
+    /// A second histogram of the latencies, on this scale of milliseconds.
     pub log_buckets: Option<LogScale>,
-    /// What each user did.
+    /// Totals of each user.
     pub users: bool,
 }
 
-/// The extras of one worker.
+/// The further counts of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct ExtraCounters {
     buckets: Option<LogBuckets>,
@@ -26,10 +26,10 @@ struct LogBuckets {
     counts: Box<[u64]>,
 }
 
-/// What each user did, by seat.
+/// Totals of the users, by their index in the worker.
 #[derive(Clone, Debug)]
 struct Users {
-    /// Over the whole fleet.
+    /// Their numbers in the whole fleet.
     numbers: Vec<u64>,
     /// Since the last mark.
     part: Vec<User>,
@@ -46,12 +46,12 @@ struct User {
 }
 
 impl ExtraCounters {
-    /// What is `wanted`, of the users with these numbers by seat; `None` where that is nothing.
-    pub(crate) fn new(wanted: &ExtraCounts, numbers: &[u64]) -> Option<Box<Self>> {
-        let buckets = wanted
+    /// `None` where nothing is requested.
+    pub(crate) fn new(requested: &ExtraCounts, numbers: &[u64]) -> Option<Box<Self>> {
+        let buckets = requested
             .log_buckets
             .map(|scale| LogBuckets { scale, counts: vec![0; scale.buckets()].into_boxed_slice() });
-        let users = wanted.users.then(|| Users {
+        let users = requested.users.then(|| Users {
             numbers: numbers.to_vec(),
             part: vec![User::default(); numbers.len()],
             before: vec![User::default(); numbers.len()],
@@ -59,13 +59,13 @@ impl ExtraCounters {
         (buckets.is_some() || users.is_some()).then(|| Box::new(Self { buckets, users }))
     }
 
-    /// An event of the user on `seat` ended well.
-    pub(crate) fn event(&mut self, seat: usize, latency: Nanos) {
+    /// An event of `user` completed without error.
+    pub(crate) fn event(&mut self, user: usize, latency: Nanos) {
         if let Some(LogBuckets { scale, counts }) = &mut self.buckets {
-            // Not rounded to microseconds before.
+            // Unlike the HDR histogram without rounding to microseconds.
             counts[scale.bucket(latency as f64 / 1e6)] += 1;
         }
-        if let Some(user) = self.users.as_mut().and_then(|users| users.part.get_mut(seat)) {
+        if let Some(user) = self.users.as_mut().and_then(|users| users.part.get_mut(user)) {
             user.event(latency);
         }
     }
@@ -79,7 +79,7 @@ impl ExtraCounters {
         taken
     }
 
-    /// Hands over what each user did since the last mark, by number; empty where nobody asked.
+    /// Hands over the totals since the last mark with the users' numbers; empty unless requested.
     pub(crate) fn take_users(&mut self) -> Vec<(u64, UserTotals)> {
         let Some(Users { numbers, part, before }) = &mut self.users else { return Vec::new() };
         let taken = numbers.iter().zip(part.iter()).map(|(&number, user)| (number, user.totals())).collect();
@@ -89,7 +89,7 @@ impl ExtraCounters {
         taken
     }
 
-    /// What each user did from the start, by number; empty where nobody asked.
+    /// Totals from the start with the users' numbers; empty unless requested.
     pub(crate) fn users(&self) -> Vec<(u64, UserTotals)> {
         let Some(Users { numbers, part, before }) = &self.users else { return Vec::new() };
         let whole = before.iter().zip(part).map(|(before, part)| {
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn every_user_has_its_own_totals() {
         let mut extras = extras(false, true).unwrap();
-        for (seat, latency) in [(2, 3_000), (0, 7_000), (2, 1_500)] {
-            extras.event(seat, latency);
+        for (user, latency) in [(2, 3_000), (0, 7_000), (2, 1_500)] {
+            extras.event(user, latency);
         }
         let taken = extras.take_users();
         assert_eq!(taken.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [10, 20, 30, 40]);

@@ -1,4 +1,4 @@
-//! Latency histograms: recorded as HDR histograms, handed over as the door's sparse buckets.
+//! Latency histograms: recorded as HDR histograms, handed over as the sparse buckets of the records.
 //!
 //! The bucket rule is that of `dbdyno_schema::histogram`; a test holds the two together. Buckets are merged by
 //! addition and never averaged.
@@ -7,7 +7,7 @@ pub use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::histogram::{HIGHEST_US, SIGNIFICANT_DIGITS, bucket_lower_us};
 use hdrhistogram::Histogram as Hdr;
 
-/// A histogram being recorded, with exact sum, minimum and maximum beside it.
+/// A histogram being recorded, with its exact sum, minimum and maximum.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     hdr: Hdr<u64>,
@@ -16,7 +16,7 @@ pub struct Histogram {
     max_ns: u64,
 }
 
-/// A histogram that was taken: what the records hold.
+/// Recorded values as the records hold them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatencySummary {
     /// Sparse buckets in microseconds.
@@ -46,7 +46,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
-    /// Hands over what was counted and begins anew.
+    /// Hands over what was counted and resets the histogram.
     pub fn take(&mut self) -> LatencySummary {
         if self.hdr.is_empty() {
             return LatencySummary::default();

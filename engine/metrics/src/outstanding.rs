@@ -1,4 +1,4 @@
-//! Events that are due and have not ended: some wait in line, the others run on a connection.
+//! Events that are due and have not ended: some wait in a queue, the others run on a connection.
 
 use std::collections::VecDeque;
 
@@ -8,45 +8,45 @@ use dbdyno_load::Nanos;
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     waiting: VecDeque<Nanos>,
-    /// By seat: when the event that runs on that connection was due.
+    /// By user of the worker: when the event that runs on its connection was due.
     running: Vec<Option<Nanos>>,
     in_flight: u64,
 }
 
 impl Outstanding {
-    /// An event joins the line.
+    /// An event joins the queue.
     pub fn arrive(&mut self, due: Nanos) {
         self.waiting.push_back(due);
     }
 
-    /// The connection `seat` takes the event at the head of the line.
+    /// The connection of `user` takes the event at the head of the queue.
     #[inline]
-    pub fn take(&mut self, seat: usize) -> Option<Nanos> {
+    pub fn take(&mut self, user: usize) -> Option<Nanos> {
         let due = self.waiting.pop_front()?;
-        self.begin(seat, due);
+        self.begin(user, due);
         Some(due)
     }
 
-    /// An event that was due at `due` begins on `seat`.
+    /// An event that was due at `due` begins on the connection of `user`.
     #[inline]
-    pub fn begin(&mut self, seat: usize, due: Nanos) {
-        if seat >= self.running.len() {
-            self.running.resize(seat + 1, None);
+    pub fn begin(&mut self, user: usize, due: Nanos) {
+        if user >= self.running.len() {
+            self.running.resize(user + 1, None);
         }
-        debug_assert!(self.running[seat].is_none(), "two events on one connection");
-        self.running[seat] = Some(due);
+        debug_assert!(self.running[user].is_none(), "two events on one connection");
+        self.running[user] = Some(due);
         self.in_flight += 1;
     }
 
-    /// The event on `seat` has ended; returns when it was due, or `None` where none ran.
+    /// The event of `user` has ended; returns when it was due, or `None` where none ran.
     #[inline]
-    pub fn end(&mut self, seat: usize) -> Option<Nanos> {
-        let due = self.running.get_mut(seat)?.take()?;
+    pub fn end(&mut self, user: usize) -> Option<Nanos> {
+        let due = self.running.get_mut(user)?.take()?;
         self.in_flight -= 1;
         Some(due)
     }
 
-    /// Events in line.
+    /// Events in the queue.
     pub fn waiting(&self) -> u64 {
         self.waiting.len() as u64
     }
@@ -56,7 +56,7 @@ impl Outstanding {
         self.in_flight
     }
 
-    /// When each event in line was due.
+    /// When each event in the queue was due.
     pub fn waiting_since(&self) -> impl Iterator<Item = Nanos> {
         self.waiting.iter().copied()
     }

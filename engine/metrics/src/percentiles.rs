@@ -1,4 +1,4 @@
-//! Percentiles where some values are only known to be at least something.
+//! Percentiles where of some values only a lower bound is known.
 //!
 //! An event that had not ended when the measurement was over has a latency of at least the time since it was due: its
 //! latency is censored. Nothing is assumed about how long it would have taken. A percentile is the value of rank

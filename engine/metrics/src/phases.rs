@@ -1,4 +1,4 @@
-//! The intervals that all workers have closed: told as records, and added up by phase.
+//! The intervals that all workers have closed: their records, and their sums by phase.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::percentiles;
 /// Totals of every phase so far.
 #[derive(Debug, Default)]
 pub struct Phases {
-    /// Intervals told.
+    /// Intervals recorded.
     seq: u64,
     open: BTreeMap<PhaseName, Totals>,
     closed: BTreeMap<PhaseName, PhaseAccounting>,
@@ -29,7 +29,7 @@ pub struct Totals {
     pub counts: Counts,
     /// From due to end.
     pub latency: LatencySummary,
-    /// The same in buckets of a logarithmic scale, where they are asked for.
+    /// The same in buckets of a logarithmic scale, where requested.
     pub log_buckets: Vec<(u16, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl Totals {
 }
 
 impl Phases {
-    /// Adds the next interval, in which whoever made the load fared like this, and tells it.
+    /// Adds the next interval and returns its record; `generator` is the load generator's own resource use in it.
     pub fn interval(&mut self, span: Span, generator: Generator) -> Interval {
         let empty = || Totals { start: span.start, ..Totals::default() };
         self.open.entry(span.phase).or_insert_with(empty).add(&span);
@@ -87,7 +87,7 @@ impl Phases {
     /// Totals of every phase that ended; `drained` belongs to the last.
     ///
     /// # Panics
-    /// When the accounting identity does not hold: a number that nobody could trust must not be written.
+    /// When the accounting identity does not hold: wrong numbers must not be written.
     pub fn totals(&self, drained: &DrainedEvents) -> BTreeMap<PhaseName, PhaseTotals> {
         let last = self.closed.last_key_value().map(|(&phase, _)| phase);
         let ended =
@@ -100,13 +100,13 @@ impl Phases {
                 assert_eq!(done, totals.counts.events, "{phase:?}: the sum of the intervals");
                 assert_eq!(done, totals.latency.buckets.count(), "{phase:?}: the latency histogram");
                 assert_eq!(dropped, totals.counts.dropped, "{phase:?}: the dropped of the intervals");
-                (phase, told(totals, closed, if last == Some(phase) { drained } else { &nothing }))
+                (phase, phase_totals(totals, closed, if last == Some(phase) { drained } else { &nothing }))
             })
             .collect()
     }
 }
 
-fn told(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEvents) -> PhaseTotals {
+fn phase_totals(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEvents) -> PhaseTotals {
     let Totals { start, end, counts, latency, log_buckets } = totals.clone();
     let mut censored_us = closed.censored.clone();
     merge(&mut censored_us, &drained.censored);
@@ -128,7 +128,7 @@ fn told(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEvents) -> P
     }
 }
 
-/// What each user did, in the order of their numbers.
+/// Totals of the users, in the order of their numbers.
 pub fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
     users.sort_unstable_by_key(|(number, _)| *number);
     users.into_iter().map(|(_, totals)| totals).collect()

@@ -17,7 +17,7 @@ mod closing;
 struct KindCounters {
     rows: u64,
     rows_expected: u64,
-    off_contract: u64,
+    row_count_mismatches: u64,
     latency: Histogram,
 }
 
@@ -27,7 +27,7 @@ struct KindCounters {
 #[derive(Debug)]
 pub struct Recorder {
     timeline: Timeline,
-    /// End of the span that is open; `None` when the run is over and nothing is counted any more.
+    /// End of the open span; `None` after the run, when nothing is counted.
     bound: Option<Bound>,
     tick_start: Nanos,
     span_start: Nanos,
@@ -35,12 +35,12 @@ pub struct Recorder {
     tick_events: u64,
     counts: Counts,
     latency: Histogram,
-    /// Kept only in an open loop; in a closed loop it is the latency.
+    /// `None` in a closed loop, where it is the latency.
     service: Option<Histogram>,
     kinds: Vec<KindCounters>,
     accounting: Accounting,
     outstanding: Outstanding,
-    /// When each event was due that was dropped in the phase.
+    /// Due times of the events dropped in the phase.
     dropped: Vec<Nanos>,
     /// Latency of events that ended after the run, in an open loop.
     drained: Histogram,
@@ -74,9 +74,9 @@ impl Recorder {
         }
     }
 
-    /// Also counts what is `wanted` beside the usual, of users with these numbers over the whole fleet, by seat.
-    pub fn counting(mut self, wanted: &ExtraCounts, numbers: &[u64]) -> Self {
-        self.extras = ExtraCounters::new(wanted, numbers);
+    /// Adds the counts that `requested` names. `numbers` are those of this worker's users in the whole fleet.
+    pub fn counting(mut self, requested: &ExtraCounts, numbers: &[u64]) -> Self {
+        self.extras = ExtraCounters::new(requested, numbers);
         self.users = numbers.len() as u32;
         self
     }
@@ -91,13 +91,13 @@ impl Recorder {
         self.bound.map(|bound| bound.at)
     }
 
-    /// An event became due and began at once, on the connection `seat`: a closed loop.
+    /// An event became due and began at once on the connection of `user`, as in a closed loop.
     #[inline]
-    pub fn begin(&mut self, seat: usize, now: Nanos) {
+    pub fn begin(&mut self, user: usize, now: Nanos) {
         self.advance(now);
         if self.bound.is_some() {
             self.accounting.due += 1;
-            self.outstanding.begin(seat, now);
+            self.outstanding.begin(user, now);
         }
     }
 
@@ -123,10 +123,10 @@ impl Recorder {
         }
     }
 
-    /// The connection `seat` takes the event that has waited longest; returns when that was due.
+    /// The connection of `user` takes the event that has waited longest; returns when that was due.
     #[inline]
-    pub fn take(&mut self, seat: usize) -> Option<Nanos> {
-        self.outstanding.take(seat)
+    pub fn take(&mut self, user: usize) -> Option<Nanos> {
+        self.outstanding.take(user)
     }
 
     /// Events that wait for a connection.
@@ -134,10 +134,10 @@ impl Recorder {
         self.outstanding.waiting()
     }
 
-    /// The event on `seat` ended well.
-    pub fn event(&mut self, seat: usize, event: Event) {
+    /// The event of `user` completed without error.
+    pub fn event(&mut self, user: usize, event: Event) {
         self.advance(event.end);
-        let due = self.outstanding.end(seat);
+        let due = self.outstanding.end(user);
         if self.bound.is_none() {
             // It was under way at the end of the run, and is counted as unfinished; but now its latency is known.
             if due.is_some() && self.service.is_some() {
@@ -150,7 +150,7 @@ impl Recorder {
         self.accounting.done += 1;
         self.latency.record_ns(event.end - event.due);
         if let Some(extras) = &mut self.extras {
-            extras.event(seat, event.end - event.due);
+            extras.event(user, event.end - event.due);
         }
         if let Some(service) = &mut self.service {
             service.record_ns(event.end - event.start);
@@ -160,7 +160,7 @@ impl Recorder {
         }
     }
 
-    /// A statement ended well.
+    /// A statement completed without error.
     pub fn statement(&mut self, statement: Statement) {
         self.advance(statement.end);
         if self.bound.is_none() {
@@ -187,13 +187,13 @@ impl Recorder {
         if let Some(expected) = statement.rows_expected {
             kind.rows_expected += expected;
             if statement.rows != expected {
-                kind.off_contract += 1;
-                self.counts.off_contract += 1;
+                kind.row_count_mismatches += 1;
+                self.counts.row_count_mismatches += 1;
             }
         }
     }
 
-    /// A statement was sent outside the contract: ROLLBACK.
+    /// A statement was sent that the workload does not list: ROLLBACK.
     pub fn other_statement(&mut self, now: Nanos) {
         self.advance(now);
         if self.bound.is_some() {
@@ -209,7 +209,7 @@ impl Recorder {
         }
     }
 
-    /// An event starts anew after an error.
+    /// An event starts again after an error.
     pub fn retry(&mut self, now: Nanos) {
         self.advance(now);
         if self.bound.is_some() {
@@ -225,18 +225,18 @@ impl Recorder {
         }
     }
 
-    /// A user begins no event any more.
+    /// A user begins no further event.
     pub fn leave(&mut self, now: Nanos) {
         self.advance(now);
         self.users = self.users.saturating_sub(1);
     }
 
-    /// The event on `seat` was given up.
-    pub fn failed(&mut self, seat: usize, now: Nanos) {
+    /// The event of `user` failed and is not tried again.
+    pub fn failed(&mut self, user: usize, now: Nanos) {
         self.advance(now);
         if self.bound.is_some() {
             self.accounting.failed += 1;
-            self.outstanding.end(seat);
+            self.outstanding.end(user);
         }
     }
 
@@ -261,20 +261,19 @@ impl Recorder {
         std::mem::take(&mut self.closed)
     }
 
-    /// What each user did, by number; empty where nobody asks for it.
+    /// Totals of each user with its number; empty unless [`ExtraCounts::users`] asks for them.
     pub fn user_totals(&self) -> Vec<(u64, UserTotals)> {
         self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
     }
 
-    /// What became of the events that were under way at the end of an open loop's run, once nobody waits for them any
-    /// longer.
+    /// The events that were under way at the end of an open loop's run, after the time to drain.
     pub fn drained(&mut self) -> DrainedEvents {
         let end = self.timeline.end();
         if self.service.is_none() {
             return DrainedEvents::default();
         }
         let censored = buckets_of(self.outstanding.running_since().map(|due| end.saturating_sub(due)));
-        Drained { latency: self.drained.take(), censored }
+        DrainedEvents { latency: self.drained.take(), censored }
     }
 }
 
@@ -372,9 +371,9 @@ mod tests {
     #[test]
     fn what_ends_while_the_run_drains_is_known_and_the_rest_is_censored() {
         let mut recorder = recorder(true);
-        for (seat, due) in [300, 350].into_iter().enumerate() {
+        for (user, due) in [300, 350].into_iter().enumerate() {
             recorder.arrive(due * MS);
-            recorder.take(seat);
+            recorder.take(user);
         }
         recorder.advance(400 * MS);
         recorder.event(1, event(350 * MS, 450 * MS));
@@ -440,7 +439,7 @@ mod tests {
         let closed = recorder.take_closed_spans();
         let window = closed[1].1.window.as_ref().unwrap();
         assert_eq!(
-            (window.kinds[0].rows, window.kinds[0].rows_expected, window.kinds[0].off_contract),
+            (window.kinds[0].rows, window.kinds[0].rows_expected, window.kinds[0].row_count_mismatches),
             (8, 2, 1)
         );
         assert_eq!(closed[1].1.interval.as_ref().unwrap().counts.reads, 3);

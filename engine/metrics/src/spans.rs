@@ -22,19 +22,19 @@ pub struct ClosedSpans {
     pub phase: Option<PhaseAccounting>,
 }
 
-/// What became of a phase's events.
+/// The events of a phase by their outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseAccounting {
-    /// How many.
+    /// Their numbers.
     pub accounting: Accounting,
     /// How long each event had been due that will not end, in an open loop.
     pub censored: Buckets,
 }
 
-/// What became of the events under way at the end of an open loop's run.
+/// The events under way at the end of an open loop's run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainedEvents {
-    /// Latency of those that ended after all.
+    /// Latency of those that ended within the time to drain.
     pub latency: LatencySummary,
     /// How long the others had been due at the end of the run.
     pub censored: Buckets,
@@ -51,7 +51,7 @@ impl DrainedEvents {
 /// What was counted in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The phase it lies in.
+    /// The phase that holds it.
     pub phase: PhaseName,
     /// First instant.
     pub start: Nanos,
@@ -69,16 +69,16 @@ pub struct Span {
     pub in_flight: u64,
     /// Users that had not left.
     pub users_active: u32,
-    /// What each user did since the last mark, by number; at marks, where the plan asks for it.
+    /// Totals of each user since the last mark, with its number; at marks, where requested.
     pub users: Vec<(u64, UserTotals)>,
-    /// From due to end, in buckets of a logarithmic scale, where they are asked for.
+    /// From due to end, in buckets of a logarithmic scale, where requested.
     pub log_buckets: Vec<(u16, u64)>,
 }
 
 /// Statement statistics over a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// The phase it lies in.
+    /// The phase that holds it.
     pub phase: PhaseName,
     /// First instant.
     pub start: Nanos,
@@ -95,8 +95,8 @@ pub struct StatementSummary {
     pub rows: u64,
     /// Rows promised.
     pub rows_expected: u64,
-    /// Statements that broke the promise.
-    pub off_contract: u64,
+    /// Statements with another number of rows than promised.
+    pub row_count_mismatches: u64,
     /// Latency; its count is the number of statements.
     pub latency: LatencySummary,
 }
@@ -105,20 +105,20 @@ impl ClosedSpans {
     /// Adds what another worker counted in the same span.
     pub fn merge(&mut self, other: ClosedSpans) {
         self.tick_events += other.tick_events;
-        join(&mut self.interval, other.interval, |mine, theirs| mine.merge(&theirs));
-        join(&mut self.window, other.window, |mine, theirs| mine.merge(&theirs));
-        join(&mut self.phase, other.phase, |mine, theirs| {
-            add_accounting(&mut mine.accounting, &theirs.accounting);
-            merge(&mut mine.censored, &theirs.censored);
+        join(&mut self.interval, other.interval, |sum, part| sum.merge(&part));
+        join(&mut self.window, other.window, |sum, part| sum.merge(&part));
+        join(&mut self.phase, other.phase, |sum, part| {
+            add_accounting(&mut sum.accounting, &part.accounting);
+            merge(&mut sum.censored, &part.censored);
         });
     }
 }
 
-/// Adds `theirs` to `mine`, where both are there; otherwise keeps the one that is.
-fn join<T>(mine: &mut Option<T>, theirs: Option<T>, add: impl FnOnce(&mut T, T)) {
-    match (mine, theirs) {
-        (Some(mine), Some(theirs)) => add(mine, theirs),
-        (mine @ None, theirs) => *mine = theirs,
+/// Adds `other` to `value` where both are there; otherwise keeps the one that is.
+fn join<T>(value: &mut Option<T>, other: Option<T>, add: impl FnOnce(&mut T, T)) {
+    match (value, other) {
+        (Some(value), Some(other)) => add(value, other),
+        (value @ None, other) => *value = other,
         (Some(_), None) => {}
     }
 }
@@ -140,11 +140,11 @@ impl Span {
 impl Window {
     fn merge(&mut self, other: &Window) {
         debug_assert_eq!((self.start, self.end), (other.start, other.end));
-        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
-            mine.rows += theirs.rows;
-            mine.rows_expected += theirs.rows_expected;
-            mine.off_contract += theirs.off_contract;
-            mine.latency.merge(&theirs.latency);
+        for (sum, part) in self.kinds.iter_mut().zip(&other.kinds) {
+            sum.rows += part.rows;
+            sum.rows_expected += part.rows_expected;
+            sum.row_count_mismatches += part.row_count_mismatches;
+            sum.latency.merge(&part.latency);
         }
     }
 }
@@ -165,7 +165,7 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
         reconnects,
         late,
         dropped,
-        off_contract,
+        row_count_mismatches,
     } = other;
     counts.events += events;
     counts.reads += reads;
@@ -181,7 +181,7 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
     counts.reconnects += reconnects;
     counts.late += late;
     counts.dropped += dropped;
-    counts.off_contract += off_contract;
+    counts.row_count_mismatches += row_count_mismatches;
 }
 
 /// Counts `count` errors of one code. Its class is the most severe one that occurred: a server that ends connections

@@ -148,7 +148,7 @@ impl Merge {
                     count: taken.latency.buckets.count(),
                     rows: taken.rows,
                     rows_expected: taken.rows_expected,
-                    off_contract: taken.off_contract,
+                    row_count_mismatches: taken.row_count_mismatches,
                     latency_us: taken.latency.buckets,
                 };
                 (kind.clone(), stats)

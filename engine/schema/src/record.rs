@@ -227,10 +227,10 @@ pub struct StatementStats {
     pub count: u64,
     /// Rows returned or changed.
     pub rows: u64,
-    /// Rows that the contract promised.
+    /// Rows that the workload promises.
     pub rows_expected: u64,
-    /// Statements whose number of rows broke the contract.
-    pub off_contract: u64,
+    /// Statements that returned or changed another number of rows than the workload promises.
+    pub row_count_mismatches: u64,
     /// Time from sending the statement to its last byte.
     pub latency_us: Buckets,
 }

@@ -32,7 +32,7 @@ _SUMS = (
     "reconnects",
     "late",
     "dropped",
-    "off_contract",
+    "row_count_mismatches",
 )
 
 

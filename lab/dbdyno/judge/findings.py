@@ -28,7 +28,7 @@ CONTRADICTIONS = 0.05
 BACKLOG = 0.01
 # D04: share of statements with row-count mismatches that is a stop, and up to which transactions that meet at
 # a row explain it: PostgreSQL changes none that another one has deleted and inserted again meanwhile.
-OFF_CONTRACT = 0.01
+MISMATCH_SHARE = 0.01
 MET_AT_A_ROW = 1e-5
 
 ByVariant = Mapping[str, Sequence[Measured]]
@@ -309,7 +309,7 @@ def row_counts(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
     """D04: statements that returned or changed an unexpected number of rows."""
     for variant, trials in by_variant.items():
         figures = [one for _, one in _figures(trials)]
-        mismatches = sum(one.off_contract for one in figures)
+        mismatches = sum(one.row_count_mismatches for one in figures)
         statements = sum(one.statements for one in figures)
         if mismatches:
             share = mismatches / statements
@@ -318,10 +318,10 @@ def row_counts(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
                 why = "two transactions met at a row, of which one deletes it, or a row is missing"
             yield Finding(
                 "D04",
-                "stop" if share > OFF_CONTRACT else "warn" if share > MET_AT_A_ROW else "note",
+                "stop" if share > MISMATCH_SHARE else "warn" if share > MET_AT_A_ROW else "note",
                 f"{mismatches} of {statements} statements of {workload} on {variant} returned or changed an "
                 f"unexpected number of rows: {why}",
-                {"workload": workload, "off_contract": mismatches, "statements": statements},
+                {"workload": workload, "row_count_mismatches": mismatches, "statements": statements},
                 variant,
             )
 

@@ -71,7 +71,7 @@ class Figures:
     dropped: int
     # Transactions due and not started at the end of the window.
     backlog: int
-    off_contract: int
+    row_count_mismatches: int
     statements: int
     # CPU time of the generator's threads over wall time, each.
     generator_cpu: float
@@ -156,7 +156,7 @@ def figures(recording: Recording, window: Window) -> Figures:
         errors_per_1000=sum(errors.values()) / events * 1000.0,
         dropped=sum(int(part["dropped"]) for part in parts),
         backlog=int(spans[-1].get("backlog", 0)) if spans else 0,
-        off_contract=sum(int(part["off_contract"]) for part in parts),
+        row_count_mismatches=sum(int(part["row_count_mismatches"]) for part in parts),
         statements=sum(int(part[kind]) for part in parts for kind in ("reads", "writes", "other")),
         generator_cpu=_generator_mean(spans, "cpu"),
         generator_lag_us=max((float(i["generator"].get("lag_us_p99", 0)) for i in spans), default=0.0),

@@ -93,7 +93,8 @@ class StoredTrial:
         lines = self._lines()
         for number, line in enumerate(lines, start=1):
             try:
-                record = json.loads(line)
+                # Engines up to November 2026 had another name for the counter.
+                record = json.loads(line.replace(b'"off_contract"', b'"row_count_mismatches"'))
             except ValueError as error:
                 if not line.endswith(b"\n"):
                     return

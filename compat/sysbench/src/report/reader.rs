@@ -174,7 +174,7 @@ mod tests {
         let errors = BTreeMap::from([("1213".to_owned(), 1), ("2013".to_owned(), 2)]);
         let counts = Counts { events, errors, ..Counts::default() };
         let empty = r#"{"seq":0,"phase":"measure","start_us":0,"end_us":0,"events":0,"reads":0,"writes":0,"other":0,
-            "rows":0,"bytes":0,"errors":{},"retries":0,"reconnects":0,"late":0,"dropped":0,"off_contract":0,"latency_us":[],
+            "rows":0,"bytes":0,"errors":{},"retries":0,"reconnects":0,"late":0,"dropped":0,"row_count_mismatches":0,"latency_us":[],
             "service_us":[],"latency_sum_us":0,"latency_min_us":null,"latency_max_us":null,"percentiles_us":null,"backlog":0,
             "in_flight":0,"generator":{"cpu":0,"lag_us_max":0,"lag_us_p99":0,"steal":0,"run_queue_wait_us":0,
             "client_delay_us_p99":null}}"#;

@@ -46,7 +46,7 @@ impl Recorder {
         let take = |kind: &mut KindCounters| StatementSummary {
             rows: std::mem::take(&mut kind.rows),
             rows_expected: std::mem::take(&mut kind.rows_expected),
-            off_contract: std::mem::take(&mut kind.off_contract),
+            row_count_mismatches: std::mem::take(&mut kind.row_count_mismatches),
             latency: kind.latency.take(),
         };
         Window {
@@ -64,7 +64,7 @@ impl Recorder {
         let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
         assert_eq!(due, done + failed + dropped + unfinished, "an event was lost: {accounting:?}");
         let since = self.outstanding.waiting_since().chain(self.outstanding.running_since());
-        // Arrivals may have joined the line after the end, while the other workers had not told of it.
+        // Arrivals may have joined the queue after the end, before this worker knew of it.
         let waited: u128 = since.map(|due| u128::from(at.saturating_sub(due))).sum();
         accounting.unfinished_us = (waited / 1000) as u64;
         self.accounting.due = unfinished;

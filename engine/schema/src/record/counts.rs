@@ -35,8 +35,8 @@ pub struct Counts {
     pub late: u64,
     /// Events that were due and not started because a queue was full.
     pub dropped: u64,
-    /// Statements whose number of rows broke the workload's contract.
-    pub off_contract: u64,
+    /// Statements that returned or changed another number of rows than the workload promises.
+    pub row_count_mismatches: u64,
 }
 
 /// A percentile of latency by nearest rank.
