@@ -211,7 +211,7 @@ def test_users_play_as_much_as_each_is_to(server: LocalServer) -> None:
     sql = {
         "parameters": {"next": {"sequence": {}}},
         "session": ["BEGIN"],
-        "farewell": ["COMMIT"],
+        "teardown": ["COMMIT"],
         "each": 25,
         "transactions": [
             {"statements": [{"sql": f"INSERT INTO log VALUES (:next, {own}, NULL)", "rows": 1}]}

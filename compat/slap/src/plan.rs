@@ -94,7 +94,7 @@ fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {
             .into_iter()
             .chain(commits.then(|| "SET AUTOCOMMIT=0".into()))
             .collect(),
-        farewell: commits.then(|| COMMIT.into()).into_iter().collect(),
+        teardown: commits.then(|| COMMIT.into()).into_iter().collect(),
         each: Some(each),
         ..SqlWorkload::default()
     }

@@ -2,7 +2,7 @@
 
 use crate::Rng;
 
-/// An alphabet, ready to be drawn from.
+/// An alphabet from which strings are made.
 #[derive(Clone, Debug)]
 pub struct Letters {
     /// The characters as bytes of UTF-8, one behind the other.
@@ -10,7 +10,7 @@ pub struct Letters {
     /// Where each ends; empty where every one is a single byte.
     ends: Vec<u32>,
     count: u64,
-    /// Characters drawn from 64 random bits.
+    /// Characters per 64 random bits.
     per_draw: u32,
 }
 

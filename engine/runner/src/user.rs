@@ -100,7 +100,7 @@ impl<C: ScriptedConnector> User<C> {
 
     /// Sends what the workload wants at the end of a connection.
     async fn say_farewell(&mut self) -> Result<(), (EndReason, Failure)> {
-        for sql in self.script.program.farewell() {
+        for sql in self.script.program.teardown() {
             let sent = self.session.connection.query(sql.as_bytes()).await;
             sent.map_err(|error| failure::working(&error, sql))?;
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Significant decimal digits kept.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Largest value told apart, in microseconds (one hour). Larger values are counted in the last bucket.
+/// Largest value with a bucket, in microseconds (one hour). Larger values are counted in the last bucket.
 pub const HIGHEST_US: u64 = 3_600_000_000;
 
 /// Values below this have a bucket of their own, in microseconds.

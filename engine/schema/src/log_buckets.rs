@@ -1,7 +1,7 @@
 //! Buckets of equal widths on a logarithmic scale.
 //!
 //! They are coarser than [`crate::histogram`] and counted only for a program that prints percentiles of such a scale. A value falls into bucket `floor((n - 1) ln(v / low) / ln(high / low) + 0.5)`
-//! of n, and whatever lies outside falls into the first or the last one. A percentile p is the value of the first bucket
+//! of n, and a value outside the scale falls into the first or the last one. A percentile p is the value of the first bucket
 //! at which `floor(N p / 100 + 0.5)` of the N values have been passed; where that is none, of the very first one.
 
 /// A scale of buckets.
@@ -45,14 +45,14 @@ impl LogScale {
         if all == 0 {
             return 0.0;
         }
-        let wanted = (all as f64 * percent / 100.0 + 0.5).floor() as u64;
-        if wanted == 0 {
+        let rank = (all as f64 * percent / 100.0 + 0.5).floor() as u64;
+        if rank == 0 {
             return self.value(0); // Passed at once, before any value.
         }
         let mut seen = 0;
         let reached = counts.iter().find(|&&(_, count)| {
             seen += count;
-            seen >= wanted
+            seen >= rank
         });
         reached.map_or(0.0, |&(bucket, _)| self.value(bucket.into()))
     }

@@ -6,7 +6,7 @@
 /// A piece of a statement. Put together they are the statement again, with `:name` for [`Piece::Parameter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// As it stands there.
+    /// Text without parameters.
     Text(&'a str),
     /// The name of a parameter, without the colon.
     Parameter(&'a str),
@@ -86,8 +86,7 @@ pub fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
     let rest = &sql.as_bytes()[at..];
     let mysql = quoting == Quoting::Mysql;
     let to = |end: &str, skip: usize| {
-        let found = sql[at + skip..].find(end).map(|found| skip + found + end.len());
-        found.unwrap_or(rest.len())
+        sql[at + skip..].find(end).map_or(rest.len(), |found| skip + found + end.len())
     };
     match rest {
         [quote @ (b'\'' | b'"'), ..] => quoted(rest, *quote, mysql),

@@ -143,7 +143,7 @@ pub struct Tick {
     pub events: u64,
 }
 
-/// How the generator itself fared.
+/// Resource use of the load generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Generator {
     /// CPU time of the worker threads over wall time, per worker: 1.0 is a full core each.
@@ -167,7 +167,7 @@ pub struct Generator {
 pub struct Interval {
     /// Counts from 0 over both phases.
     pub seq: u64,
-    /// The phase it lies in.
+    /// The phase that holds it.
     pub phase: PhaseName,
     /// First instant.
     pub start_us: u64,
@@ -203,14 +203,14 @@ pub struct Interval {
     /// Users that may still begin an event, or are playing their last one, at the end of the interval.
     #[serde(default)]
     pub users_active: u32,
-    /// How the generator itself fared.
+    /// Resource use of the load generator.
     pub generator: Generator,
 }
 
 /// Statistics per statement kind over some seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statements {
-    /// The phase they lie in.
+    /// The phase that holds them.
     pub phase: PhaseName,
     /// First instant.
     pub start_us: u64,

@@ -94,7 +94,7 @@ impl Program {
     }
 
     /// Statements that a user sends before it closes its connection at the end.
-    pub fn farewell(&self) -> &[String] {
+    pub fn teardown(&self) -> &[String] {
         match self {
             Program::Oltp(_) => &[],
             Program::Sql(sql) => sql.around().1,

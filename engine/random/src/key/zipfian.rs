@@ -1,4 +1,4 @@
-//! Zipf's law: id number k is drawn in proportion to 1 / k^exponent.
+//! Zipf's law: id number k comes up in proportion to 1 / k^exponent.
 //!
 //! Method: rejection-inversion (Hörmann and Derflinger, 1996, "Rejection-inversion to generate variates from
 //! monotone discrete distributions", ACM TOMACS 6:169). Exact, no table, and a constant number of steps for any

@@ -1,16 +1,16 @@
-//! Which errors start an event anew, and what becomes of a connection that is lost in the run.
+//! Which errors start an event again, and how the engine handles connections that are lost in the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a connection that is lost in the run.
+/// How the engine handles connections that are lost in the run.
 ///
 /// A lost connection is an error, counted by its code. Under `reconnect` it is opened again, at first at once and
 /// then after pauses that double from `first_us` to `max_us`, each shortened at random by up to a half so that
-/// thousands of users do not come back together. Its statements are prepared anew, and the event that was under
-/// way starts anew; its latency counts on from the instant it was due. Attempts that fail are errors too, counted
-/// by their own code. An event whose COMMIT was never answered starts anew like any other: whether the server had
-/// committed it nobody knows.
+/// thousands of users do not come back together. The engine prepares its statements again and starts the event that was
+/// under way again; its latency counts on from the instant it was due. Attempts that fail are errors too, counted
+/// by their own code. An event whose COMMIT was never answered starts again like any other, because the engine cannot
+/// know whether the server committed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reconnect {
@@ -24,7 +24,7 @@ pub struct Reconnect {
     pub give_up_us: u64,
 }
 
-/// How errors are told apart: MySQL numbers them, PostgreSQL gives each an SQLSTATE.
+/// An error by its code: MySQL numbers errors, PostgreSQL gives each an SQLSTATE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "an error code is a number up to 65535, or an SQLSTATE in quotes")]
 pub enum ErrorCode {
@@ -43,7 +43,7 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// Which errors start an event anew instead of ending the run.
+/// Which errors start an event again instead of ending the run.
 ///
 /// One that says that the connection is lost opens it again, even under `on_lost = "stop"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,7 +68,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Whether an error with this number, where it has one, or this SQLSTATE starts the event anew.
+    /// Whether an error with this number, where it has one, or this SQLSTATE starts the event again.
     pub fn covers(&self, number: Option<u16>, state: &str) -> bool {
         let is = |code: &ErrorCode| match code {
             ErrorCode::Number(covered) => number == Some(*covered),

@@ -29,7 +29,7 @@ pub struct Replay {
 pub enum LogFormat {
     /// Statements that end with a semicolon, or with the file.
     Queries,
-    /// The general query log of MySQL or MariaDB. What a prepared statement executes stands there whole and counts; its
+    /// The general query log of MySQL or MariaDB. It holds each execution of a prepared statement whole, which counts; the
     /// preparation does not.
     GeneralLog,
     /// The slow query log of MySQL or MariaDB.

@@ -43,7 +43,7 @@ pub struct SqlWorkload {
     pub session: Vec<String>,
     /// Statements that each user sends before it closes its connection at the end; not counted.
     #[serde(default)]
-    pub farewell: Vec<String>,
+    pub teardown: Vec<String>,
     /// Transactions after which a user has no more to do; the run ends when no user has.
     /// None: the phases alone end it.
     #[serde(default)]
@@ -82,7 +82,7 @@ pub struct SqlTransaction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlStatement {
-    /// With `:name` for each parameter; what stands in quotes and comments is left alone. A parameter keeps its value
+    /// With `:name` for each parameter; quotes and comments stay as they are. A parameter keeps its value
     /// for the whole transaction, unless `draw` names it.
     pub sql: String,
     /// What records call it; statements of the same name are counted together. Without one, that of the transaction and
@@ -119,7 +119,7 @@ pub enum ParameterSource {
         distribution: Distribution,
     },
     /// Integers one after the other, each to one user of the fleet alone: the n-th of u users takes the n-th, the n+u-th,
-    /// … A transaction that starts anew after an error takes the next one.
+    /// … A transaction that starts again after an error takes the next one.
     Sequence {
         /// Where it begins.
         #[serde(default = "one_i64")]
@@ -130,8 +130,8 @@ pub enum ParameterSource {
     },
     /// One of some values.
     OneOf {
-        /// The values: integers, or strings; other numbers are sent as strings, and `null` as NULL. Beside a string or
-        /// NULL integers are sent as strings too.
+        /// The values: integers, or strings; other numbers are sent as strings, and `null` as NULL. In a list with a string
+        /// or NULL integers are sent as strings too.
         values: Vec<Option<Literal>>,
         /// How often each comes, relative to the others. None: equally often.
         #[serde(default)]
@@ -188,8 +188,9 @@ impl SqlWorkload {
 
     /// How a statement is called, by its place in a transaction.
     pub fn statement_name(&self, transaction: usize, index: usize) -> String {
-        let given = self.transactions.get(transaction).and_then(|given| given.statements.get(index));
-        given
+        let transaction_of = self.transactions.get(transaction);
+        transaction_of
+            .and_then(|transaction| transaction.statements.get(index))
             .and_then(|statement| statement.name.clone())
             .unwrap_or_else(|| format!("{}.{}", self.transaction_name(transaction), index + 1))
     }

@@ -45,7 +45,7 @@ impl SqlWorkload {
             ("after", &self.after),
             ("cleanup", &self.cleanup),
             ("session", &self.session),
-            ("farewell", &self.farewell),
+            ("teardown", &self.teardown),
         ] {
             if list.iter().any(|sql| sql.trim().is_empty()) {
                 faults.push(format!("{KEY}.{key} holds an empty statement; leave it out"));
@@ -177,8 +177,8 @@ impl SqlWorkload {
             Piece::Mark => (quoting == Quoting::Mysql).then_some(Used::Mark),
             Piece::Parameter(name) => look_up(name),
         });
-        let drawn = statement.draw.iter().filter_map(|name| look_up(name));
-        in_text.chain(drawn).collect()
+        let redrawn = statement.draw.iter().filter_map(|name| look_up(name));
+        in_text.chain(redrawn).collect()
     }
 }
 

@@ -101,7 +101,7 @@ pub enum ColumnSource {
     Text {
         /// How many characters.
         length: TextLength,
-        /// The characters, each as often as the others; one that stands there twice comes twice as often.
+        /// The characters, each as often as the others; one that the alphabet holds twice comes twice as often.
         #[serde(default = "letters_and_digits")]
         alphabet: String,
     },

@@ -36,7 +36,7 @@ pub enum Target {
         /// connection is not.
         #[serde(default)]
         server_public_key: Option<String>,
-        /// Whether the server is asked for that key when no file holds it. Whoever answers in the server's place
+        /// Whether the server is asked for that key when no file holds it. An impostor who answers in the server's place
         /// then reads the password. Loopback and unix sockets need no permission.
         #[serde(default)]
         allow_public_key_retrieval: bool,

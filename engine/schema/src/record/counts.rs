@@ -27,7 +27,7 @@ pub struct Counts {
     /// The class of each code in `errors`. Absent in records of older engines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub error_classes: BTreeMap<String, ErrorClass>,
-    /// Events started anew after an error.
+    /// Events started again after an error.
     pub retries: u64,
     /// Connections opened again.
     pub reconnects: u64,

@@ -67,11 +67,11 @@ pub struct ServerFailure {
     pub code: u16,
     /// SQLSTATE; `HY000` where there is none of its own.
     pub sqlstate: String,
-    /// The server's words, or ours where it has said nothing.
+    /// The server's message, or dbdyno's where the server sent none.
     pub message: String,
     /// The statement as it was sent, with its `?` where it was prepared; empty while connecting.
     pub statement: String,
-    /// Where the connection was to lead; null where it stood.
+    /// Where the connection was to lead; null where it was established.
     pub endpoint: Option<Endpoint>,
 }
 

@@ -20,8 +20,8 @@ pub struct Loading {
     pub at_us: u64,
 }
 
-/// A step of `prepare` or `cleanup`, or of the reading before a run. What is under way is told where tables are
-/// made one by one.
+/// A step of `prepare` or `cleanup`, or of the reading before a run. Steps under way are recorded only where tables
+/// are made one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadingStep {
@@ -41,7 +41,7 @@ pub enum LoadingStep {
     Rows,
     /// The index on k was made.
     Indexed,
-    /// The table stood there already, with the same specification.
+    /// The table was there already, with the same specification.
     Kept,
     /// The table was dropped.
     Dropped,

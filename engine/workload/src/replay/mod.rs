@@ -67,7 +67,7 @@ struct Shared {
     recorded: Arc<Recorded>,
     turns: Turns,
     session: Vec<String>,
-    farewell: Vec<String>,
+    teardown: Vec<String>,
     each: Option<u64>,
     seed: u64,
 }
@@ -83,7 +83,7 @@ impl Replayed {
             turns: Turns::new(own, recorded.transactions.len(), &recorded.weights, plan),
             recorded,
             session: own.session.clone(),
-            farewell: own.farewell.clone(),
+            teardown: own.teardown.clone(),
             each: own.each,
             seed: plan.seed,
         }))
@@ -101,7 +101,7 @@ impl Replayed {
 
     /// Statements for every new connection, and for its end.
     pub(crate) fn around(&self) -> (&[String], &[String]) {
-        (&self.0.session, &self.0.farewell)
+        (&self.0.session, &self.0.teardown)
     }
 
     /// The transactions of one user.

@@ -19,7 +19,7 @@ pub(super) struct Compiled {
     pub(super) kinds: Vec<StatementKind>,
     pub(super) sources: Sources,
     pub(super) session: Vec<String>,
-    pub(super) farewell: Vec<String>,
+    pub(super) teardown: Vec<String>,
     pub(super) each: Option<u64>,
     pub(super) seed: u64,
 }

@@ -44,7 +44,7 @@ impl Sql {
             kinds: compiler.kinds,
             sources,
             session: own.session.clone(),
-            farewell: own.farewell.clone(),
+            teardown: own.teardown.clone(),
             each: own.each,
             seed: plan.seed,
         }))
@@ -71,7 +71,7 @@ impl Sql {
 
     /// Statements for every new connection, and for its end.
     pub(crate) fn around(&self) -> (&[String], &[String]) {
-        (&self.0.session, &self.0.farewell)
+        (&self.0.session, &self.0.teardown)
     }
 
     /// The transactions of one user.

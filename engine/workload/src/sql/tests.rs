@@ -212,10 +212,10 @@ fn statements_count_by_their_first_word() {
 
 #[test]
 fn a_user_is_done_after_as_many_as_it_plays() {
-    let sql = json!({"each": 2, "session": ["SET a=1"], "farewell": ["COMMIT"], "transactions": [{"statements": [{"sql": "A"}]}]});
+    let sql = json!({"each": 2, "session": ["SET a=1"], "teardown": ["COMMIT"], "transactions": [{"statements": [{"sql": "A"}]}]});
     let program = program(&sql, "text");
     assert_eq!(
-        (program.session(), program.farewell()),
+        (program.session(), program.teardown()),
         (vec!["SET a=1".to_owned()], &["COMMIT".to_owned()][..])
     );
     let mut event = user(&program, 0);
