@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_schema::option::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declared, Kind};
 
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test, Work};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dbdyno_random::Rng;
-use dbdyno_schema::option::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declared, Kind};
 
 use crate::lock::Locks;
 use crate::step::step;

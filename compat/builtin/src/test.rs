@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_schema::option::Declared;
 use dbdyno_schema::plan::Distribution;
+use dbdyno_sysbench::declaration::Declared;
 
 /// How important a line is, as the log has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a script needs from whoever runs it.
 
-use dbdyno_schema::option::{Declared, Value};
 use dbdyno_schema::record::Warning;
+use dbdyno_sysbench::declaration::{Declared, Value};
 
 /// How important a line of the log is, in sysbench's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

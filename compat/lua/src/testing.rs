@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use dbdyno_schema::option::{Declared, Value};
 use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::Warning;
+use dbdyno_sysbench::declaration::{Declared, Value};
 
 use crate::context::{Context, World};
 use crate::error::ScriptError;

@@ -3,7 +3,7 @@
 //! The first pass takes sysbench's own options and leaves the others to the test, which declares its own when it is
 //! known. A file of options is read where it is named: what follows it on the command line stands above it.
 
-use dbdyno_schema::option::{Declared, Kind};
+use crate::declaration::{Declared, Kind};
 
 use super::registry::{Given, Registry, Untaken, Usage};
 use super::{Compat, config_file};
@@ -195,7 +195,7 @@ impl Leftover {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_schema::option::Value;
+    use crate::declaration::Value;
 
     use super::*;
 

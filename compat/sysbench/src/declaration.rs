@@ -1,6 +1,4 @@
-//! Options that a script or a built-in test declares, and the values that a command line gives them.
-//!
-//! No part of the plan or the records: whoever reads the command line and whoever needs the values share these words.
+//! Options that a script or a built-in test declares, and their values.
 
 /// Types of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +19,7 @@ pub enum Kind {
     File,
 }
 
-/// An option that somebody declares.
+/// A declared option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     /// Name, as declared; `-` and `_` are the same in it.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dbdyno_schema::option::{Declared, Kind};
+use crate::declaration::{Declared, Kind};
 
 use super::options::{self, Row};
 use super::{Compat, registry};

@@ -4,7 +4,7 @@
 //!  argv ──▶ commandline ──▶ Registry ──▶ settings ──▶ plan ──▶ (drive) ──▶ records ──▶ report::Text ──▶ text
 //! ```
 //! # Layout
-//! - [`options`]: every option as data. [`registry`]: their values, and how each type is read.
+//! - [`options`]: every option as data. [`declaration`]: the type of one, for scripts and built-in tests too. [`registry`]: their values, and how each type is read.
 //! - [`commandline`], [`config_file`]: where values come from. [`help`]: the texts that list them.
 //! - [`settings`]: what the values mean together, and what is refused. [`oltp`]: the options of the bundled workloads.
 //! - [`driver`], [`pgsql`]: which database, and where its servers are. [`refused`]: why a command line cannot be used.
@@ -16,6 +16,7 @@
 
 pub mod commandline;
 pub mod config_file;
+pub mod declaration;
 pub mod driver;
 pub mod faults;
 pub mod help;

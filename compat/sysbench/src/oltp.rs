@@ -1,6 +1,6 @@
 //! The options of the bundled database workloads. The descriptions are ours.
 
-use dbdyno_schema::option::{Declared, Kind};
+use crate::declaration::{Declared, Kind};
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 
 use super::Compat;

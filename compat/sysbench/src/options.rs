@@ -1,6 +1,6 @@
 //! Every option of sysbench itself, as data: what `--help` lists, in its order. The descriptions are ours.
 
-use dbdyno_schema::option::Kind;
+use crate::declaration::Kind;
 
 use super::Compat;
 

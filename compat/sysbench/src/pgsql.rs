@@ -3,7 +3,7 @@
 //! The driver hands its options to libpq, so their meaning is libpq's. Variables and files of libpq's own are read by whoever
 //! runs the plan.
 
-use dbdyno_schema::option::{Declared, Kind};
+use crate::declaration::{Declared, Kind};
 use dbdyno_schema::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
 
 use super::driver::connect_timeout_us;

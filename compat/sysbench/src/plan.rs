@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{
-    Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Poisson, Reconnect, Report,
-    Retry, Scheduling, ScriptWorkload, Shape, StatementMode, Target, Tls, TlsMode, Workload, WorkloadName,
-    limits,
+    Client, Compression, Endpoint, ErrorCode, Load, Loading, OltpOptions, OnLost, Phases, Poisson, Reconnect,
+    Report, Retry, Scheduling, ScriptWorkload, Shape, StatementMode, Target, Tls, TlsMode, Workload,
+    WorkloadName, limits,
 };
 
 use dbdyno_runner::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};

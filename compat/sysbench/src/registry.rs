@@ -3,7 +3,7 @@
 //! Values are kept as text and read by type when somebody asks: a number that is none is a fault of whoever asks for it
 //! first, as in sysbench.
 
-use dbdyno_schema::option::{Declared, Kind, Value};
+use crate::declaration::{Declared, Kind, Value};
 
 use super::Compat;
 use super::options::{self, Row};

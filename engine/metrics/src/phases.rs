@@ -7,9 +7,9 @@ use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::log_buckets;
 use dbdyno_schema::record::{Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
 
-use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
 use crate::histogram::{LatencySummary, merge};
 use crate::percentiles;
+use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
 
 /// Totals of every phase so far.
 #[derive(Debug, Default)]

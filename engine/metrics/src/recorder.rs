@@ -5,11 +5,11 @@ use dbdyno_load::{LATE, Nanos};
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::{Accounting, Counts, ErrorClass, StatementClass, UserTotals};
 
-use crate::spans::{ClosedSpans, DrainedEvents, count_error};
 use crate::completed::{Event, Statement};
-use crate::extras::{ExtraCounts, ExtraCounters};
+use crate::extras::{ExtraCounters, ExtraCounts};
 use crate::histogram::Histogram;
 use crate::outstanding::Outstanding;
+use crate::spans::{ClosedSpans, DrainedEvents, count_error};
 
 mod closing;
 

@@ -1,7 +1,7 @@
 //! Seeded keys, strings and rows.
 //!
 //! Everything random in the engine comes from here, so that a run can be repeated and a row has the same bytes
-//! whoever writes it. Nothing here reads a clock or shares state between users.
+//! whichever connection writes it. Nothing here reads a clock or shares state between users.
 //!
 //! # Layout
 //! - [`Rng`]: a stream of random numbers named by a seed and a path.

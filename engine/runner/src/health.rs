@@ -142,7 +142,12 @@ mod tests {
     fn fared(cpu: f64, lags_us: &[u64]) -> Fared {
         let mut lag = Histogram::default();
         lags_us.iter().for_each(|us| lag.record_ns(us * 1000));
-        Fared { cpu, run_queue_wait: Duration::from_micros(7), lag: lag.take(), delay: LatencySummary::default() }
+        Fared {
+            cpu,
+            run_queue_wait: Duration::from_micros(7),
+            lag: lag.take(),
+            delay: LatencySummary::default(),
+        }
     }
 
     fn codes(health: &Health) -> Vec<String> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span, Window};
 use dbdyno_metrics::percentiles;
 use dbdyno_metrics::phases::{Phases, by_number};
+use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span, Window};
 use dbdyno_schema::Record;
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::{
@@ -91,7 +91,12 @@ impl Merge {
     }
 
     /// Adds one worker's span. Returns what it completed.
-    pub(crate) fn add(&mut self, bound: Nanos, closed: ClosedSpans, fared: Option<Fared>) -> Option<Complete> {
+    pub(crate) fn add(
+        &mut self,
+        bound: Nanos,
+        closed: ClosedSpans,
+        fared: Option<Fared>,
+    ) -> Option<Complete> {
         let partial = self.open.entry(bound).or_default();
         partial.seen += 1;
         partial.closed.merge(closed);

@@ -225,7 +225,8 @@ impl Post {
         let Links { mut signal, finish, messages } = self.links;
         let measured_from: Nanos = plan.phases.warmup_us * 1000;
         // Local tasks must be 'static, and the conductor keeps its own handle of the finish.
-        let desk = Rc::new(Desk::new(clock, recorder, schedule, (Arc::clone(&finish), measured_from), messages));
+        let desk =
+            Rc::new(Desk::new(clock, recorder, schedule, (Arc::clone(&finish), measured_from), messages));
         let mut users = JoinSet::new();
         spawn(&desk, &mut users);
         let mut planned = Some(0);

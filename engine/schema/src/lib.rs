@@ -1,22 +1,20 @@
-//! The door between the engine and the lab.
+//! The interface between the engine and the lab: plan and records.
 //!
-//! Plain data and nothing else: a [`Plan`] goes in as the first JSON line on standard input, [`Record`]s come
-//! out as JSON Lines on standard output. The JSON Schemas in `schema/` are generated from these types; a test
-//! on either side of the door fails when they drift.
+//! Plain data: the engine reads a [`Plan`] as the first JSON line on standard input and writes [`Record`]s as JSON Lines on
+//! standard output. The JSON Schemas in `schema/` are generated from these types; a test in either language fails when
+//! they drift.
 //!
 //! # Layout
-//! - [`plan`]: what the engine is asked to do.
-//! - [`record`]: what it answers.
+//! - [`plan`]: one target, workload and load. Load, phases and distributions are types of `load` and `random`.
+//! - [`record`]: the results.
 //! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: a rule of equal widths on a
 //!   logarithmic scale.
 //! - [`calendar`]: dates and times as plans write them.
 //! - [`placeholders`]: parameters in the user's own SQL.
-//! - [`option`]: options that a script or a built-in test declares, and what they were set to.
 
 pub mod calendar;
 pub mod histogram;
 pub mod log_buckets;
-pub mod option;
 pub mod placeholders;
 pub mod plan;
 pub mod record;

@@ -18,7 +18,7 @@ mod requests;
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_schema::option::Declared;
+use dbdyno_sysbench::declaration::Declared;
 
 use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test, Work};
 use opened::Opened;

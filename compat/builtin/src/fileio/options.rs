@@ -1,6 +1,6 @@
 //! The options, and what is told of them.
 
-use dbdyno_schema::option::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declared, Kind};
 
 use super::checksum::TRAILER_BYTES;
 use crate::test::{Fault, General, Given, Line};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span};
 use dbdyno_metrics::phases::{Phases, by_number};
+use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, Generator, UserTotals};
 use rustix::time::{ClockId, clock_gettime};

@@ -11,9 +11,9 @@ use dbdyno_lua::{
     Compat as ScriptCompat, Database, Front, Jit, Level as ScriptLevel, Program, RandomSettings, Source,
 };
 use dbdyno_runner::Order;
-use dbdyno_schema::option::{Declared, Value};
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::commandline::CommandLine;
+use dbdyno_sysbench::declaration::{Declared, Value};
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::plan::Played;

@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dbdyno_lua::api::modules::{Environment, SHARE};
 use dbdyno_lua::{Compat as ScriptCompat, Database, Front, Jit, Level, Program, RandomSettings, Source};
-use dbdyno_schema::option::{Declared, Value};
 use dbdyno_schema::plan::{Distribution, Endpoint, Plan, ScriptWorkload, StatementMode, Target};
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::Compat;
+use dbdyno_sysbench::declaration::{Declared, Value};
 use dbdyno_sysbench::registry::Registry;
 
 use super::options;

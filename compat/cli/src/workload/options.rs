@@ -1,11 +1,12 @@
 //! The options of a script: those of sysbench itself have the values of the plan, those that the script declares have what the
 //! plan gives them.
 
-use dbdyno_schema::option::{Declared, Kind};
 use dbdyno_schema::plan::{
-    Constant, Distribution, Endpoint, Plan, Poisson, ScriptOption, ScriptWorkload, Shape, StatementMode, Target,
+    Constant, Distribution, Endpoint, Plan, Poisson, ScriptOption, ScriptWorkload, Shape, StatementMode,
+    Target,
 };
 use dbdyno_sysbench::Compat;
+use dbdyno_sysbench::declaration::{Declared, Kind};
 use dbdyno_sysbench::registry::Registry;
 
 const KEY: &str = "workload.script.options";
@@ -81,7 +82,9 @@ pub(super) fn of_plan(plan: &Plan) -> Registry {
 /// Events per second of an open loop, 0 of a closed one.
 fn rate(shape: &Shape) -> u64 {
     match shape {
-        Shape::Constant(Constant { rate_per_s }) | Shape::Poisson(Poisson { rate_per_s }) => *rate_per_s as u64,
+        Shape::Constant(Constant { rate_per_s }) | Shape::Poisson(Poisson { rate_per_s }) => {
+            *rate_per_s as u64
+        }
         _ => 0,
     }
 }

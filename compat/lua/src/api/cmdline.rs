@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::rc::Rc;
 
-use dbdyno_schema::option::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declared, Kind};
 use mlua::{Function, Lua, Table, Value};
 
 use crate::Context;

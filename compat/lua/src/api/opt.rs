@@ -1,6 +1,6 @@
 //! `sysbench.opt`: the values of all options, and the globals that scripts of 0.5 have them as.
 
-use dbdyno_schema::option::Value;
+use dbdyno_sysbench::declaration::Value;
 use mlua::{IntoLua, Lua, Table};
 
 use super::cmdline;

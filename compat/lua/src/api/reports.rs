@@ -67,7 +67,7 @@ pub fn stat(lua: &Lua, stat: &Stat) -> mlua::Result<Table> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_schema::option::Value;
+    use dbdyno_sysbench::declaration::Value;
 
     use super::*;
     use crate::api::opt;

@@ -6,9 +6,9 @@ use dbdyno_lua::play::{LuaFailure, Main, Setting};
 use dbdyno_lua::{Compat, Database, Front, Jit, Level, Program, RandomSettings, Source};
 use dbdyno_runner::{Ended, LastEvents, Order, Secrets, Sink};
 use dbdyno_schema::Record;
-use dbdyno_schema::option::{Declared, Value};
 use dbdyno_schema::plan::{Distribution, Plan};
 use dbdyno_schema::record::{Counts, End, PhaseName, Warning};
+use dbdyno_sysbench::declaration::{Declared, Value};
 
 /// A front that keeps what it hears.
 #[derive(Default)]

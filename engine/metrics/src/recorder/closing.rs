@@ -5,9 +5,9 @@ use dbdyno_load::timeline::Bound;
 use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::Accounting;
 
-use super::{Recorder, KindCounters, buckets_of};
-use crate::spans::{ClosedSpans, StatementSummary, PhaseAccounting, Span, Window};
+use super::{KindCounters, Recorder, buckets_of};
 use crate::histogram::Histogram;
+use crate::spans::{ClosedSpans, PhaseAccounting, Span, StatementSummary, Window};
 
 impl Recorder {
     pub(super) fn close(&mut self, bound: Bound) {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counts::{Counts, Percentiles};
 use super::PhaseName;
+use super::counts::{Counts, Percentiles};
 use super::error_class::ErrorClass;
 use crate::histogram::Buckets;
 use crate::plan::Endpoint;
