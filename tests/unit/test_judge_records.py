@@ -521,7 +521,7 @@ def row_count_mismatches(count: int) -> Spoil:
 
 
 @pytest.mark.parametrize(("count", "level"), [(1, "note"), (50, "warn"), (20000, "stop")])
-def test_rows_off_contract(tmp_path: Path, count: int, level: str) -> None:
+def test_rows_row_count_mismatches(tmp_path: Path, count: int, level: str) -> None:
     (check,) = checks(tmp_path, Making(connections=(10,), duration_s=40.0, spoil=row_count_mismatches(count)))
     assert (check["code"], check["level"], check["subject"]) == ("D04", level, "b")
 

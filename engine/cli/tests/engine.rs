@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
 
 use common::spawn;
-use dbdyno_metrics::closed::add_counts;
+use dbdyno_metrics::spans::add_counts;
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, PhaseName};
 use rustix::process::{Pid, Signal, kill_process};

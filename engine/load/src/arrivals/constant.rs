@@ -1,6 +1,6 @@
 //! Equal gaps: the load of a metronome.
 
-use super::Arrivals;
+use super::series::Arrivals;
 use crate::Nanos;
 use crate::level::Level;
 

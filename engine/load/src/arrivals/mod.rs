@@ -4,21 +4,17 @@
 
 mod constant;
 mod poisson;
+mod series;
 
 pub use constant::ConstantArrivals;
 pub use poisson::PoissonArrivals;
 pub(crate) use poisson::exponential;
+pub use series::Arrivals;
 
 use dbdyno_random::Rng;
 
 use crate::Nanos;
 use crate::shapes::{Gaps, Shape};
-
-/// An endless series of due times, each not before the one before it.
-pub trait Arrivals {
-    /// The next due time; `Nanos::MAX` after the last one.
-    fn next_due(&mut self) -> Nanos;
-}
 
 /// The arrivals of one worker, which has share `index` of `count` of the shape's rate; `None` for a closed loop.
 /// A shape that changes begins to do so at `begin`.

@@ -2,7 +2,7 @@
 
 use dbdyno_random::Rng;
 
-use super::Arrivals;
+use super::series::Arrivals;
 use crate::Nanos;
 use crate::level::Level;
 

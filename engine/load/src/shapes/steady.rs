@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Gaps, LoadShape, rate_fault, zero_fault};
+use super::load_shape::{Gaps, LoadShape, rate_fault, zero_fault};
 use crate::Nanos;
 use crate::level::Level;
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Gaps, LoadShape, connections_fault, duration_fault, rate_fault, zero_fault};
+use super::load_shape::{Gaps, LoadShape, connections_fault, duration_fault, rate_fault, zero_fault};
 use crate::level::{Level, NS_PER_S};
 use crate::{Nanos, limits};
 

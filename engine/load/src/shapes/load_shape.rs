@@ -1,0 +1,59 @@
+//! What all shapes have in common.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::level::Level;
+use crate::{Nanos, limits};
+
+/// What the engine asks of a shape.
+pub(super) trait LoadShape {
+    /// How the gaps between events are distributed; `None` in a closed loop.
+    fn gaps(&self) -> Option<Gaps> {
+        None
+    }
+
+    /// Events per second of the whole fleet in an open loop, busy connections in a closed one. A shape that changes
+    /// begins to do so at `begin`.
+    fn level(&self, begin: Nanos) -> Level;
+
+    /// What is wrong with it in a load of so many connections; `None` for each check that passes.
+    fn faults(&self, connections: u32) -> Vec<Option<String>>;
+}
+
+/// Gaps between the events of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gaps {
+    /// As even as the rate allows.
+    Constant,
+    /// Exponential: independent users.
+    #[default]
+    Poisson,
+}
+
+pub(super) fn rate_fault(key: &str, value: f64) -> Option<String> {
+    let most = limits::RATE_PER_S;
+    // A value that is not a number is in no range.
+    let fits = (0.0..=most).contains(&value);
+    (!fits).then(|| format!("load.shape.{key} is {value}; it must be above 0 and at most {most}"))
+}
+
+pub(super) fn connections_fault(key: &str, value: u32, connections: u32) -> Option<String> {
+    (value > connections)
+        .then(|| format!("load.shape.{key} is {value}; load.connections, {connections}, is the most"))
+}
+
+pub(super) fn duration_fault(key: &str, value: u64) -> Option<String> {
+    let most = limits::DURATION_US;
+    (!(1..=most).contains(&value))
+        .then(|| format!("load.shape.{key} is {value}; it must be between 1 and {most}"))
+}
+
+/// The fault of a shape whose levels are all zero.
+pub(super) fn zero_fault(levels: impl IntoIterator<Item = f64>) -> Option<String> {
+    levels
+        .into_iter()
+        .all(|level| level == 0.0)
+        .then(|| "load.shape asks for no event at all; a rate or a number must be above 0".into())
+}
