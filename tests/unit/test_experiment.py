@@ -165,7 +165,7 @@ def test_all_faults_are_told_at_once() -> None:
     [
         (('name = "a"', 'name = "a"\n[[variant]]\nname = "a"'), "variant[a]", "2 of them have this name"),
         (("connections = [1]", "connections = []"), "load.connections", "this is empty"),
-        (("connections = [1]", "connections = [1, 1]"), "load.connections", "1 stands there more than once"),
+        (("connections = [1]", "connections = [1, 1]"), "load.connections", "1: duplicate"),
         (("connections = [1]", "connections = [1, 2]\nrate = [5]"), "load", "connections is the cap"),
         (("connections = [1]", "connections = [true]"), "load.connections[1]", "must be a whole number"),
         (('duration = "2s"', 'duration = "100ms"'), "load.duration", "at least 500ms"),
@@ -208,8 +208,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         read(tmp_path / "nope.toml")
     with pytest.raises(ExperimentFaults, match="Is a directory"):
         read(tmp_path)
-    assert "this is no TOML" in next(iter(faults("[experiment\n").values()))
-    with pytest.raises(ExperimentFaults, match="this is no TOML"):
+    assert "invalid TOML" in next(iter(faults("[experiment\n").values()))
+    with pytest.raises(ExperimentFaults, match="invalid TOML"):
         read_bytes(b"\xff\xfe", Path("binary.toml"))
 
 

@@ -43,7 +43,7 @@ def edges(seen: int, measure_us: int, meter: ForeignMeter | None = None) -> Edge
     found = Edges(cast(Server, Asked(seen)), DESCRIPTION, measure_us, meter)
     found.ready(Counters())
     data = {"name": "measure", "at_unix_us": time.time_ns() // 1000}
-    found.heard(cast(Any, {"type": "phase", "data": data}))
+    found.record(cast(Any, {"type": "phase", "data": data}))
     return found
 
 

@@ -15,7 +15,7 @@ from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
-from dbdyno.experiment.sql_text import made, marks, notes, parameters, split, tables
+from dbdyno.experiment.sql_text import created_tables, marks, notes, parameters, split, tables
 from dbdyno.run.plan import SEQUENCE_ROOM, plan, trial_plan
 
 ROOT = Path(__file__).parents[2]
@@ -176,7 +176,7 @@ tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
         "bad.sql:2: next: there is no generator sequenz. Did you mean sequence?",
         "bad.sql:3: @setup takes nothing more.",
         "bad.sql:4: there is no setting weigth. Did you mean weight?",
-        "bad.sql:6: a note stands inside a statement.",
+        "bad.sql:6: a note is inside a statement.",
         "bad.sql:8: DELIMITER is a command of the mysql client.",
         'workload[inline].order = "randm": there is no such choice.',
         "workload[third].parameters.c = \"csv('no.csv', 'a')\": there is no such file.",
@@ -234,7 +234,7 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
         ("__import__('os').system('x')", "is no argument"),
         ("uniform(1, open('x'))", "high = Call("),
         ("uniform(1, 2, 3)", "uniform has 2 arguments at the most: uniform(low, high)"),
-        ("uniform(1, 2, low=3)", "low is given twice"),
+        ("uniform(1, 2, low=3)", "low occurs twice"),
         ("uniform(2, 1)", "the least comes first"),
         ("uniform(1, 'a')", "high = 'a' does not fit"),
         (
@@ -315,7 +315,7 @@ def test_tables_are_named_once() -> None:
         "CREATE TEMPORARY TABLE x (i INT)",
         "CREATE INDEX k ON t (i)",
     ]
-    assert made(texts, "mysql") == {"t": "a.t"}
+    assert created_tables(texts, "mysql") == {"t": "a.t"}
     assert tables(["WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN u USING (i), t"], "mysql") == ["u", "t"]
 
 

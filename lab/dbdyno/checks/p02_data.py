@@ -96,7 +96,7 @@ def differences(server: Server, spec: DataSpec, tolerance: float, subject: str =
 def own_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
     """Where the tables differ from those that a workload of the user's own makes."""
     address = server.address()
-    made = workload.made(address.protocol)
+    made = workload.created_tables(address.protocol)
     found = shapes(server, made)
     missing = [name for name in made if name not in found]
     if missing:

@@ -208,7 +208,7 @@ class _Table:
                 self._loading(news)
             case progress.TrialEnded():
                 self._row(news.trial.index)
-            case progress.Found():
+            case progress.NewFindings():
                 for finding in news.findings:
                     _show(finding)
             case _:

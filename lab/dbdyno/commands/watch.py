@@ -97,7 +97,7 @@ class _Plain:
             case progress.Extended():
                 self._trials += len(value.trials)
                 self._line(f"{value.text}{self._left()}")
-            case progress.Found():
+            case progress.NewFindings():
                 for finding in value.findings:
                     show(self._console, finding)
 
@@ -143,7 +143,7 @@ class _Live:
             case progress.Extended():
                 self._trials += len(value.trials)
                 self._console.print(Text(value.text), soft_wrap=True)
-            case progress.Found():
+            case progress.NewFindings():
                 for finding in value.findings:
                     show(self._console, finding)
 

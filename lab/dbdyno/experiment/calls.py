@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Longer than a list of values that somebody writes.
+# More than any list of values that a person writes.
 TEXT_LENGTH_MAX = 100_000
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {

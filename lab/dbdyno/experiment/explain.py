@@ -1,4 +1,4 @@
-"""One pydantic error in the words of the experiment file: key, value, problem, way out."""
+"""One pydantic error as the experiment file shows it: key, value, problem, fix."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
     if kind == "value_error":
         return Fault(key, None if isinstance(value, dict) else value, str(context["error"]))
     of_any_kind = "variables" in location or location[2:3] == ("options",)
-    wanted = "text, a number, true or false" if of_any_kind else _WANTED.get(kind)
-    return Fault(key, value, f"this must be {wanted}" if wanted else error["msg"])
+    expected = "text, a number, true or false" if of_any_kind else _WANTED.get(kind)
+    return Fault(key, value, f"this must be {expected}" if expected else error["msg"])
 
 
 def _place(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
@@ -134,7 +134,7 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
     if not words:
         return []
     if family:
-        # The name of a table lies between.
+        # The part between them is the name of a table.
         words = [family, *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
     section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
     model = _MODEL.get(section)
@@ -144,8 +144,8 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
 def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
     if location[0] == "workloads" and location[-1] == "name":
         names = (*get_args(OltpName), "sql")
-        told = f'There are: {", ".join(names)}; and script = "FILE.lua" without a name'
-        return Fault(key, value, "there is no such workload", told)
+        fix = f'There are: {", ".join(names)}; and script = "FILE.lua" without a name'
+        return Fault(key, value, "there is no such workload", fix)
     model: Any = Experiment
     if location[0] == "workloads":
         location, model = _in_workload(location)
@@ -170,10 +170,10 @@ def _is_model(annotation: Any) -> bool:
 
 
 def _choices(annotation: Any) -> list[str]:
-    found: list[str] = []
+    choices: list[str] = []
     for inner in get_args(annotation):
-        found += [inner] if isinstance(inner, str) else _choices(inner)
-    return found
+        choices += [inner] if isinstance(inner, str) else _choices(inner)
+    return choices
 
 
 def _example(key: str) -> str:

@@ -10,7 +10,7 @@
 
 A full factorial (Fisher 1935, The Design of Experiments, ch. 6) answers more than one question with the same
 trials: what each factor does on average over the others, and whether it does the same everywhere. A level is
-written like a `[[variant]]`; what all combinations share stands in one `[[variant]]` without a name. Lists
+written like a `[[variant]]`; one `[[variant]]` without a name has what all combinations share. Lists
 add up; a key that two factors set to a value each has no meaning and is a fault.
 """
 
@@ -97,7 +97,7 @@ def _common_faults(variants: Any) -> Iterator[Fault]:
         return
     if len(variants) > 1:
         fix = "Keep one, with what all variants share, and make a factor of what differs"
-        yield Fault("variant", None, f"there are {len(variants)} of them beside [factor]", fix)
+        yield Fault("variant", None, f"there are {len(variants)} of them in addition to [factor]", fix)
     for entry in variants[:1]:
         for key in sorted(entry.keys() & {"name", "levels"}):
             fix = "Leave it out: the names are made from the levels"
@@ -111,11 +111,11 @@ def _count_faults(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
     for levels in factors.values():
         count *= len(levels)
     if count > VARIANTS_MAX:
-        told = " x ".join(str(len(levels)) for levels in factors.values())
+        product = " x ".join(str(len(levels)) for levels in factors.values())
         yield Fault(
             "factor",
             None,
-            f"{told} levels make {count} variants, and an experiment has at most {VARIANTS_MAX}",
+            f"{product} levels make {count} variants, and an experiment has at most {VARIANTS_MAX}",
             "Leave levels out, or ask in several experiments",
         )
 

@@ -1,4 +1,4 @@
-"""What is wrong with an experiment, said so that its author can mend all of it at once."""
+"""All errors of an experiment file at once, each with its fix."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ VALUE_LENGTH_MAX = 60
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing to mend."""
+    """One error."""
 
-    # Where, in the words of the file: "variant[pool].server.cpus". Empty for the file as a whole.
+    # The key as the file has it: "variant[pool].server.cpus". Empty for the file as a whole.
     key: str
-    # What stands there; None where nothing does.
+    # Its value; None without one.
     value: Any
     problem: str
     fix: str = ""
@@ -30,7 +30,7 @@ class Fault:
 
 
 class ExperimentFaults(Problem):
-    """Every fault of one experiment file. `faults` is never empty."""
+    """Every error of one experiment file; at least one."""
 
     def __init__(self, source: str, faults: list[Fault]) -> None:
         assert faults, "an experiment without faults is no error"
@@ -41,7 +41,7 @@ class ExperimentFaults(Problem):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A way out for a word that is not known: the nearest known one, or all of them."""
+    """The fix for an unknown word: the nearest known one, or all of them."""
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:

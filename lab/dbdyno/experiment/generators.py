@@ -1,4 +1,4 @@
-"""Where the values of parameters and of generated columns come from, as models, and in the words of the plan.
+"""Generators of parameters and of generated columns, as models and as an engine plan has them.
 
 A generator is one model: its fields in order are its arguments. A new generator is one class and one entry
 of `PARAMETERS` or `COLUMNS`.
@@ -42,7 +42,7 @@ class Generator(Model):
 
     @abstractmethod
     def plan(self) -> dict[str, Any]:
-        """The generator in the words of an engine plan."""
+        """The generator of an engine plan."""
 
 
 class Between(Generator):
@@ -285,7 +285,7 @@ def parameter(text: str, rows: Mapping[str, int]) -> Generator:
 
 
 def column(name: str, text: str, rows: Mapping[str, int]) -> dict[str, Any]:
-    """The column `name` of a generated table in the words of an engine plan.
+    """The column `name` of a generated table in an engine plan.
 
     Every generator takes `nulls`, the share of rows where it is NULL. Raises ValueError that says what to
     write.
@@ -305,29 +305,29 @@ def _generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
         raise ValueError(f"there is no generator {call.name}. {did_you_mean(call.name, known)}")
     fields = list(kind.model_fields)
     if kind is OneOf:
-        given: dict[str, Any] = {"values": list(call.arguments), **call.named}
+        arguments: dict[str, Any] = {"values": list(call.arguments), **call.named}
     elif len(call.arguments) > len(fields):
         raise ValueError(f"{call.name} has {len(fields)} arguments at the most: {_usage(call.name, kind)}")
     else:
-        given = dict(zip(fields, call.arguments, strict=False))
-        if twice := sorted(given.keys() & call.named.keys()):
-            raise ValueError(f"{twice[0]} is given twice: {_usage(call.name, kind)}")
-        given |= call.named
+        arguments = dict(zip(fields, call.arguments, strict=False))
+        if twice := sorted(arguments.keys() & call.named.keys()):
+            raise ValueError(f"{twice[0]} occurs twice: {_usage(call.name, kind)}")
+        arguments |= call.named
     try:
-        return kind(**given)
+        return kind(**arguments)
     except ValidationError as error:
-        raise ValueError(_told(error, call.name, kind)) from None
+        raise ValueError(_describe(error, call.name, kind)) from None
 
 
 def _usage(name: str, kind: type[Generator]) -> str:
     """How a generator is written: its arguments, and the defaults of those that may be left out."""
     if kind is OneOf:
         return "one_of('a', 'b', weights=[9, 1])"
-    told = [
+    parts = [
         field if info.is_required() else f"{field}={_shown(info.get_default(call_default_factory=True))}"
         for field, info in kind.model_fields.items()
     ]
-    return f"{name}({', '.join(told)})"
+    return f"{name}({', '.join(parts)})"
 
 
 def _shown(default: Any) -> str:
@@ -336,7 +336,7 @@ def _shown(default: Any) -> str:
     return str(default.distribution) if isinstance(default, Keys) else str(default)
 
 
-def _told(error: ValidationError, name: str, kind: type[Generator]) -> str:
+def _describe(error: ValidationError, name: str, kind: type[Generator]) -> str:
     """The first thing that is wrong with a generator's arguments, and how it is written."""
     detail = error.errors()[0]
     if detail["type"] == "value_error":

@@ -133,7 +133,7 @@ class Load(Shapes):
     def _each_once(cls, values: tuple[float, ...]) -> tuple[float, ...]:
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
-            raise ValueError(f"{', '.join(f'{value:g}' for value in twice)} stands there more than once")
+            raise ValueError(f"{', '.join(f'{value:g}' for value in twice)}: duplicate")
         return values
 
     @property
@@ -167,7 +167,8 @@ class Design(Model):
     order: Literal["random", "given"] = "random"
     # Makes rows and keys, and names the cached snapshot.
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
-    # Draws the order of trials and the places of servers. None: drawn when a comparison begins, and stored.
+    # Seed of the order of trials and of the slots of servers. None: chosen when a comparison begins, and
+    # stored.
     order_seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
     # A block that met foreign load is repeated once at the end of the run; see experiment/repeats.py.
     repeat_disturbed: bool = True
@@ -176,7 +177,7 @@ class Design(Model):
 
     @property
     def drawn_by(self) -> int:
-        """What orders and places are drawn by."""
+        """The seed of orders and slots."""
         return self.seed if self.order_seed is None else self.order_seed
 
     @property
@@ -205,7 +206,7 @@ class Client(Model):
 
 
 class Variant(Model):
-    """One set-up under comparison; the first of an experiment is the baseline."""
+    """One of the things compared; the first of an experiment is the baseline."""
 
     name: str = Field(min_length=1, max_length=120)
     server: ServerSpec = Field(default_factory=ServerSpec)
@@ -224,7 +225,7 @@ class Factor(Model):
     """One thing that varies; the variants are all combinations of the factors' levels."""
 
     name: str
-    # The first is the one the others are held against.
+    # The first is the baseline.
     levels: tuple[str, ...] = Field(min_length=2)
 
 

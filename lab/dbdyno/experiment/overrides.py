@@ -31,7 +31,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def assignment(text: str) -> tuple[str, Any] | Fault:
-    """One `key=value` of the command line; the value is TOML, and a word that is no TOML is text."""
+    """One `key=value` of the command line; the value is TOML, or text where it is not TOML."""
     # The first "=" outside a variant's name in brackets.
     match = re.fullmatch(r"((?:[^=\[]|\[[^\]]*\])+)=(.*)", text, re.DOTALL)
     if match is None:

@@ -85,29 +85,29 @@ def truth(text: str) -> bool | None:
 
 def same(name: str, declared: Setting, effective: str) -> bool:
     """Whether `effective`, as the server gives it, is what `declared` asks for. `name` is the variable."""
-    wanted = as_text(declared)
-    if wanted.upper() == effective.strip().upper():
+    requested = as_text(declared)
+    if requested.upper() == effective.strip().upper():
         return True
     if effective.strip().upper() in {"ON", "OFF"}:
-        return truth(wanted) == truth(effective)
-    wanted_number, effective_number = number(wanted), number(effective)
-    if wanted_number is not None and effective_number is not None:
+        return truth(requested) == truth(effective)
+    requested_number, effective_number = number(requested), number(effective)
+    if requested_number is not None and effective_number is not None:
         # Six decimals are what SHOW VARIABLES prints of a fraction.
-        return abs(wanted_number - effective_number) < Decimal("0.000001")
-    return _same_words(name, wanted, effective)
+        return abs(requested_number - effective_number) < Decimal("0.000001")
+    return _same_words(name, requested, effective)
 
 
-def _same_words(name: str, wanted: str, effective: str) -> bool:
+def _same_words(name: str, requested: str, effective: str) -> bool:
     """Lists in any order, switches by subset, paths with and without the slash at the end, renamed sets."""
-    wanted_words, effective_words = _words(wanted), _words(effective)
-    if name == "optimizer_switch" or wanted_words & _COMBINED_MODES:
-        # The server answers with every switch, or with the mode and all it stands for.
-        return wanted_words <= effective_words
+    requested_words, effective_words = _words(requested), _words(effective)
+    if name == "optimizer_switch" or requested_words & _COMBINED_MODES:
+        # The server answers with every switch, or with the mode and all modes that it combines.
+        return requested_words <= effective_words
     if name.startswith(("character_set_", "collation_")):
-        return _renamed(wanted.upper()) == _renamed(effective.upper())
-    if "/" in wanted:
-        return wanted.rstrip("/") == effective.rstrip("/")
-    return wanted_words == effective_words
+        return _renamed(requested.upper()) == _renamed(effective.upper())
+    if "/" in requested:
+        return requested.rstrip("/") == effective.rstrip("/")
+    return requested_words == effective_words
 
 
 def _words(text: str) -> frozenset[str]:

@@ -24,7 +24,7 @@ from dbdyno.experiment.sql_text import Dialect
 
 SECTIONS = (*overrides.SECTIONS, "factor", "profile")
 FILE_BYTES_MAX = 1_000_000
-# Half a second holds five ticks: less cannot be told from its own edges.
+# Half a second holds five ticks: less is dominated by its edges.
 DURATION_S_MIN = 0.5
 
 
@@ -50,7 +50,7 @@ def read_bytes(
     try:
         document = _document(source)
     except (ValueError, RecursionError) as error:
-        raise ExperimentFaults(str(path), [Fault("", None, f"this is no TOML: {error}")]) from error
+        raise ExperimentFaults(str(path), [Fault("", None, f"invalid TOML: {error}")]) from error
     # Profiles and --set speak of variants, those made from factors too.
     faults = factors.expand(document)
     faults = faults or _shape_faults(document)
@@ -73,7 +73,7 @@ def from_document(document: dict[str, Any], source: str, folder: Path) -> Experi
     if experiment is not None:
         faults += _sense_faults(experiment)
     else:
-        # Beside what is wrong elsewhere.
+        # In addition to errors elsewhere.
         for workload in sql_reading.readable(resolved["workloads"]):
             faults += sql_reading.faults_of(workload, _dialects(document["variant"]))
     if faults or experiment is None:
@@ -177,8 +177,8 @@ def _workload(
 
 def _dialects(variants: list[dict[str, Any]]) -> list[Dialect]:
     """Whose SQL the variants' servers understand, each once; PostgreSQL's alone where all are its."""
-    found = {sql_reading.dialect_of(variant.get("server", {})) for variant in variants}
-    return sorted(found)
+    dialects = {sql_reading.dialect_of(variant.get("server", {})) for variant in variants}
+    return sorted(dialects)
 
 
 def _durations(load: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def _sense_faults(experiment: Experiment) -> list[Fault]:
         faults.append(Fault("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out"))
     for one in experiment.workloads:
         if isinstance(one, ScriptWorkload) and not one.prepare and experiment.design.state == "reset":
-            problem = f"the data of {one.title} cannot be made anew without its prepare"
+            problem = f"the data of {one.title} cannot be made again without its prepare"
             faults.append(Fault("design.state", "reset", problem, "Leave prepare = false out"))
     for code, reason in experiment.override.items():
         if not reason.strip():

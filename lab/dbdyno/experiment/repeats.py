@@ -20,7 +20,7 @@ from dbdyno.experiment.schedule import Trial
 FOREIGN_LIMIT = 0.10
 # One block in so many may be repeated.
 REPEAT_ONE_IN = 4
-# Names that a message has at most, and the share from which a process is named beside a larger one.
+# Names that a message has at most, and the share from which a process is named in addition to a larger one.
 NAMED_MAX = 5
 SMALL_SHARE = 0.03
 
@@ -43,11 +43,11 @@ def to_repeat(shares: Mapping[int, float], blocks: int) -> list[int]:
 
 def largest(trials: Iterable[tuple[int, float | None]]) -> dict[int, float]:
     """The largest foreign share of each block, from the block and the share of every trial."""
-    found: dict[int, float] = {}
+    shares: dict[int, float] = {}
     for block, share in trials:
         if share is not None:
-            found[block] = max(share, found.get(block, 0.0))
-    return found
+            shares[block] = max(share, shares.get(block, 0.0))
+    return shares
 
 
 def repeat(
@@ -105,13 +105,13 @@ def largest_processes(loads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 
     CPU time that the hypervisor gave to other machines has the name of its counter, steal.
     """
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for load in loads:
         parts = [*load["processes"], {"name": "steal", "share": load["steal"]}]
         for part in parts:
             if part["share"] > 0:
-                found[part["name"]] = max(part["share"], found.get(part["name"], 0.0))
-    largest_first = sorted(found.items(), key=lambda item: -item[1])
+                shares[part["name"]] = max(part["share"], shares.get(part["name"], 0.0))
+    largest_first = sorted(shares.items(), key=lambda item: -item[1])
     return [{"name": name, "share": share} for name, share in largest_first[:NAMED_MAX]]
 
 

@@ -121,8 +121,8 @@ def balanced_orders(names: Sequence[str], blocks: int, *where: int | str) -> lis
         square = len(orders) // count
         symbols = _shuffled(list(names), *where, square, "symbols")
         rows = _williams(count) if count % 2 == 0 else _cyclic(count, *where, square)
-        drawn = _shuffled([str(row) for row in range(count)], *where, square, "rows")
-        orders += [[symbols[index] for index in rows[int(row)]] for row in drawn]
+        shuffled = _shuffled([str(row) for row in range(count)], *where, square, "rows")
+        orders += [[symbols[index] for index in rows[int(row)]] for row in shuffled]
     return orders[:blocks]
 
 

@@ -43,15 +43,15 @@ def resolved(workload: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
         try:
             whole["digest"] = digest(absolute)
         except OSError as error:
-            told = f"It was looked for at {absolute}"
-            faults.append(Fault(f"{place}.script", path, f"it cannot be read: {error.strerror}", told))
+            fix = f"The path is {absolute}"
+            faults.append(Fault(f"{place}.script", path, f"it cannot be read: {error.strerror}", fix))
     return whole
 
 
 def digest(script: Path) -> str:
-    """Of the script and every Lua file beside it, any of which it may require. Raises OSError."""
-    found = hashlib.sha256()
+    """SHA-256 of the script and of every Lua file in its folder, which it may require. Raises OSError."""
+    content_hash = hashlib.sha256()
     for path in (script, *sorted(script.parent.glob("*.lua"))):
         content = path.read_bytes()
-        found.update(f"{path.name} {len(content)}\n".encode() + content)
-    return found.hexdigest()
+        content_hash.update(f"{path.name} {len(content)}\n".encode() + content)
+    return content_hash.hexdigest()

@@ -27,7 +27,7 @@ class ScriptWorkload(BaseWorkload):
     prepare: bool = True
     # What the script draws by where it names no distribution.
     keys: Keys = Field(default_factory=Keys)
-    # Of the script and of the Lua files beside it, which it may require.
+    # SHA-256 of the script and of the Lua files in its folder, which it may require.
     digest: str = ""
 
     @property
@@ -55,8 +55,8 @@ class ScriptWorkload(BaseWorkload):
         """What makes the data."""
         if not self.prepare:
             return "what is there"
-        given = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.options.items())
-        return f"made by prepare of {Path(self.script).name}" + (f" with {given}" if given else "")
+        options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.options.items())
+        return f"made by prepare of {Path(self.script).name}" + (f" with {options}" if options else "")
 
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:  # noqa: ARG002 — the script writes its SQL.
         """The `workload` of an engine plan."""

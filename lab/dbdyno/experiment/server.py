@@ -73,18 +73,18 @@ class Connect(Model):
 
     def plan(self) -> dict[str, Any]:
         """The keys of an engine plan's `target` for it; defaults are left out."""
-        asked: dict[str, Any] = {}
+        target: dict[str, Any] = {}
         if self.tls != "disabled":
             files = {"ca": self.tls_ca, "certificate": self.tls_certificate, "key": self.tls_key}
-            asked["tls"] = {"mode": self.tls} | {name: str(path) for name, path in files.items() if path}
+            target["tls"] = {"mode": self.tls} | {name: str(path) for name, path in files.items() if path}
         if self.compression != "none":
             zstd = {"zstd": {"level": self.zstd_level}}
-            asked["compression"] = zstd if self.compression == "zstd" else self.compression
+            target["compression"] = zstd if self.compression == "zstd" else self.compression
         if self.server_public_key is not None:
-            asked["server_public_key"] = str(self.server_public_key)
+            target["server_public_key"] = str(self.server_public_key)
         if self.allow_public_key_retrieval:
-            asked["allow_public_key_retrieval"] = True
-        return asked
+            target["allow_public_key_retrieval"] = True
+        return target
 
 
 # Keys that make sense for some kinds of server alone; the others are for all of them.
@@ -118,17 +118,17 @@ class Hooks(Model):
     """Commands around each trial, of the user's own: caches, profilers, whatever a trial should have."""
 
     before_trial: Argv = ()
-    # Started when the measurement begins; told to stop (SIGINT) when the trial is over.
+    # Started when the measurement begins; stopped with SIGINT when the trial is over.
     during_trial: Argv = ()
     after_trial: Argv = ()
-    # What before_trial and after_trial may each take, and during_trial after it was told to stop.
+    # What before_trial and after_trial may each take, and during_trial after SIGINT.
     hook_timeout_s: Duration = 60.0
 
 
 class ServerSpec(Connect, Hooks):
-    """One server set-up: what it is, how it is configured, and how the load connects to it."""
+    """The server of a variant: what it is, how it is configured, and how the load connects to it."""
 
-    # Private ones, in a process or in a container; somebody else's; the user's own, by the user's commands.
+    # local and docker: private; remote: dbdyno only connects; command: the user's commands start and stop it.
     kind: Kind = "local"
     # Of private ones; for the others the URL says it.
     product: Product | None = None
@@ -166,8 +166,8 @@ class ServerSpec(Connect, Hooks):
     @model_validator(mode="after")
     def _belongs_together(self) -> ServerSpec:
         fields = ServerSpec.model_fields
-        given = [name for name in ONLY_FOR if getattr(self, name) != fields[name].get_default()]
-        foreign = [name for name in given if self.kind not in ONLY_FOR[name]]
+        changed = [name for name in ONLY_FOR if getattr(self, name) != fields[name].get_default()]
+        foreign = [name for name in changed if self.kind not in ONLY_FOR[name]]
         wrong = [f"{name.removesuffix('_s')} is for kind = {' or '.join(ONLY_FOR[name])}" for name in foreign]
         lacking = [name for name in NEEDED.get(self.kind, ()) if getattr(self, name) is None]
         wrong += [f"{name} is missing" for name in lacking]

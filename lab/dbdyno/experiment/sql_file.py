@@ -11,8 +11,8 @@
     -- @statement rows=1
     SELECT c FROM item WHERE id = :id;
 
-Without any `@transaction` every statement of the file is a transaction of its own, and so is what stands
-between BEGIN and COMMIT: a list of queries.
+Without any `@transaction` every statement of the file is a transaction of its own, and so are the
+statements between BEGIN and COMMIT: a list of queries.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[F
     `name` is what faults call the file.
     """
     try:
-        told, pieces = notes(text, dialect), split(text, dialect)
+        remarks, pieces = notes(text, dialect), split(text, dialect)
     except UnreadableSql as error:
         return {}, [Fault(f"{name}:{error.line}", None, str(error), "Close it")]
     reader = _Reader(name, dialect)
-    parts: list[tuple[int, str | Piece]] = [*told, *((piece.line, piece) for piece in pieces)]
+    parts: list[tuple[int, str | Piece]] = [*remarks, *((piece.line, piece) for piece in pieces)]
     for line, part in sorted(parts, key=lambda one: one[0]):
         if isinstance(part, Piece):
             reader.statement(part)
         else:
             reader.note(line, part)
-    inside = [line for line, _ in told if any(p.line <= line <= p.last_line for p in pieces)]
+    inside = [line for line, _ in remarks if any(p.line <= line <= p.last_line for p in pieces)]
     for line in inside:
-        reader.fault(line, "a note stands inside a statement", "End the statement before it with a semicolon")
+        reader.fault(line, "a note is inside a statement", "End the statement before it with a semicolon")
     return reader.end()
 
 
@@ -66,7 +66,7 @@ class _Reader:
         self._alone: list[Piece] = []
         self._transactions: list[dict[str, Any]] = []
         self._table: dict[str, Any] | None = None
-        # What a note says of the next statement.
+        # The settings that a note gives the next statement.
         self._next: dict[str, Any] = {}
         self._in_transaction = False
         self._notes: Mapping[str, Callable[[int, str], None]] = {
@@ -81,7 +81,7 @@ class _Reader:
         }
 
     def fault(self, line: int, problem: str, fix: str = "") -> None:
-        """Something to mend on a line of the file."""
+        """Note an error on a line of the file."""
         self.faults.append(Fault(f"{self._name}:{line}", None, problem, fix))
 
     def note(self, line: int, text: str) -> None:
@@ -189,12 +189,12 @@ class _Reader:
     def _words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
         """Words without and with `=`; numbers become numbers."""
         words: list[str] = []
-        given: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         try:
             parts = shlex.split(text)
         except ValueError:
             self.fault(line, "a quotation mark is left open", "Close it")
-            return words, given
+            return words, settings
         for part in parts:
             key, equals, value = part.partition("=")
             if not equals:
@@ -202,12 +202,12 @@ class _Reader:
             elif key not in known:
                 self.fault(line, f"there is no setting {key}", did_you_mean(key, known))
             else:
-                given[key] = _number(value) if key in ("rows", "weight", "repeat") else value
-        return words, given
+                settings[key] = _number(value) if key in ("rows", "weight", "repeat") else value
+        return words, settings
 
 
 class _AnyTable(dict[str, int]):
-    """Has every table, with more rows than anybody subtracts."""
+    """Has every table, with more rows than any generator subtracts."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -227,7 +227,7 @@ def _number(text: str) -> Any:
 
 
 def _queries(pieces: list[Piece], dialect: Dialect) -> Iterator[dict[str, Any]]:
-    """Each statement as a transaction of its own, and what lies between BEGIN and COMMIT as one."""
+    """Each statement as a transaction of its own, and those between BEGIN and COMMIT as one."""
     group: list[Piece] = []
     number = 0
     for piece in pieces:

@@ -20,22 +20,22 @@ from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import Dialect, UnreadableSql, marks, parameters, split
 from dbdyno.experiment.sql_workload import SqlStatement, SqlWorkload
 
-# What a server sends to a `?` that nobody fills.
+# The fix for a `?` without a parameter.
 _EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'
 
 
 def dialect_of(server: Any) -> Dialect:
-    """Whose SQL a variant's server understands; `server` is its table, or its model."""
+    """The SQL dialect of a variant's server; `server` is its table, or its model."""
     keys = ("product", "url")
-    given = server if isinstance(server, dict) else {key: getattr(server, key, None) for key in keys}
-    url = str(given.get("url") or "")
-    return "postgres" if given.get("product") == "postgresql" or url.startswith("postgres") else "mysql"
+    settings = server if isinstance(server, dict) else {key: getattr(server, key, None) for key in keys}
+    url = str(settings.get("url") or "")
+    return "postgres" if settings.get("product") == "postgresql" or url.startswith("postgres") else "mysql"
 
 
 def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
     """A `[[workload]]` named sql with what its file holds, and with absolute paths.
 
-    Tables of the file and the workload are merged; lists are not, as nobody could tell their order.
+    Tables of the file and the workload are merged; lists are not, since their order would be unknown.
     """
     place = f"workload[{workload.get('label', 'sql')}]"
     merged = dict(workload)
@@ -45,36 +45,36 @@ def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: l
         merged["file"] = str(absolute)
         # Paths in it are meant from where it is.
         folder = absolute.parent
-    if isinstance(given := merged.get("transactions"), list):
-        merged["transactions"] = [_whole(transaction) for transaction in given]
-    if isinstance(given := merged.get("replay"), dict) and isinstance(given.get("file"), str):
-        recorded = (folder / Path(given["file"]).expanduser()).resolve()
+    if isinstance(value := merged.get("transactions"), list):
+        merged["transactions"] = [_whole(transaction) for transaction in value]
+    if isinstance(value := merged.get("replay"), dict) and isinstance(value.get("file"), str):
+        recorded = (folder / Path(value["file"]).expanduser()).resolve()
         if not recorded.is_file():
-            told = f"It was looked for at {recorded}"
-            faults.append(Fault(f"{place}.replay.file", given["file"], "there is no such file", told))
-        merged["replay"] = {**given, "file": str(recorded)}
-    if isinstance(given := merged.get("parameters"), dict):
+            fix = f"The path is {recorded}"
+            faults.append(Fault(f"{place}.replay.file", value["file"], "there is no such file", fix))
+        merged["replay"] = {**value, "file": str(recorded)}
+    if isinstance(value := merged.get("parameters"), dict):
         merged["parameters"] = {
             name: _with_path(f"{place}.parameters.{name}", text, folder, faults)
-            for name, text in given.items()
+            for name, text in value.items()
         }
     return merged
 
 
-def _file(path: Path, key: str, given: str, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
+def _file(path: Path, key: str, value: str, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
-            faults.append(Fault(key, given, f"it has more than {FILE_BYTES_MAX:,} bytes"))
+            faults.append(Fault(key, value, f"it has more than {FILE_BYTES_MAX:,} bytes"))
             return {}
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        faults.append(Fault(key, given, f"it cannot be read: {why}", f"It was looked for at {path}"))
+        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        faults.append(Fault(key, value, f"it cannot be read: {why}", f"The path is {path}"))
         return {}
-    document, found = read(text, path.name, dialect)
-    faults += found
-    if not found and not document:
-        faults.append(Fault(key, given, "it holds no statements", "Write some into it"))
+    document, file_faults = read(text, path.name, dialect)
+    faults += file_faults
+    if not file_faults and not document:
+        faults.append(Fault(key, value, "it holds no statements", "Write some into it"))
     return document
 
 
@@ -150,11 +150,11 @@ def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
 
 def faults_of(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[Fault]:
     """What is wrong with the statements of a workload, each thing once."""
-    found: dict[tuple[str, str], Fault] = {}
+    faults: dict[tuple[str, str], Fault] = {}
     for dialect in dialects:
         for fault in _Statements(workload, dialect).faults():
-            found.setdefault((fault.key, fault.problem), fault)
-    return list(found.values())
+            faults.setdefault((fault.key, fault.problem), fault)
+    return list(faults.values())
 
 
 class _Statements:

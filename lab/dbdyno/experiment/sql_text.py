@@ -1,6 +1,6 @@
-"""What the lab has to know of a statement's text: where it ends, its parameters, and its tables.
+"""What the lab reads from a statement's text: where it ends, its parameters, and its tables.
 
-The tokens are sqlglot's, by the rules of the server that is asked: what stands in quotes and comments is left
+The tokens are sqlglot's, by the rules of the server's dialect: the content of quotes and comments is left
 alone, as the engine leaves it (`engine/schema/src/placeholders.rs`).
 """
 
@@ -95,18 +95,18 @@ def notes(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
     for token in read:
         first = sql[: token.start].count("\n") + 1
         quoted.update(range(first + 1, first + 1 + sql[token.start : token.end].count("\n")))
-    found = []
+    lines = []
     for number, line in enumerate(sql.splitlines(), start=1):
         text = line.strip()
-        # What only looks so stands in a quoted text or in a longer comment.
+        # Such a line inside a quoted text or a longer comment is no note.
         if text.startswith("-- @") and number not in quoted and text[2:].strip() in comments:
-            found.append((number, text[4:].strip()))
-    return found
+            lines.append((number, text[4:].strip()))
+    return lines
 
 
 def parameters(sql: str, dialect: Dialect) -> list[str]:
     """The names behind colons, each once, in order. Raises UnreadableSql."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     read = tokens(sql, dialect)
     for token, following in pairwise(read):
         if not is_kind(token, "COLON") or following.start != token.end + 1:
@@ -114,8 +114,8 @@ def parameters(sql: str, dialect: Dialect) -> list[str]:
         name = sql[following.start : following.end + 1]
         before = sql[token.start - 1] if token.start else " "
         if name.isidentifier() and name.isascii() and not (before.isalnum() or before == "_"):
-            found[name] = None
-    return list(found)
+            names[name] = None
+    return list(names)
 
 
 def marks(sql: str, dialect: Dialect) -> int:
@@ -132,33 +132,33 @@ def first_word(sql: str, dialect: Dialect) -> str:
 def parsed(sql: str, dialect: Dialect) -> Any:
     """The statement as sqlglot's tree; None where it is beyond sqlglot, which knows less than servers do."""
     try:
-        found = sqlglot().parse_one(sql, read=dialect)
+        tree = sqlglot().parse_one(sql, read=dialect)
     except sqlglot().errors.SqlglotError:
         return None
-    return None if isinstance(found, sqlglot().exp.Command) else found
+    return None if isinstance(tree, sqlglot().exp.Command) else tree
 
 
 def tables(statements: Iterable[str], dialect: Dialect) -> list[str]:
     """The tables that statements name, without their schema, each once, in order."""
     exp = sqlglot().exp
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for sql in statements:
         tree = parsed(sql, dialect)
         if tree is not None:
             # What WITH defines is no table.
             defined = {cte.alias for cte in tree.find_all(exp.CTE)}
-            found |= {table.name: None for table in tree.find_all(exp.Table) if table.name not in defined}
-    return list(found)
+            names |= {table.name: None for table in tree.find_all(exp.Table) if table.name not in defined}
+    return list(names)
 
 
-def made(statements: Iterable[str], dialect: Dialect) -> dict[str, str]:
-    """The tables that CREATE TABLE makes, temporary ones aside: name -> the name as it is written there."""
+def created_tables(statements: Iterable[str], dialect: Dialect) -> dict[str, str]:
+    """The tables that CREATE TABLE makes, without temporary ones: by name, the name as written."""
     exp = sqlglot().exp
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for sql in statements:
         tree = parsed(sql, dialect)
         is_table = isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() == "TABLE"
         if is_table and not tree.find(exp.TemporaryProperty):
             table = tree.find(exp.Table)
-            found[table.name] = table.sql(dialect=dialect)
-    return found
+            names[table.name] = table.sql(dialect=dialect)
+    return names

@@ -1,4 +1,4 @@
-"""SQL of the user's own as a workload: tables, parameters, and transactions of statements with contracts."""
+"""SQL of the user's own as a workload: tables, parameters, and transactions with expected row counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.generators import Generator, Result, column, parameter
 from dbdyno.experiment.oltp import TABLE_SIZE_MAX
-from dbdyno.experiment.sql_text import Dialect, made, tables
+from dbdyno.experiment.sql_text import Dialect, created_tables, tables
 from dbdyno.experiment.workload import BaseWorkload
 
 # The engine's own limits (`limits` in engine/schema/src/plan/mod.rs).
@@ -29,7 +29,7 @@ class SqlStatement(Model):
     sql: Sql
     # What records call it; statements of one name are counted together.
     name: Name | None = None
-    # Rows it is to return or change each time: the contract. None: not checked.
+    # Rows that it must return or change each time. None: not checked.
     rows: int | None = Field(default=None, ge=0)
     # How it travels, where that differs from the workload's `statements`.
     mode: Literal["prepared", "text"] | None = None
@@ -37,7 +37,7 @@ class SqlStatement(Model):
     draw: tuple[str, ...] = ()
     # Times it is sent, one after the other.
     repeat: int = Field(default=1, ge=1, le=100_000)
-    # Where it stands in the workload's .sql file.
+    # Its line in the workload's .sql file.
     line: int | None = Field(default=None, exclude=True)
 
     def plan(self) -> dict[str, Any]:
@@ -55,8 +55,8 @@ class SqlTransaction(Model):
 
     def plan(self) -> dict[str, Any]:
         """The transaction of an engine plan."""
-        given = {"name": self.name} if self.name else {}
-        return {**given, "weight": self.weight, "statements": [one.plan() for one in self.statements]}
+        name = {"name": self.name} if self.name else {}
+        return {**name, "weight": self.weight, "statements": [one.plan() for one in self.statements]}
 
 
 class SqlTable(Model):
@@ -111,7 +111,7 @@ class SqlWorkload(BaseWorkload):
         return parameter(self.parameters[name], self.row_counts)
 
     def column(self, table: str, name: str) -> dict[str, Any]:
-        """A generated column in the words of an engine plan. Raises ValueError that says what to write."""
+        """A generated column of an engine plan. Raises ValueError that says what to write."""
         return column(name, self.tables[table].columns[name], self.row_counts)
 
     def table_plans(self) -> list[dict[str, Any]]:
@@ -132,12 +132,10 @@ class SqlWorkload(BaseWorkload):
             for place, statement in enumerate(transaction.statements, start=1):
                 yield statement.name or f"{called}.{place}", transaction, statement
 
-    def made(self, protocol: str) -> dict[str, str]:
-        """The tables that loading makes, by name, with the names as `setup` writes them.
-
-        `protocol` is what the server speaks.
-        """
-        return {**dict(zip(self.tables, self.tables, strict=True)), **made(self.setup, DIALECTS[protocol])}
+    def created_tables(self, protocol: str) -> dict[str, str]:
+        """The tables that loading makes, by name, with the names as `setup` writes them."""
+        generated = {name: name for name in self.tables}
+        return {**generated, **created_tables(self.setup, DIALECTS[protocol])}
 
     @property
     def loads(self) -> bool:
@@ -157,7 +155,7 @@ class SqlWorkload(BaseWorkload):
                 f'"{name.lower()}"' if protocol == "postgresql" else f"`{name}`" for name in table.columns
             ]
             sums = ", ".join(f"SUM(LENGTH(CAST({name} AS CHAR)))" for name in quoted)
-            yield f"SELECT {sums} FROM {self.made(protocol)[title]}"
+            yield f"SELECT {sums} FROM {self.created_tables(protocol)[title]}"
 
     @property
     def prepared_statements(self) -> int:
@@ -172,12 +170,12 @@ class SqlWorkload(BaseWorkload):
 
     @property
     def changes_row_count(self) -> bool:
-        """It may, and nobody knows."""
+        """True: its statements may change any table."""
         return True
 
     @property
     def rows(self) -> int:
-        """Of the generated tables; nobody knows how many `setup` makes."""
+        """Of the generated tables; those that `setup` makes are unknown."""
         return sum(table.rows for table in self.tables.values())
 
     @property
@@ -210,11 +208,11 @@ class SqlWorkload(BaseWorkload):
         if self.replay is not None:
             sql["replay"] = self.replay.model_dump(exclude_none=True)
         for name in ("setup", "after", "session"):
-            if given := getattr(self, name):
-                sql[name] = list(given)
-        # The last one made may lean on those before it.
-        made = [f"DROP TABLE IF EXISTS {name}" for name in reversed(self.made(protocol).values())]
-        if cleanup := list(self.cleanup) or made:
+            if statements := getattr(self, name):
+                sql[name] = list(statements)
+        # A later table may reference an earlier one.
+        drops = [f"DROP TABLE IF EXISTS {name}" for name in reversed(self.created_tables(protocol).values())]
+        if cleanup := list(self.cleanup) or drops:
             sql["cleanup"] = cleanup
         if self.tables:
             sql["tables"] = self.table_plans()

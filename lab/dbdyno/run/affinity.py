@@ -61,11 +61,13 @@ def assign_cpus(experiment: Experiment) -> Experiment:
 def require_cpus(experiment: Experiment) -> None:
     """Raises Problem naming every CPU set of the experiment that this machine cannot give."""
     allowed = frozenset(os.sched_getaffinity(0))
-    asked = {"client.cpus": experiment.client.cpus}
-    asked |= {f"variant[{variant.name}].server.cpus": variant.server.cpus for variant in experiment.variants}
+    requested = {"client.cpus": experiment.client.cpus}
+    requested |= {
+        f"variant[{variant.name}].server.cpus": variant.server.cpus for variant in experiment.variants
+    }
     wrong = [
         f'{key} = "{cpus}": there is no CPU {format_cpus(parse_cpus(cpus) - allowed)} for dbdyno here'
-        for key, cpus in asked.items()
+        for key, cpus in requested.items()
         if cpus is not None and not parse_cpus(cpus) <= allowed
     ]
     if wrong:

@@ -82,7 +82,7 @@ class Conductor:
         if self._run is None:
             return
         if new := self._run.add_findings(findings):
-            self.listen(progress.Found(tuple(new)))
+            self.listen(progress.NewFindings(tuple(new)))
 
     # --- servers
 

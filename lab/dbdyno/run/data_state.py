@@ -171,7 +171,7 @@ class DataState:
         if isinstance(workload, ScriptWorkload):
             server.settle(list_tables(server))
         else:
-            server.settle(list(workload.made(here.protocol).values()))
+            server.settle(list(workload.created_tables(here.protocol).values()))
         if not server.private:
             self._made.append((server, workload))
 
@@ -198,16 +198,16 @@ class DataState:
                 self._drop_made(server)
 
     def _drop_made(self, server: Server) -> None:
-        made = [workload for holder, workload in self._made if holder is server]
+        workloads = [workload for holder, workload in self._made if holder is server]
         self._made = [(holder, workload) for holder, workload in self._made if holder is not server]
         here = server.address()
         self._own = [(where, own) for where, own in self._own if where != here]
         if self._experiment.loading.keep:
             return
-        bundled = [workload for workload in made if isinstance(workload, OltpWorkload)]
+        bundled = [workload for workload in workloads if isinstance(workload, OltpWorkload)]
         if bundled:
             self._drop(server, max(bundled, key=lambda workload: workload.tables))
-        for workload in made:
+        for workload in workloads:
             if not isinstance(workload, OltpWorkload):
                 self._drop(server, workload)
 

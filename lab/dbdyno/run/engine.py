@@ -3,7 +3,7 @@
 ::
 
     plan, then start --> stdin   dbdyno-engine run   stdout --> records, one JSON object a line
-                                                     stderr --> words for people, kept for the error message
+                                                     stderr --> text, kept for the error message
 
 The engine runs in a process group of its own: Ctrl-C reaches dbdyno alone, which asks the engine to stop, and
 the engine still reports. Its standard input stays open as long as dbdyno lives; at its end a run stops.
@@ -32,17 +32,17 @@ Command = Literal["prepare", "prewarm", "run", "cleanup"]
 Record = Mapping[str, Any]
 
 READ_BYTES = 1 << 16
-# The last words of standard error that are kept.
-WORDS_MAX = 20_000
+# Characters of standard error that are kept.
+STDERR_MAX = 20_000
 # A record of one line; an interval with a million distinct latencies has some 20 MB.
 LINE_BYTES_MAX = 64 << 20
 # Opening and preparing thousands of connections may take minutes; the end of a run does not.
 CONNECT_S_MAX = 300.0
-# Between two records of loading lies at most one index over one table.
+# Building one index over one table writes no record.
 LOADING_SILENCE_S_MAX = 3600.0
-# A script may load everything without a word.
+# A script may load everything without a record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
-# What an engine that was asked to stop may take.
+# Seconds for an engine to stop.
 STOP_S_MAX = 5.0
 
 
@@ -60,27 +60,27 @@ class EngineResult:
 
     @property
     def done(self) -> bool:
-        """Whether it did all it was asked."""
+        """Whether it completed without error."""
         return self.exit_code == 0 and self.end is not None
 
     def failure(self) -> str:
-        """Why it is not done, in words; empty when it is."""
+        """Why it is not done; empty when it is."""
         if self.done:
             return ""
-        told = self.end.get("failure") if self.end else None
-        if told:
-            return f"{told['text']}. {told['hint']}" if told.get("hint") else str(told["text"])
+        failure = self.end.get("failure") if self.end else None
+        if failure:
+            return f"{failure['text']}. {failure['hint']}" if failure.get("hint") else str(failure["text"])
         if self.words.strip():
             return self.words.strip()
         if self.exit_code < 0:
-            return f"the engine was ended by {signal.Signals(-self.exit_code).name}"
+            return f"the engine ended by {signal.Signals(-self.exit_code).name}"
         if self.end is None:
             return f"the engine ended with exit code {self.exit_code} and without its last record"
         return f"the engine ended early: {self.end.get('reason')}"
 
 
 def find_engine() -> Path:
-    """The engine's binary: see `find_program`."""
+    """The engine's binary. Raises EngineProblem."""
     return Path(find_program(ENGINE))
 
 
@@ -90,7 +90,7 @@ class Engine:
     def __init__(self, binary: Path | None = None) -> None:
         """`binary` None: find it. Raises EngineProblem where there is none."""
         self.binary = binary or find_engine()
-        # A socket per connection: the engine inherits what we may open, and the soft limit is often 1024.
+        # The engine needs a socket per connection and inherits this limit, which is often 1024.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -121,8 +121,8 @@ class Engine:
 
         `on_record` gets each record, `on_line` its line as it came. Where the plan's start is on command,
         `on_ready` runs once every connection is open, and then the clock starts. `environment` is added to
-        ours and holds the password, which is in no plan and no argv. Raises EngineProblem when it breaks
-        its contract; KeyboardInterrupt goes through after the engine has stopped.
+        this process's and holds the password, which is in no plan and no argv. Raises EngineProblem for what
+        is not a record; KeyboardInterrupt passes after the engine has stopped.
         """
         binary = Path(find_program(COMPAT)) if _is_script(plan) else self.binary
         limits = _time_limits(command, plan)
@@ -211,9 +211,8 @@ class _Reader:
                 ready = selector.select(max(left_s, 0.0))
                 if not ready:
                     raise EngineProblem(
-                        f"the engine gave no sign of life within {within_s or self._limits.silence_s:.0f} s",
-                        "It was ended. Its last words may say why: "
-                        + (self.words.strip() or "there are none"),
+                        f"the engine wrote nothing within {within_s or self._limits.silence_s:.0f} s",
+                        "dbdyno ended it. Its standard error: " + (self.words.strip() or "empty"),
                         ExitCode.NOT_COMPARABLE,
                     )
                 for key, _ in ready:
@@ -221,7 +220,7 @@ class _Reader:
                     if not content:
                         selector.unregister(key.fileobj)
                     elif key.fileobj is process.stderr:
-                        self.words = (self.words + content.decode(errors="replace"))[-WORDS_MAX:]
+                        self.words = (self.words + content.decode(errors="replace"))[-STDERR_MAX:]
                     else:
                         self._take(process, content)
         with suppress(subprocess.TimeoutExpired):
@@ -244,7 +243,7 @@ class _Reader:
             kind, data = record["type"], record["data"]
         except (ValueError, KeyError, TypeError) as error:
             raise EngineProblem(
-                f"the engine wrote a line that is no record: {line[:200]!r}",
+                f"the engine wrote a line that is not a record: {line[:200]!r}",
                 exit_code=ExitCode.NOT_COMPARABLE,
             ) from error
         if kind == "hello":
@@ -258,7 +257,7 @@ class _Reader:
 
     @staticmethod
     def send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
-        """One line to the engine. An engine that has ended already says why on its own streams."""
+        """One line to the engine. An engine that has ended gives the reason on its own streams."""
         assert process.stdin is not None, "standard input is a pipe"
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
@@ -266,7 +265,7 @@ class _Reader:
 
 
 def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
-    """Ask the engine to stop and hear its last words. Another Ctrl-C ends the wait."""
+    """Ask the engine to stop and read its last records. Another Ctrl-C ends the wait."""
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     with suppress(Problem, KeyboardInterrupt):
@@ -274,7 +273,7 @@ def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """No engine outlives the call, however it ends."""
+    """End an engine that still runs."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             process.kill()

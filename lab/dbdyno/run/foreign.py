@@ -102,17 +102,17 @@ class ForeignMeter:
         processes = {process.pid: process for process in _processes()}
         own = _tree(processes, self._roots)
         own |= {pid for pid, process in processes.items() if process.name in self._carriers}
-        found: tuple[float, Reading] | None = None
+        best: tuple[float, Reading] | None = None
         # Where server and client keep all CPUs busy this thread may have to wait between two files.
         for _ in range(ATTEMPTS):
             began = time.monotonic()
             reading = self._at_once(processes, own)
             took_s = time.monotonic() - began
-            if reading is not None and (found is None or took_s < found[0]):
-                found = took_s, reading
+            if reading is not None and (best is None or took_s < best[0]):
+                best = took_s, reading
             if took_s <= AT_ONCE_S:
                 break
-        return found[1] if found else None
+        return best[1] if best else None
 
     def _at_once(self, processes: Mapping[int, _Process], own: frozenset[int]) -> Reading | None:
         """The CPUs and the processes of `own` one right after the other; the others as they are given."""
@@ -215,21 +215,21 @@ def meter(experiment: Experiment, variant: Variant, description: Description) ->
 
 def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
     """The CPUs of /proc/stat, and whether interrupts are counted apart. Raises ValueError, IndexError."""
-    found: dict[int, _Cpu] = {}
+    cpus: dict[int, _Cpu] = {}
     apart = False
     for line in text.splitlines():
-        name, *words = line.split()
+        name, *fields = line.split()
         if not name.startswith("cpu"):
             break
-        seconds = [int(word) / usage.TICKS_PER_S for word in words[:8]]
+        seconds = [int(number) / usage.TICKS_PER_S for number in fields[:8]]
         _, _, _, idle, iowait, irq, softirq, steal = seconds
         if name == "cpu":
             # Without accounting of its own, hard interrupt time stays 0: a tick never finds one under way.
             apart = irq > 0
         else:
             cpu = int(name.removeprefix("cpu"))
-            found[cpu] = _Cpu(idle + iowait, irq + softirq, steal, sum(seconds))
-    return found, apart
+            cpus[cpu] = _Cpu(idle + iowait, irq + softirq, steal, sum(seconds))
+    return cpus, apart
 
 
 def _processes() -> Iterator[_Process]:
@@ -245,15 +245,15 @@ def _process(pid: int) -> _Process:
         text = file.read()
     # The name in parentheses may hold blanks and parentheses; field 3 of proc(5) follows the last one.
     head, _, rest = text.rpartition(")")
-    words = rest.split()
-    ticks = [int(word) for word in words[11:15]]
+    fields = rest.split()
+    ticks = [int(number) for number in fields[11:15]]
     return _Process(
         pid=pid,
-        parent=int(words[1]),
+        parent=int(fields[1]),
         name=head.partition("(")[2],
-        kernel=bool(int(words[6]) & _KERNEL_THREAD),
-        cpu=int(words[36]),
-        started=int(words[19]),
+        kernel=bool(int(fields[6]) & _KERNEL_THREAD),
+        cpu=int(fields[36]),
+        started=int(fields[19]),
         used_s=sum(ticks[:2]) / usage.TICKS_PER_S,
         waited_s=sum(ticks[2:]) / usage.TICKS_PER_S,
     )
@@ -264,14 +264,14 @@ def _tree(processes: Mapping[int, _Process], roots: frozenset[int]) -> frozenset
     children: dict[int, list[int]] = {}
     for process in processes.values():
         children.setdefault(process.parent, []).append(process.pid)
-    found: set[int] = set()
+    cpus: set[int] = set()
     waiting = [pid for pid in roots if pid in processes]
     while waiting:
         pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
+        if pid not in cpus:
+            cpus.add(pid)
             waiting += children.get(pid, [])
-    return frozenset(found)
+    return frozenset(cpus)
 
 
 def _grown(begin: Reading, end: Reading) -> dict[int, float]:

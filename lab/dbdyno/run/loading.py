@@ -56,7 +56,7 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
     if not workload.loads:
         return False
     address = server.address()
-    tables = workload.made(address.protocol)
+    tables = workload.created_tables(address.protocol)
     there = shapes(server, tables)
     if there and len(there) < len(tables):
         raise Problem(

@@ -1,6 +1,6 @@
-"""The plan an engine is given: one specification loads, runs and cleans up, so that the three cannot differ.
+"""The engine's plan: one specification loads, runs and cleans up, so that the three cannot differ.
 
-The shape is the schema's (schema/plan.schema.json). What is left out here has its default there.
+schema/plan.schema.json has its shape and the defaults of what is left out here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def plan(
     """
     load = experiment.load
     chosen = point or max(load.points(), key=lambda one: one.connections)
-    asked: dict[str, Any] = {
+    document: dict[str, Any] = {
         "schema": SCHEMA_VERSION,
         "target": dict(target),
         "workload": workload.plan(str(target["protocol"])),
@@ -58,8 +58,8 @@ def plan(
         "prewarm": load.prewarm,
     }
     if point is not None:
-        asked["start"] = {"on-command": {"start_timeout_us": START_TIMEOUT_US}}
-    return asked
+        document["start"] = {"on-command": {"start_timeout_us": START_TIMEOUT_US}}
+    return document
 
 
 def trial_plan(
@@ -74,7 +74,7 @@ def trial_plan(
 
     `warmup_s` is the warm-up that the rehearsal chose; None: that of the experiment.
     """
-    asked = plan(
+    document = plan(
         experiment,
         experiment.workload(trial.workload),
         target,
@@ -83,13 +83,13 @@ def trial_plan(
         scheduling=scheduling(experiment, experiment.variant(trial.variant)),
     )
     if warmup_s is not None:
-        asked["phases"]["warmup_us"] = round(warmup_s * US)
+        document["phases"]["warmup_us"] = round(warmup_s * US)
     # Behind those of the trials before, whose rows are still there.
-    if endless := list(_endless_sequences(asked["workload"])):
+    if endless := list(_endless_sequences(document["workload"])):
         used = turn(experiment, trial, planned) * SEQUENCE_ROOM
         for sequence in endless:
             sequence["first"] += used
-    return asked
+    return document
 
 
 def _endless_sequences(workload: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -103,7 +103,7 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
     """The scheduling class of the load generator's threads.
 
     "batch" only where it shares CPUs with the server and only in a closed loop: an arrival that waits for its
-    turn would be late. Decided over all variants, since both arms must be loaded in the same way.
+    turn would be late. Decided over all variants, since all variants need the same load.
     """
     if experiment.client.scheduling is not None:
         return experiment.client.scheduling
@@ -113,15 +113,15 @@ def scheduling(experiment: Experiment, variant: Variant) -> str:
 
 def _load(experiment: Experiment, point: Point) -> dict[str, Any]:
     load = experiment.load
-    asked: dict[str, Any] = {"connections": point.connections, "shape": _shape(load, point)}
+    section: dict[str, Any] = {"connections": point.connections, "shape": _shape(load, point)}
     if load.think_time_s is not None:
         key = "us" if load.think == "constant" else "mean_us"
-        asked["think_time"] = {load.think: {key: round(load.think_time_s * US)}}
+        section["think_time"] = {load.think: {key: round(load.think_time_s * US)}}
     if load.queue_limit is not None:
-        asked["queue_limit"] = load.queue_limit
+        section["queue_limit"] = load.queue_limit
     if load.reconnect_every:
-        asked["reconnect_every"] = load.reconnect_every
-    return asked
+        section["reconnect_every"] = load.reconnect_every
+    return section
 
 
 def _shape(load: Load, point: Point) -> str | dict[str, Any]:

@@ -114,7 +114,7 @@ class Extended:
 
 
 @dataclass(frozen=True)
-class Found:
+class NewFindings:
     """New findings of the checks."""
 
     findings: tuple[Finding, ...]
@@ -133,7 +133,7 @@ Progress = (
     | TrialEnded
     | GroupEnded
     | Extended
-    | Found
+    | NewFindings
 )
 
 Listener = Callable[[Progress], None]

@@ -1,13 +1,13 @@
-"""The server's counters at the edges of the measurement, read beside the load.
+"""The server's counters at the edges of the measurement, read during the load.
 
 ::
 
     ready ---- warm-up ---- | begin ........ measurement ........ end | ---- drained, connections closed
                             read                                  read
 
-Both edges lie under the running load, so that what is under way at either is alike, and the connections whose
-threads did the work are still there. Each reading carries its instant: what lies between two of them is
-divided by the transactions that ended between them.
+The load runs at both edges, so that the transactions in flight are alike, and the connections whose threads
+did the work still exist. Each reading has its time; a difference of two readings is divided by the
+transactions that ended between them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PICOSECONDS = 1e12
 
 @dataclass
 class Counters:
-    """What a server, its processes and its machine had done by an instant; empty where not to be read."""
+    """Counters of a server, its processes and its machine at one time; empty where they cannot be read."""
 
     unix_us: int = 0
     status: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Counters:
 
 
 def _number(text: str) -> float:
-    """A counter's value; 0 for what is no number, so that it never grows."""
+    """A counter's value; 0 for text, so that it never grows."""
     try:
         return float(text)
     except ValueError:
@@ -80,7 +80,7 @@ def _waits(server: Server) -> dict[str, tuple[int, float]]:
     try:
         rows = server.query(_WAITS)
     except ServerProblem:
-        # An account that may not read them measures all the same.
+        # An account may lack the right to read them.
         return {}
     return {str(name): (int(count), int(waited) / PICOSECONDS) for name, count, waited in rows}
 
@@ -88,7 +88,8 @@ def _waits(server: Server) -> dict[str, tuple[int, float]]:
 class Edges:
     """Reads the counters at both edges of one trial's measurement, in a thread of its own.
 
-    `heard` gets the engine's records; `close` ends the thread. Until then nobody else may ask the server.
+    `record` gets the engine's records; `close` ends the thread. Until then no other thread may query the
+    server.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Edges:
         }
         self._own = {name: count for name, count in grown.items() if count > 0}
 
-    def heard(self, record: Record) -> None:
+    def record(self, record: Record) -> None:
         """A record of the engine: the beginning of the measurement is what it waits for."""
         if record["type"] == "phase" and record["data"]["name"] == "measure" and self._thread is None:
             ends_at = record["data"]["at_unix_us"] / 1e6 + self._measure_s
@@ -137,7 +138,7 @@ class Edges:
             self._over.set()
 
     def close(self) -> None:
-        """Wait for a reading under way; then the server can be asked by others again. Idempotent."""
+        """Wait for a reading under way; then other threads may query the server. Idempotent."""
         self._over.set()
         if self._thread is not None:
             self._thread.join(CLOSE_S)

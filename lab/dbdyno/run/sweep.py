@@ -120,7 +120,7 @@ class _Sweep:
             return not workload.prepare
         if isinstance(workload, SqlWorkload):
             there = not must_load(workload, self._server)
-            count = len(workload.made(self._server.address().protocol))
+            count = len(workload.created_tables(self._server.address().protocol))
         else:
             tables = shapes(self._server, DataSpec.of(workload).names())
             # A load that was interrupted is repeated.
@@ -170,7 +170,7 @@ class _Sweep:
         if isinstance(self._workload, ScriptWorkload):
             return f"Drop the tables of {self._workload.title} in {database} yourself"
         if isinstance(self._workload, SqlWorkload):
-            tables = self._workload.made(self._server.address().protocol)
+            tables = self._workload.created_tables(self._server.address().protocol)
             return f"Drop {', '.join(tables)} in {database} yourself"
         names = DataSpec.of(self._workload).names()
         shown = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

@@ -38,7 +38,7 @@ class _HookProblem(ServerProblem):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A trial that has been written, and what the caller may want to know about it."""
+    """A stored trial with what its caller needs."""
 
     stored: StoredTrial
     hello: Record | None
@@ -63,7 +63,7 @@ def run_trial(
     description: Description,
     engine: Engine,
 ) -> Outcome:
-    """Run one trial and write it down, also when it fails.
+    """Run one trial and store it, also when it fails.
 
     dbdyno reads the server's counters four times: between "every connection is open" and the start of the
     clock, at both edges of the measurement, and after the end. Raises StoreProblem; any other failure is the
@@ -88,7 +88,7 @@ def run_trial(
                     "run",
                     plan,
                     address.environment(),
-                    each(edges.heard, hooks.record),
+                    call_each(edges.record, hooks.record),
                     experiment.client.cpus,
                     on_line=writer.event,
                     on_ready=lambda: edges.ready(before),
@@ -117,7 +117,7 @@ def run_trial(
 
 
 def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:
-    """What the engine is asked in a trial of a run."""
+    """The engine's plan of one trial."""
     planned = repeats.planned(experiment, run.schedule())
     target = address.target(experiment.load.transport)
     return trial_plan(experiment, trial, target, planned, warmup_s=rehearsed_warmup_s(run))
@@ -132,14 +132,14 @@ def _failure(result: EngineResult, server: Server) -> dict[str, str]:
     else:
         failure = result.end.get("failure") or {}
         by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
-        # A script that lost its server says no more than that it failed.
+        # A script does not report that it lost its server.
         by_server = by_server or (result.end["reason"] == "script-error" and bool(death(server)))
     return {"reason": result.failure(), "failed_by": "server" if by_server else "harness"}
 
 
 def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
     """The same for a problem around the engine run."""
-    # What the engine said first is nearer to the cause than a server that no longer answers.
+    # The engine's own reason is closer to the cause than a server that no longer answers.
     if result is not None and (failure := _failure(result, server)):
         return failure
     if isinstance(problem, _HookProblem) or not death(server):
@@ -160,18 +160,18 @@ def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
                 admin.query(sql)
 
 
-def each(*hearers: Callable[[Record], None]) -> Callable[[Record], None]:
-    """Tells every record to all of them, in turn."""
+def call_each(*listeners: Callable[[Record], None]) -> Callable[[Record], None]:
+    """Passes every record to all listeners, in order."""
 
-    def hear(record: Record) -> None:
-        for hearer in hearers:
-            hearer(record)
+    def listen(record: Record) -> None:
+        for listener in listeners:
+            listener(record)
 
-    return hear
+    return listen
 
 
 def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reason: str) -> StoredTrial:
-    """Write a trial down as failed without running it, because nothing can answer it. Raises StoreProblem."""
+    """Store a trial as failed without running it. Raises StoreProblem."""
     plan = _plan(run, experiment, trial, server.address())
     writer: TrialWriter
     with run.begin(trial, plan) as writer:

@@ -23,7 +23,7 @@ from dbdyno.finding import Finding
 from dbdyno.run.engine import Engine, Record
 from dbdyno.run.hooks import TrialHooks
 from dbdyno.run.plan import US, trial_plan
-from dbdyno.run.trial import each, prewarm
+from dbdyno.run.trial import call_each, prewarm
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.stats.steady import MEAN_S, settle
 from dbdyno.store import Run
@@ -92,7 +92,7 @@ def run_long_trial(
     plan["phases"]["measure_us"] = round(planned_s * US)
     intervals: list[Record] = []
 
-    def hear(record: Record) -> None:
+    def listen(record: Record) -> None:
         if record["type"] == "interval" and record["data"]["phase"] == "measure":
             intervals.append(record["data"])
 
@@ -102,8 +102,8 @@ def run_long_trial(
             failure = hooks.before()
             if not failure:
                 prewarm(experiment, trial, server)
-                heard, cpus = each(hear, hooks.record), experiment.client.cpus
-                result = engine.run("run", plan, address.environment(), heard, cpus, on_line=writer.event)
+                listener, cpus = call_each(listen, hooks.record), experiment.client.cpus
+                result = engine.run("run", plan, address.environment(), listener, cpus, on_line=writer.event)
                 failure = result.failure()
         except (EngineProblem, ServerProblem) as problem:
             failure = problem.text
@@ -145,7 +145,7 @@ def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
 
 def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
     """The content of rehearsal.json."""
-    longest_s = max(_wanted_s(entry, experiment) for entry in entries)
+    longest_s = max(_warmup_s(entry, experiment) for entry in entries)
     return {
         "schema": SCHEMA,
         "warmup_s": math.ceil(10.0 * max(WARMUP_MIN_S, longest_s)) / 10.0,
@@ -153,7 +153,7 @@ def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
     }
 
 
-def _wanted_s(entry: Entry, experiment: Experiment) -> float:
+def _warmup_s(entry: Entry, experiment: Experiment) -> float:
     """The allowance where the long trial failed or has found no end: a warm-up of any length could then be
     too short, and the test for drift over the blocks says what is missing.
     """
@@ -166,7 +166,7 @@ def describe(experiment: Experiment, rehearsal: dict[str, Any], trials: int) -> 
     """What was chosen, why, and what it costs over so many trials, in a line."""
     warmup_s = float(rehearsal["warmup_s"])
     slowest = max(
-        rehearsal["trials"], key=lambda entry: (entry["settle_s"] is None, _wanted_s(entry, experiment))
+        rehearsal["trials"], key=lambda entry: (entry["settle_s"] is None, _warmup_s(entry, experiment))
     )
     name = _name(experiment, slowest)
     if slowest["failure"] is not None:
@@ -182,7 +182,7 @@ def describe(experiment: Experiment, rehearsal: dict[str, Any], trials: int) -> 
 
 def findings(experiment: Experiment, rehearsal: dict[str, Any]) -> list[Finding]:
     """R01: long trials that did not settle, or that failed."""
-    found = []
+    findings = []
     for entry in rehearsal["trials"]:
         name = _name(experiment, entry)
         evidence = {key: entry[key] for key in ("variant", "workload", "length_s")}
@@ -203,8 +203,8 @@ def findings(experiment: Experiment, rehearsal: dict[str, Any]) -> list[Finding]
             evidence |= {"what": "rehearsal"}
         else:
             continue
-        found.append(Finding("R01", "warn", text, evidence, entry["variant"]))
-    return found
+        findings.append(Finding("R01", "warn", text, evidence, entry["variant"]))
+    return findings
 
 
 def _name(experiment: Experiment, entry: Entry) -> str:
