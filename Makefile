@@ -81,6 +81,8 @@ fuzz: rust-toolchain packages-fuzz ## fuzz everything that reads a server's byte
 docs: build ## write the schemas, which are generated from the code
 	@$(ENGINE) schema plan >schema/plan.schema.json
 	$(ENGINE) schema events >schema/events.schema.json
+	$(ENGINE) schema describe >schema/describe.schema.json
+	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
 
 lock: ## choose new versions of the Python packages
 	@scripts/lock --upgrade

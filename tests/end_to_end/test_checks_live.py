@@ -13,11 +13,12 @@ import pytest
 from tests.end_to_end.comparing import environment
 
 from dbdyno import checks
-from dbdyno.checks import Context, Moment, statements
+from dbdyno.checks import Context, Moment
 from dbdyno.checks.adjustments import rounding
 from dbdyno.experiment.model import Experiment, Load, OltpName, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.quantities import same
 from dbdyno.finding import Finding
+from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine, EngineResult, Record
 from dbdyno.run.loading import prepare
 from dbdyno.servers.kinds.local import LocalServer
@@ -79,8 +80,8 @@ def test_fresh_data_are_the_specified_ones(loaded: LocalServer) -> None:
         ({"table_size": 10 * ROWS}, ["1,000 rows, not 10,000", "ids end at 1,000, not at 10,000"]),
         ({"tables": 3}, ["1 of 3 tables are missing", "sbtest3"]),
         ({"auto_inc": False}, ["id is AUTO_INCREMENT"]),
-        ({"secondary": True}, ["no secondary index in place of the primary key"]),
-        ({"create_secondary": False}, ["there is an index on k"]),
+        ({"secondary": True}, ["id is the primary key"]),
+        ({"create_secondary": False}, ["there is a further index k_1 on k"]),
         ({"mysql_storage_engine": "aria"}, ["storage engine is innodb, not aria"]),
     ],
 )
@@ -116,7 +117,7 @@ def test_a_view_is_no_table(loaded: LocalServer) -> None:
     change(loaded, "RENAME TABLE sbtest1 TO sbtest9")
     change(loaded, "CREATE VIEW sbtest1 AS SELECT * FROM sbtest9")
     (finding,) = find("P02", Moment.READY, loaded, experiment())
-    assert "sbtest1: storage engine is view" in finding.text
+    assert "sbtest1: it is a view. " in finding.text
     change(loaded, "DROP VIEW sbtest1")
 
 
@@ -218,11 +219,11 @@ def test_statements_are_counted_as_the_engine_and_the_server_do(
     engine(monkeypatch).run("run", plan, address.environment(), on_record)
     for number in range(1, TABLES + 1):
         mariadb.query(f"DROP TABLE {address.database}.sbtest{number}")
-    promised = statements.per_connection(workload)
-    assert statements.per_connection_of(loaded.hello) == promised
-    assert ready == [3 * promised]
-    # Our own look at the status may come before or after the last statement is prepared; never beyond it.
-    assert held[0] == 3 * promised
+    described = describe(given, workload, "mysql").prepared_per_connection
+    kinds = loaded.hello["statements"]
+    assert sum(kind["per_connection"] for kind in kinds if kind["prepared"]) == described
+    assert ready == [3 * described]
+    assert held[0] == 3 * described
 
 
 def test_the_servers_own_limits_are_checked(loaded: LocalServer) -> None:
@@ -317,7 +318,7 @@ def test_everything_is_told_at_once(checking: Callable[..., subprocess.Completed
         "P04 small: thread_cache_size: declared 20000000, effective ",
         "P07 large: 20 connections of oltp_read_only need 20 connections",
         "P07 large: 20 connections of oltp_read_only need 140 prepared statements (7 each)",
-        "P15 3 blocks cannot give a verdict",
+        "P15: 3 blocks cannot give a verdict",
         "P15 large: large differs from small in 4 things",
     ):
         assert words in answer.stdout, answer.stdout

@@ -49,7 +49,7 @@ ORIGINS = {
     "workload/src/kind.rs": 1,
     "workload/src/oltp.rs": 1,
     "workload/src/schema.rs": 1,
-    "workload/src/shares.rs": 1,
+    "workload/src/composition.rs": 1,
 }
 OTHER_TOOLS = re.compile("sysbench|mysqlslap|mariadb-slap", re.IGNORECASE)
 

@@ -2,40 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from dbdyno.checks import statements
 from dbdyno.checks.capacities import Capacity, Demand, of_client, of_server
-from dbdyno.experiment.model import OltpWorkload
-
-
-@pytest.mark.parametrize(
-    ("workload", "expected"),
-    [
-        # sysbench's nine kinds over tables, and BEGIN and COMMIT (pitfalls of seeds 000, 002, 003).
-        (OltpWorkload(name="oltp_read_write", tables=5), 47),
-        (OltpWorkload(name="oltp_read_write", tables=10), 92),
-        (OltpWorkload(name="oltp_write_only", tables=10), 42),
-        (OltpWorkload(name="oltp_read_only", tables=10, skip_trx=True), 50),
-        (OltpWorkload(name="oltp_read_only", tables=10, range_selects=False), 12),
-        (OltpWorkload(name="oltp_point_select", tables=32), 32),
-        (OltpWorkload(name="oltp_read_write", tables=1, delete_inserts=0, index_updates=0), 8),
-        (OltpWorkload(name="oltp_read_only", tables=3, point_selects=0, sum_ranges=0), 11),
-    ],
-)
-def test_statements_of_a_connection(workload: OltpWorkload, expected: int) -> None:
-    assert statements.per_connection(workload) == expected
-
-
-def test_statements_as_the_engine_counts_them() -> None:
-    hello = {
-        "statements": [
-            {"kind": "begin", "per_connection": 1, "prepared": False},
-            {"kind": "point_select", "per_connection": 10, "prepared": True},
-            {"kind": "commit", "per_connection": 1, "prepared": True},
-        ],
-    }
-    assert statements.per_connection_of(hello) == 11
 
 
 def test_the_largest_point_of_seed_000() -> None:

@@ -6,36 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.checks.tables import DataSpec, Extent, Shape, extent_faults, shape_faults
-from dbdyno.experiment.model import OltpWorkload
+from dbdyno.checks.tables import Extent, Shape, extent_faults, shape_faults
+from dbdyno.run.description import Column, Index, Tables
 
-SPEC = DataSpec.of(OltpWorkload(name="oltp_read_write", tables=2, table_size=1000))
-SOUND = Shape(
-    engine="innodb",
-    columns={
-        "id": ("int", None, False, True),
-        "k": ("int", None, False, False),
-        "c": ("char", 120, False, False),
-        "pad": ("char", 60, False, False),
-    },
-    indexes={"PRIMARY": ("id",), "k_1": ("k",)},
-)
-
-
-def test_a_specification_names_its_tables() -> None:
-    assert SPEC.names() == ["sbtest1", "sbtest2"]
-
-
-def test_workloads_over_the_same_data_have_one_specification() -> None:
-    other = OltpWorkload(
-        name="oltp_point_select", tables=2, table_size=1000, point_selects=1, mysql_storage_engine="InnoDB"
-    )
-    assert DataSpec.of(other) == SPEC
-    assert DataSpec.of(other.model_copy(update={"auto_inc": False})) != SPEC
+ID, K = Column("id", "int", auto_increment=True), Column("k", "int")
+C, PAD = Column("c", "char", 120), Column("pad", "char", 60)
+PRIMARY, ON_K = Index(("id",), primary=True), Index(("k",), primary=False)
+EXPECTED = Tables(("sbtest1", "sbtest2"), "innodb", (ID, K, C, PAD), (PRIMARY, ON_K), rows=1000)
+SOUND = Shape(engine="innodb", columns=[ID, K, C, PAD], indexes={"PRIMARY": ("id",), "k_1": ("k",)})
 
 
 def test_a_sound_shape_has_no_fault() -> None:
-    assert list(shape_faults(SOUND, SPEC)) == []
+    assert list(shape_faults(SOUND, EXPECTED)) == []
 
 
 @pytest.mark.parametrize(
@@ -43,44 +25,44 @@ def test_a_sound_shape_has_no_fault() -> None:
     [
         (replace(SOUND, engine="aria"), ["storage engine is aria, not innodb"]),
         (
-            replace(SOUND, columns={**SOUND.columns, "c": ("varchar", 120, False, False)}),
+            replace(SOUND, columns=[ID, K, Column("c", "varchar", 120), PAD]),
             ["c is varchar(120), not char(120)"],
         ),
         (
-            replace(SOUND, columns={**SOUND.columns, "pad": ("char", 59, True, False)}),
+            replace(SOUND, columns=[ID, K, C, Column("pad", "char", 59, nullable=True)]),
             ["pad is char(59), not char(60)", "pad may be NULL"],
         ),
         (
-            replace(SOUND, columns={**SOUND.columns, "id": ("int", None, False, False)}),
+            replace(SOUND, columns=[Column("id", "int"), K, C, PAD]),
             ["id is not AUTO_INCREMENT"],
         ),
         (
-            replace(SOUND, columns={name: SOUND.columns[name] for name in ("id", "k", "c")}),
+            replace(SOUND, columns=[ID, K, C]),
             ["columns are id, k, c, not id, k, c, pad"],
         ),
         (replace(SOUND, indexes={"PRIMARY": ("id",)}), ["there is no index on k"]),
-        (replace(SOUND, indexes={"k_1": ("k",)}), ["id is not the primary key"]),
+        (replace(SOUND, indexes={"k_1": ("k",)}), ["there is no index on id"]),
         (
             replace(SOUND, indexes={**SOUND.indexes, "both": ("k", "c")}),
-            ["there are further indexes: both"],
+            ["there is a further index both on k, c"],
         ),
-        (replace(SOUND, indexes={**SOUND.indexes, "k_2": ("k",)}), ["there are further indexes: k_2"]),
+        (replace(SOUND, indexes={**SOUND.indexes, "k_2": ("k",)}), ["there is a further index k_2 on k"]),
     ],
 )
 def test_what_is_wrong_with_a_shape(shape: Shape, faults: list[str]) -> None:
-    assert list(shape_faults(shape, SPEC)) == faults
+    assert list(shape_faults(shape, EXPECTED)) == faults
 
 
 def test_a_secondary_index_in_place_of_the_primary_key() -> None:
-    spec = replace(SPEC, secondary=True)
-    assert list(shape_faults(replace(SOUND, indexes={"xid": ("id",), "k_1": ("k",)}), spec)) == []
-    assert list(shape_faults(SOUND, spec)) == ["id has no secondary index in place of the primary key"]
+    expected = replace(EXPECTED, indexes=(Index(("id",), primary=False), ON_K))
+    assert list(shape_faults(replace(SOUND, indexes={"xid": ("id",), "k_1": ("k",)}), expected)) == []
+    assert list(shape_faults(SOUND, expected)) == ["id is the primary key"]
 
 
 def test_no_index_on_k() -> None:
-    spec = replace(SPEC, create_secondary=False)
-    assert list(shape_faults(replace(SOUND, indexes={"PRIMARY": ("id",)}), spec)) == []
-    assert list(shape_faults(SOUND, spec)) == ["there is an index on k"]
+    expected = replace(EXPECTED, indexes=(PRIMARY,))
+    assert list(shape_faults(replace(SOUND, indexes={"PRIMARY": ("id",)}), expected)) == []
+    assert list(shape_faults(SOUND, expected)) == ["there is a further index k_1 on k"]
 
 
 @pytest.mark.parametrize(
@@ -103,4 +85,4 @@ def test_no_index_on_k() -> None:
     ],
 )
 def test_rows_and_ids(found: Extent, tolerance: float, faults: list[str]) -> None:
-    assert list(extent_faults(found, SPEC, tolerance)) == faults
+    assert list(extent_faults(found, EXPECTED.rows, tolerance)) == faults

@@ -29,13 +29,16 @@ fn main() -> ExitCode {
     if let Some(command) = workload::called(&arguments) {
         return workload::main(command);
     }
+    if arguments.len() == 2 && arguments[1] == "describe" {
+        return workload::describe();
+    }
     if arguments.len() == 2 && arguments[1] == "--version" {
         println!("{PROGRAM} {}", env!("CARGO_PKG_VERSION"));
         return ExitCode::SUCCESS;
     }
     eprintln!(
         "{PROGRAM}: start it as sysbench, mysqlslap or mariadb-slap, or give one of these names as the first argument; \
-         or give prepare, prewarm, run or cleanup, and on standard input a plan whose workload is a script in Lua"
+         or give prepare, prewarm, run, cleanup or describe, and on standard input a plan whose workload is a script in Lua"
     );
     USAGE.into()
 }

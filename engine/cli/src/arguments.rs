@@ -25,7 +25,9 @@ pub(crate) enum Command {
     Run,
     /// Drops the plan's tables, as far as dbdyno made them.
     Cleanup,
-    /// Prints a JSON Schema.
+    /// Prints what the plan means: statements, prepared statements, tables, limits, error classes. Connects to nothing.
+    Describe,
+    /// Prints a JSON Schema, or the limits of a plan.
     Schema {
         /// Which.
         name: SchemaName,
@@ -38,4 +40,8 @@ pub(crate) enum SchemaName {
     Plan,
     /// What comes out.
     Events,
+    /// What `describe` prints.
+    Describe,
+    /// No schema: the limits of every plan, by name.
+    Limits,
 }

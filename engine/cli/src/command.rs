@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use dbdyno_runner::{Ended, Inbox, Order, Sink};
-use dbdyno_schema::plan::Start;
+use dbdyno_schema::plan::{Plan, Start};
 
 use crate::{exit, input, signals};
 
@@ -40,4 +40,19 @@ pub fn with_plan(
         }
     }
     exit::code(ended.reason).into()
+}
+
+/// Prints the description of the plan on standard input. `check` refuses plans of another program. Reads no secret.
+pub fn describe(program: &str, check: impl FnOnce(&Plan) -> Result<(), String>) -> ExitCode {
+    match input::read_plan().and_then(|plan| check(&plan).map(|()| plan)) {
+        Ok(plan) => {
+            let description = dbdyno_workload::describe(&plan);
+            println!("{}", serde_json::to_string(&description).expect("a description is JSON"));
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            eprintln!("{program}: {fault}");
+            exit::USAGE.into()
+        }
+    }
 }

@@ -11,7 +11,7 @@ use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
 use dbdyno_cli::{command, output};
 use dbdyno_runner::{Ended, Inbox, Order, Sink};
-use dbdyno_schema::plan::WorkloadName;
+use dbdyno_schema::plan::{Plan, WorkloadName, limits};
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Prewarm => with_plan(dbdyno_runner::prewarm),
         Command::Run => with_plan(dbdyno_runner::run),
         Command::Cleanup => with_plan(dbdyno_runner::cleanup),
+        Command::Describe => command::describe("dbdyno-engine", refuse_scripts),
         Command::Schema { name } => {
             println!("{}", schema(name));
             ExitCode::SUCCESS
@@ -29,17 +30,24 @@ fn main() -> ExitCode {
 /// Does the work on the plan, unless another program plays its workload.
 fn with_plan(work: fn(&Order, Inbox, &mut dyn Sink) -> Ended) -> ExitCode {
     command::with_plan("dbdyno-engine", &mut output::JsonLines::default(), |order, inbox, sink| {
-        if order.plan.workload.name == WorkloadName::Lua {
-            return Err("the workload lua is played by dbdyno-compat; give it this plan".into());
-        }
+        refuse_scripts(&order.plan)?;
         Ok(work(order, inbox, sink))
     })
 }
 
+fn refuse_scripts(plan: &Plan) -> Result<(), String> {
+    match plan.workload.name {
+        WorkloadName::Lua => Err("the workload lua is played by dbdyno-compat; give it this plan".into()),
+        _ => Ok(()),
+    }
+}
+
 fn schema(name: SchemaName) -> String {
-    let schema = match name {
-        SchemaName::Plan => dbdyno_schema::plan_schema(),
-        SchemaName::Events => dbdyno_schema::events_schema(),
+    let text = match name {
+        SchemaName::Plan => serde_json::to_string_pretty(&dbdyno_schema::plan_schema()),
+        SchemaName::Events => serde_json::to_string_pretty(&dbdyno_schema::events_schema()),
+        SchemaName::Describe => serde_json::to_string_pretty(&dbdyno_schema::describe_schema()),
+        SchemaName::Limits => serde_json::to_string_pretty(&limits::by_name()),
     };
-    serde_json::to_string_pretty(&schema).expect("a schema is JSON")
+    text.expect("a schema is JSON")
 }

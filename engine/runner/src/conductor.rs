@@ -92,7 +92,7 @@ fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink
 
 /// What of a recording is not replayed.
 fn left_out(recorded: &Recorded) -> Option<Record> {
-    let (statements, skipped) = recorded.told();
+    let (statements, skipped) = recorded.counts();
     let what: Vec<String> = skipped.iter().map(|(what, count)| format!("{what} {count}")).collect();
     (!what.is_empty()).then(|| {
         Record::Warning(Warning {

@@ -6,13 +6,14 @@
 //!
 //! # Layout
 //! - [`plan`]: one target, workload and load. Load, phases and distributions are types of `load` and `random`.
-//! - [`record`]: the results.
+//! - [`record`]: the results. [`description`]: what the engine derives from a plan.
 //! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: a rule of equal widths on a
 //!   logarithmic scale.
 //! - [`calendar`]: dates and times as plans write them.
 //! - [`placeholders`]: parameters in the user's own SQL.
 
 pub mod calendar;
+pub mod description;
 pub mod histogram;
 pub mod log_buckets;
 pub mod placeholders;
@@ -20,6 +21,7 @@ pub mod plan;
 pub mod record;
 mod version;
 
+pub use description::Description;
 pub use plan::Plan;
 pub use record::Record;
 pub use version::SCHEMA_VERSION;
@@ -32,4 +34,9 @@ pub fn plan_schema() -> schemars::Schema {
 /// The JSON Schema of one record, as committed in `schema/events.schema.json`.
 pub fn events_schema() -> schemars::Schema {
     schemars::schema_for!(Record)
+}
+
+/// The JSON Schema of a description, as committed in `schema/describe.schema.json`.
+pub fn describe_schema() -> schemars::Schema {
+    schemars::schema_for!(Description)
 }

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use dbdyno_schema::record::PhaseName;
-use dbdyno_schema::{Record, events_schema, plan_schema};
+use dbdyno_schema::{Record, describe_schema, events_schema, plan_schema};
 
 fn schema_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema")
@@ -15,7 +15,8 @@ fn schema_folder() -> PathBuf {
 
 #[test]
 fn committed_schemas_are_those_of_the_types() {
-    for (name, schema) in [("plan", plan_schema()), ("events", events_schema())] {
+    let schemas = [("plan", plan_schema()), ("events", events_schema()), ("describe", describe_schema())];
+    for (name, schema) in schemas {
         let path = schema_folder().join(format!("{name}.schema.json"));
         let committed: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();

@@ -1,9 +1,9 @@
-//! `bulk_insert`: rows (n, n) are collected by the client and sent by one INSERT when half a MiB is full.
+//! `bulk_insert`: the client collects rows (n, n) and sends them by one INSERT of half a MiB.
 //!
 //! Facts from sysbench's script: every connection has a table of its own; an event is one row appended. The event whose
-//! row has no room any more sends those before it first, and what is left at the end is sent after the last event. So
-//! most events take no time, and a few take that of a whole INSERT. New rows follow the last that is there, and a second
-//! run meets none of the first, unless another rule is asked for ([`NewRows`]).
+//! row does not fit sends those before it first, and the last event is followed by the rest. So most events take no time
+//! and a few take that of a whole INSERT. New rows follow the last stored one, so that two runs do not collide, unless the
+//! caller chooses another rule ([`NewRows`]).
 
 use dbdyno_wire::Value;
 
@@ -11,14 +11,14 @@ use crate::new_ids::NewRows;
 
 /// Most bytes of one INSERT: half a MiB.
 const STATEMENT_BYTES: usize = 512 * 1024;
-/// Bytes of it beside the table's name and the rows.
+/// Bytes of it besides the table's name and the rows.
 const WORDS_BYTES: usize = "INSERT INTO  VALUES".len();
 
-/// What one connection collects.
+/// The rows that one connection has collected.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
     table: String,
-    /// Whether rows that are there already are looked for.
+    /// Whether ids continue after the stored rows.
     follows: bool,
     /// Number of the next row.
     next: u64,
@@ -27,17 +27,16 @@ pub(crate) struct Bulk {
 }
 
 impl Bulk {
-    /// For the table with this name.
     pub(crate) fn new(table: String, new_rows: NewRows) -> Self {
         Self { table, follows: new_rows == NewRows::Apart, next: 1, rows: 0 }
     }
 
-    /// Asks for the number of the last row that is there; `None` where that does not matter.
+    /// Returns the id of the last stored row; `None` where ids do not continue after it.
     pub(crate) fn last_row_sql(&self) -> Option<String> {
         self.follows.then(|| format!("SELECT COALESCE(MAX(id), 0) FROM {}", self.table))
     }
 
-    /// Goes on after row number `last`.
+    /// Continues row ids after `last`.
     pub(crate) fn follow(&mut self, last: u64) {
         self.next = last + 1;
     }
@@ -53,7 +52,7 @@ impl Bulk {
         }
     }
 
-    /// Adds a row; false when those that are there have to be sent first.
+    /// Adds a row; false when it does not fit and the collected ones must be sent first.
     #[inline]
     pub(crate) fn add(&mut self, values: &mut [Value]) -> bool {
         let [_, Value::Verbatim(rows)] = values else { return true };

@@ -1,4 +1,4 @@
-//! What a workload hands to whoever sends its statements, and for which user.
+//! One statement of a workload, as the runner sends it, and the user that sends it.
 
 use dbdyno_schema::record::StatementClass;
 use dbdyno_wire::Value;
@@ -11,22 +11,22 @@ pub struct Call {
     pub kind: usize,
     /// Number of the statement, in the order of [`Program::statements`](crate::Program::statements).
     pub statement: usize,
-    /// Its parameters.
+    /// Values of its parameters, in order.
     pub values: Vec<Value>,
-    /// Rows it promises to return or change; `None` where nothing can be promised.
+    /// Rows it is expected to return or change; `None` where nothing is expected.
     pub rows_expected: Option<u64>,
-    /// What it counts as; `None` where the server's answer tells.
+    /// Read, write or other; `None` where the server's answer decides.
     pub class: Option<StatementClass>,
-    /// Whether the columns of its first row are wanted; see [`Event::keep`](crate::Event::keep).
+    /// Whether a later statement uses its first row; see [`Event::keep`](crate::Event::keep).
     pub keeps: bool,
 }
 
-/// A statement of the workload, as the server is to see it.
+/// A statement of the workload, as it is prepared or sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// With a `?` for each parameter.
     pub sql: String,
-    /// Of its parameters.
+    /// Types of its parameters, in order.
     pub types: Vec<Type>,
     /// Whether the server is asked to prepare it.
     pub prepared: bool,

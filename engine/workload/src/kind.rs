@@ -1,6 +1,6 @@
 //! The statement kinds of the OLTP family, with sysbench's SQL.
 
-use dbdyno_schema::plan::{OltpOptions, Target};
+use dbdyno_schema::plan::{OltpOptions, Target, WorkloadName};
 use dbdyno_wire::scripted::Type;
 
 /// Whose SQL it is.
@@ -110,6 +110,22 @@ impl Kind {
             Kind::Insert => vec![Int, Int, Text, Text],
             Kind::RandomPoints => vec![Int; options.random_points as usize],
             Kind::RandomRanges => vec![Int; 2 * options.number_of_ranges as usize],
+        }
+    }
+
+    /// Rows that each execution returns or changes, where that is known; at most so many of a range, which ends with its
+    /// table.
+    pub(crate) fn rows(self, workload: WorkloadName, options: &OltpOptions) -> Option<u64> {
+        match self {
+            Kind::Begin | Kind::Commit => Some(0),
+            Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => {
+                Some(options.range_size.min(options.table_size))
+            }
+            // Without inserts, deletes use the rows up.
+            Kind::Delete if workload == WorkloadName::OltpDelete => None,
+            // As many rows as have one of the values of k; as many as were collected.
+            Kind::RandomPoints | Kind::BulkInsert => None,
+            _ => Some(1),
         }
     }
 

@@ -1,19 +1,18 @@
-//! Ids of the rows that oltp_insert adds to tables that number none by themselves.
+//! Ids of the rows that oltp_insert adds to tables without AUTO_INCREMENT.
 
 use dbdyno_random::Rng;
 use dbdyno_random::unique::Unique;
 
 use crate::call::Seat;
 
-/// How rows are numbered that a run adds, where the table does not number them by itself.
+/// Which ids new rows get where the table has no AUTO_INCREMENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewRows {
-    /// So that they meet no other row: `oltp_insert` below 0, where no loaded row is, and `bulk_insert` after the last
-    /// row that is there.
+    /// Ids that no stored row has: `oltp_insert` below 0, `bulk_insert` after the last stored row.
     #[default]
     Apart,
-    /// `oltp_insert` all over the range of the column, each number once, and `bulk_insert` from 1 on, so that a second
-    /// run meets the rows of the first.
+    /// `oltp_insert` over the whole range of the column, each id once, and `bulk_insert` from 1 on, so that a second run
+    /// collides with the rows of the first.
     AllOver,
 }
 
@@ -24,7 +23,7 @@ const HALF: u64 = 1 << 31;
 #[derive(Debug)]
 pub(crate) struct NewIds {
     rule: Rule,
-    /// Number of the next row over the whole fleet; users take turns.
+    /// Number of the next row over the whole fleet; users alternate.
     next: u64,
     step: u64,
 }
@@ -40,7 +39,7 @@ enum Rule {
 impl NewIds {
     pub(crate) fn new(rows: NewRows, seed: u64, seat: Seat) -> Self {
         let (rule, first) = match rows {
-            // Each seed begins elsewhere, so that a second run does not meet the rows of the first.
+            // Each seed begins at another id, so that a second run does not collide with the rows of the first.
             NewRows::Apart => (Rule::Below, Rng::new(seed, &[u64::from_be_bytes(*b"new rows")]).below(HALF)),
             NewRows::AllOver => (Rule::Unique(Unique::new(seed)), 0),
         };

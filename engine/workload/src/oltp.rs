@@ -1,27 +1,30 @@
-//! Which statements make a transaction, with which parameters, and how many rows each promises.
+//! The parameters of a transaction's statements, and how many rows each is expected to return or change.
 //!
 //! Facts from sysbench's bundled scripts: the order of the groups, one table per group, the row that is deleted
-//! is inserted again. The contract is ours, and exact: a range that begins near the end of the table promises
-//! only the rows that are there.
+//! is inserted again. The expected number of rows is exact: of a range that begins near the end of the table only the
+//! rows that exist.
 
 use dbdyno_random::key::Keys;
 use dbdyno_random::{Rng, text};
+use dbdyno_schema::description::StatementDescription;
+use dbdyno_schema::placeholders::Quoting;
 use dbdyno_schema::plan::{Plan, StatementMode, Workload, WorkloadName};
 use dbdyno_schema::record::StatementKind;
 use dbdyno_wire::Value;
 
 use crate::bulk::Bulk;
 use crate::call::{Call, Seat, Statement};
+use crate::composition::{KindCount, composition};
 use crate::kind::{Dialect, Kind, Tables};
 use crate::new_ids::{NewIds, NewRows};
-use crate::shares::{Share, shares};
+use crate::positions::positions;
 
 /// A workload of the OLTP family.
 #[derive(Clone, Debug)]
 pub struct Oltp {
     workload: Workload,
-    shares: Vec<Share>,
-    /// One entry per statement: position of its kind in `shares`, and whether a new table is drawn for it.
+    composition: Vec<KindCount>,
+    /// One entry per statement: position of its kind in `composition`, and whether another table is chosen for it.
     steps: Vec<(usize, bool)>,
     /// Number of the first statement of each kind.
     first_statement: Vec<usize>,
@@ -35,15 +38,15 @@ pub struct Oltp {
 pub struct Event {
     step: usize,
     table: u32,
-    /// The row that was deleted and must come back.
+    /// Id of the row that was deleted and is inserted again.
     deleted: u64,
-    /// Which ids are asked for.
+    /// Ids of the parameters.
     keys: Keys,
-    /// Of rows that are added, where the table numbers none by itself.
+    /// Ids of added rows, where the table has no AUTO_INCREMENT.
     new_ids: NewIds,
     rng: Rng,
     call: Call,
-    /// Rows that wait to be sent, where the workload collects them.
+    /// Rows of bulk_insert that have not been sent.
     bulk: Option<Bulk>,
 }
 
@@ -53,32 +56,32 @@ impl Oltp {
         Self { dialect: Dialect::of(&plan.target), new_rows, ..Self::new(&plan.workload, plan.seed) }
     }
 
-    /// A workload with this seed, in MySQL's words.
+    /// A workload with this seed, in MySQL's SQL.
     pub fn new(workload: &Workload, seed: u64) -> Self {
         let options = &workload.options;
-        let shares = shares(workload.name, options);
+        let composition = composition(workload.name, options);
         let mut steps = Vec::new();
-        for (position, share) in shares.iter().enumerate() {
-            // One table is drawn per group; delete and insert are one group, repeated as pairs.
-            if share.kind == Kind::Insert {
+        for (position, count) in composition.iter().enumerate() {
+            // One table is chosen per group; delete and insert are one group, repeated as pairs.
+            if count.kind == Kind::Insert {
                 continue;
             }
-            for repeat in 0..share.per_event {
-                steps.push((position, repeat == 0 && share.kind.tables() == Tables::Any));
-                if shares.get(position + 1).is_some_and(|next| next.kind == Kind::Insert) {
+            for repeat in 0..count.per_event {
+                steps.push((position, repeat == 0 && count.kind.tables() == Tables::Any));
+                if composition.get(position + 1).is_some_and(|next| next.kind == Kind::Insert) {
                     steps.push((position + 1, false));
                 }
             }
         }
         let mut next = 0;
-        let mut first_statement = Vec::with_capacity(shares.len());
-        for share in &shares {
+        let mut first_statement = Vec::with_capacity(composition.len());
+        for count in &composition {
             first_statement.push(next);
-            next += if share.kind.tables() == Tables::Any { options.tables as usize } else { 1 };
+            next += if count.kind.tables() == Tables::Any { options.tables as usize } else { 1 };
         }
         Self {
             workload: workload.clone(),
-            shares,
+            composition,
             steps,
             first_statement,
             seed,
@@ -87,53 +90,64 @@ impl Oltp {
         }
     }
 
-    /// The statement kinds that run, in order.
-    pub fn shares(&self) -> &[Share] {
-        &self.shares
-    }
-
     /// Every statement, in the order that [`Call::statement`] counts: kind by kind, and table by table within a
     /// kind.
     pub fn statements(&self) -> impl Iterator<Item = Statement> + '_ {
         let options = &self.workload.options;
-        self.shares.iter().flat_map(move |share| {
+        self.composition.iter().flat_map(move |count| {
             let statement = |table| Statement {
-                sql: share.kind.sql(table, options, self.dialect),
-                types: share.kind.types(options),
-                prepared: self.prepares(share),
+                sql: count.kind.sql(table, options, self.dialect),
+                types: count.kind.types(options),
+                prepared: self.prepares(count),
             };
-            (1..=self.copies(share.kind)).map(statement)
+            (1..=self.copies(count.kind)).map(statement)
         })
     }
 
     /// Numbers of the statements in the order in which they are prepared, which is that of the original scripts.
     pub fn in_order(&self) -> Vec<usize> {
         let verbs_wait = self.workload.name == WorkloadName::OltpReadOnly;
-        let place = |kind: Kind| match kind {
+        let rank = |kind: Kind| match kind {
             Kind::Point if verbs_wait => 0,
             Kind::Begin => 1,
             Kind::Commit => 2,
             _ => 3,
         };
         let mut numbers: Vec<(u8, usize)> = Vec::new();
-        for (share, first) in self.shares.iter().zip(&self.first_statement) {
-            let copies = self.copies(share.kind) as usize;
-            numbers.extend((*first..first + copies).map(|number| (place(share.kind), number)));
+        for (count, first) in self.composition.iter().zip(&self.first_statement) {
+            let copies = self.copies(count.kind) as usize;
+            numbers.extend((*first..first + copies).map(|number| (rank(count.kind), number)));
         }
-        numbers.sort_by_key(|&(place, _)| place);
+        numbers.sort_by_key(|&(rank, _)| rank);
         numbers.into_iter().map(|(_, number)| number).collect()
     }
 
     /// The kinds as the records describe them.
     pub fn describe(&self) -> Vec<StatementKind> {
-        let describe = |share: &Share| StatementKind {
-            kind: share.kind.name().into(),
-            sql: share.kind.sql(1, &self.workload.options, self.dialect),
-            per_event: share.per_event,
-            per_connection: self.copies(share.kind),
-            prepared: self.prepares(share),
+        let describe = |count: &KindCount| StatementKind {
+            kind: count.kind.name().into(),
+            sql: count.kind.sql(1, &self.workload.options, self.dialect),
+            per_event: count.per_event,
+            per_connection: self.copies(count.kind),
+            prepared: self.prepares(count),
         };
-        self.shares.iter().map(describe).collect()
+        self.composition.iter().map(describe).collect()
+    }
+
+    /// The kinds as `describe` prints them.
+    pub(crate) fn describe_statements(&self) -> Vec<StatementDescription> {
+        let describe = |count: &KindCount| {
+            let sql = count.kind.sql(1, &self.workload.options, self.dialect);
+            StatementDescription {
+                kind: count.kind.name().into(),
+                per_transaction: count.per_event,
+                prepared: self.prepares(count),
+                parameters: positions(&sql, Quoting::Mysql),
+                rows: count.rows,
+                sql,
+            }
+        };
+        self.composition.iter().map(describe).collect()
     }
 
     /// The transactions of one user.
@@ -142,7 +156,7 @@ impl Oltp {
         let (low, high) = match self.workload.name {
             // Every connection has a part of the rows of its own.
             WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
-                // The parts of neighbours share an edge.
+                // The parts of neighbours count an edge.
                 let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(seat.count)) as u64;
                 (edge(seat.index), edge(seat.index + 1))
             }
@@ -166,14 +180,14 @@ impl Oltp {
         if kind.tables() == Tables::Any { self.workload.options.tables } else { 1 }
     }
 
-    fn prepares(&self, share: &Share) -> bool {
+    fn prepares(&self, count: &KindCount) -> bool {
         self.workload.statements == StatementMode::Prepared
-            && ![Kind::NewRow, Kind::BulkInsert].contains(&share.kind)
+            && ![Kind::NewRow, Kind::BulkInsert].contains(&count.kind)
     }
 
     #[inline]
     fn statement(&self, kind: usize, table: u32) -> usize {
-        let offset = if self.shares[kind].kind.tables() == Tables::Any { table as usize - 1 } else { 0 };
+        let offset = if self.composition[kind].kind.tables() == Tables::Any { table as usize - 1 } else { 0 };
         self.first_statement[kind] + offset
     }
 }
@@ -191,22 +205,23 @@ impl Event {
 
     /// The next statement, or `None` at the end of the transaction; after that a new one begins.
     pub fn next(&mut self, oltp: &Oltp) -> Option<&Call> {
-        let Some(&(position, draw_table)) = oltp.steps.get(self.step) else {
+        let Some(&(position, new_table)) = oltp.steps.get(self.step) else {
             return self.end_or_bulk();
         };
         self.step += 1;
-        if draw_table {
+        if new_table {
             self.table = 1 + self.rng.below(u64::from(oltp.workload.options.tables)) as u32;
         }
-        let kind = oltp.shares[position].kind;
+        let KindCount { kind, rows, .. } = oltp.composition[position];
         self.call.kind = position;
         self.call.statement = oltp.statement(position, self.table);
         self.call.values.clear();
-        self.call.rows_expected = self.fill(kind, oltp);
+        self.call.rows_expected = rows;
+        self.fill(kind, oltp);
         Some(&self.call)
     }
 
-    /// The end of a transaction; where rows are collected, the statement that the event's row made due.
+    /// Ends the transaction; where rows are collected and the event's row does not fit, returns their statement.
     fn end_or_bulk(&mut self) -> Option<&Call> {
         let stored = std::mem::take(&mut self.step) > 0;
         let bulk = self.bulk.as_mut()?;
@@ -217,7 +232,7 @@ impl Event {
         if bulk.add(values) {
             return None;
         }
-        self.step = 1; // The event's row has to wait until the others are stored.
+        self.step = 1; // The event's row waits until the others are stored.
         self.rest()
     }
 
@@ -234,30 +249,30 @@ impl Event {
         self.bulk.is_some()
     }
 
-    /// Asks which row of the user's own table is the last, where new ones are to follow it.
+    /// Returns the last row of the user's own table, where new ids continue after it.
     pub fn last_row_sql(&self) -> Option<String> {
         self.bulk.as_ref().and_then(Bulk::last_row_sql)
     }
 
-    /// Lets new rows follow row number `last`.
+    /// Continues row ids after `last`.
     pub fn follow(&mut self, last: u64) {
         if let Some(bulk) = &mut self.bulk {
             bulk.follow(last);
         }
     }
 
-    /// Puts the parameters into `call` and returns the number of rows promised.
-    fn fill(&mut self, kind: Kind, oltp: &Oltp) -> Option<u64> {
-        let (workload, options) = (&oltp.workload, &oltp.workload.options);
+    /// Appends the parameters to `call`. A range near the end of its table returns fewer rows than others.
+    fn fill(&mut self, kind: Kind, oltp: &Oltp) {
+        let options = &oltp.workload.options;
         match kind {
-            Kind::Begin | Kind::Commit | Kind::BulkInsert => return Some(0),
+            Kind::Begin | Kind::Commit | Kind::BulkInsert => {}
             Kind::Point | Kind::IndexUpdate => self.push_key(),
             Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => {
                 let low = self.keys.draw(&mut self.rng);
                 self.push(low);
                 self.push(low + options.range_size - 1);
                 if kind != Kind::SumRange {
-                    return Some(options.range_size.min(options.table_size - low + 1));
+                    self.call.rows_expected = Some(options.range_size.min(options.table_size - low + 1));
                 }
             }
             Kind::NonIndexUpdate => {
@@ -267,8 +282,6 @@ impl Event {
             Kind::Delete => {
                 self.deleted = self.keys.draw(&mut self.rng);
                 self.push(self.deleted);
-                // Alone, deletes use the rows up: there is nothing to promise.
-                return (workload.name != WorkloadName::OltpDelete).then_some(1);
             }
             Kind::Insert => {
                 self.push(self.deleted);
@@ -281,10 +294,7 @@ impl Event {
                 }
                 self.push_row();
             }
-            Kind::RandomPoints => {
-                (0..options.random_points).for_each(|_| self.push_key());
-                return None; // As many rows as have one of these values of k.
-            }
+            Kind::RandomPoints => (0..options.random_points).for_each(|_| self.push_key()),
             Kind::RandomRanges => {
                 for _ in 0..options.number_of_ranges {
                     let low = self.keys.draw(&mut self.rng);
@@ -293,7 +303,6 @@ impl Event {
                 }
             }
         }
-        Some(1)
     }
 
     #[inline]
@@ -344,7 +353,7 @@ mod tests {
         let mut event = oltp.events(SEAT);
         let mut kinds = Vec::new();
         while let Some(call) = event.next(&oltp) {
-            kinds.push(oltp.shares()[call.kind].kind.name());
+            kinds.push(oltp.composition[call.kind].kind.name());
         }
         kinds
     }
@@ -410,7 +419,7 @@ mod tests {
         while let Some(call) = event.next(&oltp) {
             if let [Value::Int(low), Value::Int(high)] = call.values[..] {
                 assert_eq!(high, low + 99);
-                let sum = oltp.shares()[call.kind].kind == Kind::SumRange;
+                let sum = oltp.composition[call.kind].kind == Kind::SumRange;
                 assert_eq!(call.rows_expected, Some(if sum { 1 } else { (100 - low + 1) as u64 }));
             }
         }

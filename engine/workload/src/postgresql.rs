@@ -1,6 +1,6 @@
 //! The tables in PostgreSQL's SQL. What dbdyno made carries its mark as in MySQL: in the table's comment.
 
-use crate::schema::{LOADING, Schema};
+use crate::schema::Schema;
 use crate::tables::Tables;
 
 /// Index scans read pages into shared buffers to stay, and a scan of the whole table reads a large one through a small ring.
@@ -8,32 +8,7 @@ const THROUGH_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bi
                              SET LOCAL max_parallel_workers_per_gather = 0;";
 
 impl Schema {
-    pub(crate) fn pg_create(&self, table: u32) -> String {
-        let (name, id, integer) = (self.name(table), self.pg_id(), self.integer());
-        if self.bulk {
-            return format!(
-                "CREATE TABLE {name}(id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)); {}",
-                self.pg_comment(table, LOADING)
-            );
-        }
-        let key = if self.options.secondary { "" } else { ", PRIMARY KEY (id)" };
-        format!(
-            "CREATE TABLE {name}(id {id}, k {integer} DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
-             pad CHAR(60) DEFAULT '' NOT NULL{key}); {}",
-            self.pg_comment(table, LOADING)
-        )
-    }
-
-    fn pg_id(&self) -> &'static str {
-        match (self.options.auto_inc, self.is_wide()) {
-            (true, false) => "SERIAL",
-            (true, true) => "BIGSERIAL",
-            (false, false) => "INTEGER NOT NULL",
-            (false, true) => "BIGINT NOT NULL",
-        }
-    }
-
-    fn pg_comment(&self, table: u32, mark: &str) -> String {
+    pub(crate) fn pg_comment(&self, table: u32, mark: &str) -> String {
         format!("COMMENT ON TABLE {} IS '{mark}'", self.name(table))
     }
 

@@ -1,4 +1,4 @@
-//! What a run plays: one of the native workloads, SQL of the user's own, or what was recorded. Who sends the statements need not know which.
+//! Any workload, so that the runner need not know which: the OLTP family, SQL of the user's own, or recorded statements.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::oltp::{self, Oltp};
 use crate::replay::{self, Recorded, Replayed};
 use crate::sql::{self, Columns, Sql};
 
-/// What a run plays.
+/// The workload of a run.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// The OLTP family.
     Oltp(Box<Oltp>),
     /// SQL of the user's own.
     Sql(Sql),
-    /// What was recorded.
+    /// Recorded statements.
     Replayed(Replayed),
 }
 
-/// What the files hold that a plan names.
+/// Content of the files that a plan names.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// Columns that parameters read.
     pub columns: Columns,
-    /// What is replayed.
+    /// Recorded statements.
     pub recorded: Option<Arc<Recorded>>,
 }
 
@@ -39,12 +39,12 @@ pub enum Event {
     Oltp(Box<oltp::Event>),
     /// Of the user's own.
     Sql(Box<sql::Event>),
-    /// As it was recorded.
+    /// A recorded one.
     Replayed(Box<replay::Event>),
 }
 
 impl Program {
-    /// What a plan plays, with what its files hold, and with the rows it adds numbered by this rule.
+    /// The workload of a plan. `new_rows` is the rule for ids of added rows.
     pub fn of(plan: &Plan, contents: &Contents, new_rows: NewRows) -> Self {
         let recorded = contents.recorded.clone();
         match (plan.workload.own_sql(), recorded) {
@@ -113,7 +113,7 @@ impl Program {
 }
 
 impl Event {
-    /// Forgets what was sent, so that the next call is the first of a transaction.
+    /// Begins the transaction again: the next call is its first one.
     #[inline]
     pub fn restart(&mut self) {
         match self {
@@ -123,7 +123,7 @@ impl Event {
         }
     }
 
-    /// The statement that [`Event::next`] returned last.
+    /// The call that [`Event::next`] returned last.
     pub fn last(&self) -> &Call {
         match self {
             Event::Oltp(event) => event.last(),
@@ -143,15 +143,15 @@ impl Event {
         }
     }
 
-    /// Takes the first row of the statement that was sent last, as text, where [`Call::keeps`] asked for it; no columns
-    /// without a row.
+    /// Stores the first row of the last statement, as text, for those that use it ([`Call::keeps`]); an empty row where it
+    /// returned none.
     pub fn keep(&mut self, program: &Program, row: &[Option<Vec<u8>>]) {
         if let (Event::Sql(event), Program::Sql(sql)) = (self, program) {
             event.keep(sql, row);
         }
     }
 
-    /// Whether the user has no more to play, whatever the time.
+    /// Whether the user has played its last transaction.
     #[inline]
     pub fn is_done(&self) -> bool {
         match self {
@@ -161,7 +161,7 @@ impl Event {
         }
     }
 
-    /// The statement for the rows that no event has sent.
+    /// The statement for collected rows that no event has sent.
     pub fn rest(&mut self) -> Option<&Call> {
         match self {
             Event::Oltp(event) => event.rest(),
@@ -178,7 +178,7 @@ impl Event {
         }
     }
 
-    /// Asks which row of the user's own table is the last, where new ones are to follow it.
+    /// Returns the last row of the user's own table, where new ids continue after it.
     pub fn last_row_sql(&self) -> Option<String> {
         match self {
             Event::Oltp(event) => event.last_row_sql(),
@@ -186,7 +186,7 @@ impl Event {
         }
     }
 
-    /// Lets new rows follow row number `last`.
+    /// Continues row ids after `last`.
     pub fn follow(&mut self, last: u64) {
         if let Event::Oltp(event) = self {
             event.follow(last);

@@ -1,6 +1,6 @@
 //! Rows of a table as text: the lines of a LOAD DATA, or the values of an INSERT.
 //!
-//! The content depends on (seed, table, id) only, whoever writes it and in which form.
+//! The content depends on (seed, table, id) only, not on the number of streams or the form.
 
 use dbdyno_random::key::Keys;
 use dbdyno_random::row::row;
@@ -102,7 +102,7 @@ impl Rows {
         self.next <= self.last
     }
 
-    /// Writes the next row with what stands before id, before c, between c and pad, and after pad.
+    /// Writes the next row with these separators: before id, before c, between c and pad, and after pad.
     #[inline]
     fn row(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
         let mut number = itoa::Buffer::new();
@@ -112,7 +112,7 @@ impl Rows {
         self.row_without_id(out, [b",", before, between, end]);
     }
 
-    /// The same without its id, which the table gives it.
+    /// The same without its id, which AUTO_INCREMENT sets.
     #[inline]
     fn row_without_id(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
         let row = row(self.seed, self.table, self.next, &self.keys);

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use dbdyno_schema::description::{ColumnDescription, IndexDescription, TableGroup};
 use dbdyno_schema::plan::{Distribution, OltpOptions, Plan, WorkloadName};
 
 use crate::kind::Dialect;
@@ -105,36 +106,66 @@ impl Schema {
         )
     }
 
+    /// The tables as `describe` prints them, when `prepare` has ended.
+    pub(crate) fn describe(&self) -> TableGroup {
+        let index = |column: &str, primary| IndexDescription { columns: vec![column.into()], primary };
+        let on_k = self.options.create_secondary.then(|| index("k", false));
+        TableGroup {
+            names: (1..=self.tables()).map(|table| self.name(table)).collect(),
+            engine: (!self.is_pg()).then(|| self.options.mysql_storage_engine.to_lowercase()),
+            columns: self.columns(),
+            indexes: Some([index("id", !self.options.secondary)].into_iter().chain(on_k).collect()),
+            rows: self.rows(),
+        }
+    }
+
+    /// The columns of each table; k, a random id, is as wide as id.
+    fn columns(&self) -> Vec<ColumnDescription> {
+        let number = if self.is_wide() { "bigint" } else { "int" };
+        let columns =
+            [("id", number, None), ("k", number, None), ("c", "char", Some(120)), ("pad", "char", Some(60))];
+        let describe = |(name, kind, length): (&str, &str, Option<u32>)| ColumnDescription {
+            name: name.into(),
+            r#type: Some(kind.into()),
+            length,
+            nullable: false,
+            auto_increment: name == "id" && self.options.auto_inc && !self.bulk,
+        };
+        columns.into_iter().take(if self.bulk { 2 } else { 4 }).map(describe).collect()
+    }
+
     /// CREATE TABLE, marked as being loaded.
     pub fn create(&self, table: u32) -> String {
         if let Some(statements) = &self.statements {
             return statements.create(table);
         }
+        let mut parts: Vec<String> = self.columns().iter().map(|column| self.definition(column)).collect();
+        if !self.options.secondary {
+            parts.push("PRIMARY KEY (id)".into());
+        } else if !self.is_pg() {
+            parts.push("KEY xid (id)".into());
+        }
+        let (name, parts) = (self.name(table), parts.join(", "));
         if self.is_pg() {
-            return self.pg_create(table);
+            return format!("CREATE TABLE {name}({parts}); {}", self.pg_comment(table, LOADING));
         }
-        if self.bulk {
-            return format!(
-                "CREATE TABLE {}(id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)) \
-                 ENGINE = {} COMMENT = '{LOADING}'",
-                self.name(table),
-                self.options.mysql_storage_engine
-            );
-        }
-        let integer = self.integer();
-        let auto_inc = if self.options.auto_inc { " AUTO_INCREMENT" } else { "" };
-        let key = if self.options.secondary { "KEY xid (id)" } else { "PRIMARY KEY (id)" };
-        format!(
-            "CREATE TABLE {name}(id {integer} NOT NULL{auto_inc}, k {integer} DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
-             pad CHAR(60) DEFAULT '' NOT NULL, {key}) ENGINE = {engine} COMMENT = '{LOADING}'",
-            name = self.name(table),
-            engine = self.options.mysql_storage_engine,
-        )
+        let engine = &self.options.mysql_storage_engine;
+        format!("CREATE TABLE {name}({parts}) ENGINE = {engine} COMMENT = '{LOADING}'")
     }
 
-    /// Type of id and of k, which is drawn from 1 to the number of rows and needs the same width.
-    pub(crate) fn integer(&self) -> &'static str {
-        if self.is_wide() { "BIGINT" } else { "INTEGER" }
+    fn definition(&self, column: &ColumnDescription) -> String {
+        let kind = match (column.length, self.is_wide()) {
+            (Some(length), _) => format!("CHAR({length})"),
+            (None, true) => "BIGINT".into(),
+            (None, false) => "INTEGER".into(),
+        };
+        match (column.name.as_str(), column.auto_increment) {
+            ("id", true) if self.is_pg() => if self.is_wide() { "id BIGSERIAL" } else { "id SERIAL" }.into(),
+            ("id", true) => format!("id {kind} NOT NULL AUTO_INCREMENT"),
+            ("id", false) => format!("id {kind} NOT NULL"),
+            ("k", _) => format!("k {kind} DEFAULT '0' NOT NULL"),
+            (name, _) => format!("{name} {kind} DEFAULT '' NOT NULL"),
+        }
     }
 
     /// Whether ids need 64 bits.

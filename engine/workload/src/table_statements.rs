@@ -1,12 +1,12 @@
-//! Tables of another form than the engine's marked ones, for a program that embeds it and has to make, read and drop tables as
-//! another one does.
+//! Tables of another form than the engine's marked ones, for programs that embed it and create, read and drop tables as another
+//! tool does.
 
 use std::fmt::Debug;
 
 use dbdyno_schema::plan::Distribution;
 
-/// The statements of a form of the OLTP family's tables, sbtest1 and on. A table of such a form carries no mark: it is made
-/// where none is there, and dropped whoever made it.
+/// The statements of a form of the OLTP family's tables, sbtest1 and on. A table of such a form has no mark: it is created
+/// where it does not exist, and dropped even if another program created it.
 pub trait TableStatements: Debug + Send + Sync {
     /// Rows that each table is filled with.
     fn rows(&self) -> u64;

@@ -43,8 +43,6 @@ class Context:
     place: Mapping[str, Any] = field(default_factory=dict)
     # The first description of every variant seen so far, by name.
     peers: Mapping[str, Description] = field(default_factory=dict)
-    # The data of the engine's `hello` record, where an engine has run this workload.
-    hello: Mapping[str, Any] | None = None
     # The workload of the group; None stands for all of the experiment's.
     workload: Workload | None = None
 

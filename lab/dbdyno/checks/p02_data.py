@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from dbdyno.checks import tables, tables_postgresql
+from dbdyno.checks import tables_postgresql
 from dbdyno.checks.check import Check, Context, Moment
-from dbdyno.checks.tables import DataSpec, Extent, Query, Shape, extent_faults, shape_faults
+from dbdyno.checks.tables import Extent, Query, Shape, extent_faults, read_extent, read_shapes, shape_faults
 from dbdyno.experiment.model import OltpWorkload, SqlWorkload
 from dbdyno.finding import Finding
+from dbdyno.run.description import Tables, describe
 from dbdyno.servers.server import Address, Server
 
 # Freshly loaded data are exact; a group may move them by this share before its later trials did other work
@@ -40,9 +41,12 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     workloads = (context.workload,) if context.workload else context.experiment.workloads
     # Workloads that only insert or only delete leave other rows by what they are.
     kept = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
-    specs = {DataSpec.of(workload): None for workload in kept if isinstance(workload, OltpWorkload)}
-    for spec in specs:
-        yield from differences(context.server, spec, tolerance, context.subject)
+    protocol = context.server.address().protocol
+    oltp = (workload for workload in kept if isinstance(workload, OltpWorkload))
+    # Workloads over the same tables are checked once.
+    groups = {group: None for one in oltp for group in describe(context.experiment, one, protocol).tables}
+    for tables in groups:
+        yield from differences(context.server, tables, tolerance, context.subject)
     for workload in kept:
         if isinstance(workload, SqlWorkload):
             yield from own_differences(context.server, workload, context.subject)
@@ -55,8 +59,8 @@ class _Reading(NamedTuple):
 
 # How the tables are read, by what the server speaks.
 _DIALECTS: Mapping[str, _Reading] = {
-    "mysql": _Reading(tables.shapes, tables.extent),
-    "postgresql": _Reading(tables_postgresql.shapes, tables_postgresql.extent),
+    "mysql": _Reading(read_shapes, read_extent),
+    "postgresql": _Reading(tables_postgresql.read_shapes, tables_postgresql.read_extent),
 }
 
 
@@ -66,31 +70,29 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
     return _DIALECTS[address.protocol].shapes(server.query, address.database, names)
 
 
-def differences(server: Server, spec: DataSpec, tolerance: float, subject: str = "") -> Iterator[Finding]:
-    """Where the tables of the load's database differ from `spec`; rows and ids may be off by `tolerance`, a
-    share.
-    """
+def differences(server: Server, tables: Tables, tolerance: float, subject: str = "") -> Iterator[Finding]:
+    """Where the load's database differs from `tables`; rows and ids may be off by `tolerance`, a share."""
     query, database = server.query, server.address().database
-    found = shapes(server, spec.names())
-    missing = [name for name in spec.names() if name not in found]
+    found = shapes(server, tables.names)
+    missing = [name for name in tables.names if name not in found]
     if missing:
         yield _finding(
             "stop",
-            f"{len(missing)} of {spec.tables} tables are missing in {database}: {_some(missing)}. "
+            f"{len(missing)} of {len(tables.names)} tables are missing in {database}: {_some(missing)}. "
             "Load them with the same options as the run.",
             {"missing": missing[:_NAMED], "missing_count": len(missing)},
             subject,
         )
-    faults = {name: faults for name in found if (faults := list(shape_faults(found[name], spec)))}
+    faults = {name: faults for name in found if (faults := list(shape_faults(found[name], tables)))}
     if faults:
         yield _many("have another shape than specified", faults, database, subject)
         # Rows of a foreign table mean nothing, and counting them may take an hour.
         return
-    if spec.bulk:
-        return  # As many rows as there were events, by what the workload is.
+    if not tables.rows:
+        return  # The workload fills them, with as many rows as there are events.
     of = _DIALECTS[server.address().protocol].extent
     extents = {name: of(query, database, name, shape) for name, shape in found.items()}
-    yield from _rows(extents, spec, tolerance, database, subject)
+    yield from _rows(extents, tables, tolerance, database, subject)
 
 
 def own_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
@@ -125,27 +127,27 @@ def _place(address: Address, name: str) -> str:
 
 
 def _rows(
-    extents: dict[str, Extent], spec: DataSpec, tolerance: float, database: str, subject: str
+    extents: dict[str, Extent], tables: Tables, tolerance: float, database: str, subject: str
 ) -> Iterator[Finding]:
     faults = {
         name: faults
         for name, found in extents.items()
-        if (faults := list(extent_faults(found, spec, tolerance)))
+        if (faults := list(extent_faults(found, tables.rows, tolerance)))
     }
     if faults:
         yield _many("hold other rows than specified", faults, database, subject)
-    if not tolerance and not faults and spec.auto_inc:
+    if not tolerance and not faults and tables.columns[0].auto_increment:
         moved = [
-            name for name, found in extents.items() if found.auto_increment not in (None, spec.table_size + 1)
+            name for name, found in extents.items() if found.auto_increment not in (None, tables.rows + 1)
         ]
         if moved:
             first = extents[moved[0]].auto_increment
             yield _finding(
                 "warn",
-                f"AUTO_INCREMENT of {_some(moved)} in {database} is not {spec.table_size + 1:,} "
+                f"AUTO_INCREMENT of {_some(moved)} in {database} is not {tables.rows + 1:,} "
                 f"({moved[0]}: {first}): rows were inserted and deleted since the load, and pages may be "
                 "fuller or emptier than fresh ones. Load them again for a fair comparison.",
-                {"tables": moved[:_NAMED], "auto_increment": first, "expected": spec.table_size + 1},
+                {"tables": moved[:_NAMED], "auto_increment": first, "expected": tables.rows + 1},
                 subject,
             )
 

@@ -6,12 +6,13 @@ import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from dbdyno.checks import statements
 from dbdyno.checks.capacities import Capacity, Demand, of_client, of_postgresql, of_server
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.declarations import settings
-from dbdyno.experiment.model import Workload
+from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.experiment.sql_reading import protocol_of
 from dbdyno.finding import Finding
+from dbdyno.run.description import describe
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -33,11 +34,12 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     largest point that fits and how to make room. Before a server runs, the limits that the experiment
     declares are checked.
     """
-    demands = [(workload, _demand(context, workload)) for workload in _workloads(context)]
+    workloads = context.experiment.workloads if context.workload is None else (context.workload,)
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
             declared = settings(variant)
-            for workload, demand in demands:
+            for workload in workloads:
+                demand = _demand(context.experiment, workload, protocol_of(variant.server))
                 limits = _limits_of(variant.server.product)(declared, demand, {}, ours=True)
                 yield from _judge(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
@@ -46,7 +48,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if context.description is None:
         return
     in_use = _in_use(context)
-    for workload, demand in demands:
+    for workload in workloads:
+        demand = _demand(context.experiment, workload, _protocol(context.description.product))
         ours = context.variant is None or context.variant.server.started
         of = _limits_of(context.description.product)
         limits = of(context.description.variables, demand, in_use, ours=ours)
@@ -57,18 +60,14 @@ def _limits_of(product: str | None) -> Callable[..., list[Capacity]]:
     return of_postgresql if product == "postgresql" else of_server
 
 
-def _workloads(context: Context) -> Iterable[Workload]:
-    return (context.workload,) if context.workload is not None else context.experiment.workloads
+def _protocol(product: str) -> str:
+    return "postgresql" if product == "postgresql" else "mysql"
 
 
-def _demand(context: Context, workload: Workload) -> Demand:
-    hello = context.hello
-    if hello is not None and hello["plan"]["workload"]["name"] == workload.name:
-        per_connection = statements.per_connection_of(hello)
-    else:
-        per_connection = statements.per_connection(workload)
-    connections = max(point.connections for point in context.experiment.load.points())
-    return Demand(connections, workload.table_count, per_connection)
+def _demand(experiment: Experiment, workload: Workload, protocol: str) -> Demand:
+    connections = max(point.connections for point in experiment.load.points())
+    prepared = describe(experiment, workload, protocol).prepared_per_connection
+    return Demand(connections, workload.table_count, prepared)
 
 
 def _in_use(context: Context) -> Mapping[str, int]:

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.moving import Moving, moving
 from dbdyno.checks.plans import Plan, explained
-from dbdyno.checks.samples import ROWS_FOR_EACH, STATEMENTS_MAX, about, asking, filled, refused, values
+from dbdyno.checks.samples import (
+    ROWS_FOR_EACH,
+    STATEMENTS_MAX,
+    about,
+    asking,
+    filled,
+    refused,
+    statements,
+    values,
+)
 from dbdyno.experiment.model import ScriptWorkload, SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.experiment.sql_text import Dialect, first_word, parsed, sqlglot
@@ -138,17 +147,17 @@ def _plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterato
     assert context.server is not None, "there is one when data are ready"
     assert context.description is not None, "it was described"
     # A value from the middle: the first and the last of a range may be special.
-    drawn = values(workload, 2)
+    sample = values(workload, 2)
     done: set[str] = set()
     with asking(context.server, workload) as admin:
-        for name, _, statement in workload.named_statements():
+        protocol = context.server.address().protocol
+        for name, statement, described in statements(context, workload, protocol):
             if statement.sql in done or first_word(statement.sql, dialect) not in EXPLAINED:
                 continue
             done.add(statement.sql)
             if len(done) > STATEMENTS_MAX:
                 return
-            prepared = (statement.mode or workload.statements) == "prepared"
-            sql = filled(statement, drawn, dialect, prepared=prepared)
+            sql = filled(described, sample, dialect)
             if sql is None:
                 continue  # It needs what another one returns.
             try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.plans import nodes
@@ -18,13 +19,15 @@ from dbdyno.checks.samples import (
     asking,
     filled,
     refused,
+    statements,
     values,
 )
 from dbdyno.experiment.generators import Result
-from dbdyno.experiment.model import SqlStatement, SqlTransaction, SqlWorkload
+from dbdyno.experiment.model import SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, first_word
 from dbdyno.experiment.sql_workload import DIALECTS
 from dbdyno.finding import Finding, Level
+from dbdyno.run.description import Statement
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 
@@ -95,9 +98,12 @@ def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     tried: dict[str, _Tried] = {}
     with asking(context.server, workload) as admin:
         admin.query(_LIMITS.get(context.description.product, "SELECT 1"))
-        trial = _Trial(workload, admin, context.server.address().protocol, tried)
+        protocol = context.server.address().protocol
+        described = statements(context, workload, protocol)
+        transactions = [list(islice(described, len(one.statements))) for one in workload.transactions]
+        trial = _Trial(workload, admin, DIALECTS[protocol], tried)
         for number in range(SAMPLES):
-            for transaction in workload.transactions[:STATEMENTS_MAX]:
+            for transaction in transactions[:STATEMENTS_MAX]:
                 trial.play(transaction, number)
     for name, one in tried.items():
         yield from _broken(context, workload, name, one)
@@ -160,11 +166,9 @@ class _Trial:
     """Plays the reading statements of transactions, once for each sample."""
 
     def __init__(
-        self, workload: SqlWorkload, admin: AdminConnection, protocol: str, tried: dict[str, _Tried]
+        self, workload: SqlWorkload, admin: AdminConnection, dialect: Dialect, tried: dict[str, _Tried]
     ) -> None:
-        self._workload, self._admin, self._tried = workload, admin, tried
-        self._dialect: Dialect = DIALECTS[protocol]
-        self._names = {id(statement): name for name, _, statement in workload.named_statements()}
+        self._workload, self._admin, self._dialect, self._tried = workload, admin, dialect, tried
         generators = {name: workload.generator(name) for name in workload.parameters}
         self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
         # What asking for the counters adds to them.
@@ -173,49 +177,49 @@ class _Trial:
             before = self._handler()
             self._own = self._handler() - before
 
-    def play(self, transaction: SqlTransaction, number: int) -> None:
+    def play(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:
         """Its reading statements in order, with the values of that sample."""
-        given = values(self._workload, number)
-        for statement in transaction.statements:
+        sample = values(self._workload, number)
+        for name, statement, described in transaction:
             if first_word(statement.sql, self._dialect) not in READING:
                 continue
-            name = self._names[id(statement)]
             one = self._tried.setdefault(name, _Tried(statement))
-            prepared = (statement.mode or self._workload.statements) == "prepared"
-            sql = filled(statement, given, self._dialect, prepared=prepared)
+            sql = filled(described, sample, self._dialect)
             if sql is None or not one.wanted:
                 continue
             try:
-                self._try(sql, name, one, given)
+                self._try(sql, name, one, sample)
             except ServerProblem as problem:
                 one.refused = refused(problem)
 
-    def _try(self, sql: str, name: str, one: _Tried, given: dict[str, Value]) -> None:
+    def _try(self, sql: str, name: str, one: _Tried, sample: dict[str, Value]) -> None:
         began = time.monotonic()
         kept = {parameter: g for parameter, g in self._results.items() if g.statement == name}
         if self._dialect == "postgres":
             rows, examined = self._analyzed(sql)
             if kept:
-                self._keep(self._admin.query(sql), kept, given)
+                self._keep(self._admin.query(sql), kept, sample)
         else:
             before = self._handler()
             found = self._admin.query(sql)
             examined = self._handler() - before - self._own
             rows = len(found)
-            self._keep(found, kept, given)
+            self._keep(found, kept, sample)
         one.seconds += time.monotonic() - began
         one.rows.append(rows)
         one.examined.append(max(examined, 0))
         if one.statement.rows is not None and rows != one.statement.rows:
-            used = {key: value for key, value in given.items() if f":{key}" in one.statement.sql}
+            used = {key: value for key, value in sample.items() if f":{key}" in one.statement.sql}
             with_values = ", ".join(f"{key} = {value!r}" for key, value in used.items())
             one.broken.append((rows, f" with {with_values}" if with_values else ""))
 
-    def _keep(self, found: list[tuple[Value, ...]], kept: dict[str, Result], given: dict[str, Value]) -> None:
+    def _keep(
+        self, found: list[tuple[Value, ...]], kept: dict[str, Result], sample: dict[str, Value]
+    ) -> None:
         for parameter, generator in kept.items():
             row = found[0] if found else ()
             value = row[generator.column - 1] if len(row) >= generator.column else None
-            given[parameter] = None if value is None else str(value)
+            sample[parameter] = None if value is None else str(value)
 
     def _handler(self) -> int:
         """Rows that the session has read by now, from any index or table."""

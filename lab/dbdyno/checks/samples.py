@@ -9,14 +9,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from pathlib import Path
 
 from dbdyno.checks.check import Context
 from dbdyno.experiment import generators
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
-from dbdyno.experiment.sql_text import Dialect, is_kind, tokens
+from dbdyno.experiment.sql_text import Dialect
 from dbdyno.finding import Finding, Level
+from dbdyno.run.description import Statement, describe
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem
@@ -105,26 +105,29 @@ def _cell(file: Path, column: str) -> Iterator[Value]:
             yield int(text) if text.lstrip("-").isdigit() else text
 
 
-def filled(
-    statement: SqlStatement, values: Mapping[str, Value], dialect: Dialect, *, prepared: bool
-) -> str | None:
+def statements(
+    context: Context, workload: SqlWorkload, protocol: str
+) -> Iterator[tuple[str, SqlStatement, Statement]]:
+    """Every statement with its name in records, as the experiment writes it and as the engine reads it."""
+    described = describe(context.experiment, workload, protocol).statements
+    for (name, _, written), statement in zip(workload.named_statements(), described, strict=True):
+        yield name, written, statement
+
+
+def filled(statement: Statement, values: Mapping[str, Value], dialect: Dialect) -> str | None:
     """The statement with values; None where it uses a parameter that has none."""
-    sql, parts, end = statement.sql, [], 0
-    for token, following in pairwise(tokens(sql, dialect)):
-        name = sql[following.start : following.end + 1]
-        before = sql[token.start - 1] if token.start else " "
-        adjacent = is_kind(token, "COLON") and following.start == token.end + 1
-        if not adjacent or not name.isidentifier() or before.isalnum() or before == "_":
-            continue
+    parts, end = [], 0
+    for parameter in statement.parameters:
+        name = parameter.name or ""
         if name not in values:
             return None
-        parts += [sql[end : token.start], _literal(values[name], dialect, prepared=prepared)]
-        end = following.end + 1
-    return "".join([*parts, sql[end:]])
+        parts += [statement.sql[end : parameter.at], _literal(values[name], dialect, statement.prepared)]
+        end = parameter.at + 1 + len(name)
+    return "".join([*parts, statement.sql[end:]])
 
 
-def _literal(value: Value, dialect: Dialect, *, prepared: bool) -> str:
-    """A value as SQL. PostgreSQL is told the types with which prepared statements send them."""
+def _literal(value: Value, dialect: Dialect, prepared: bool) -> str:
+    """A value as SQL. For PostgreSQL it has the type with which a prepared statement sends it."""
     if value is None:
         return "NULL"
     if isinstance(value, int):

@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.limits import LIMITS
 
-DURATION_S_MAX = 86_400.0
+DURATION_S_MAX = LIMITS["duration_us"] / 1e6
 
 Duration = Annotated[float, Field(gt=0, le=DURATION_S_MAX)]
 

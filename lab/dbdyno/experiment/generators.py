@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.calls import Call, parse
 from dbdyno.experiment.faults import did_you_mean
+from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.oltp import Keys
 
 BIGINT_MAX = 2**63 - 1
@@ -216,8 +217,8 @@ class Date(Generator):
 class Text(Generator):
     """Random letters and digits; with two lengths any between them."""
 
-    length: int = Field(ge=0, le=2**20)
-    longest: int | None = Field(default=None, ge=0, le=2**20)
+    length: int = Field(ge=0, le=LIMITS["text_length"])
+    longest: int | None = Field(default=None, ge=0, le=LIMITS["text_length"])
     alphabet: str | None = Field(default=None, min_length=1)
 
     def plan(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from dbdyno.experiment.base import DURATION_S_MAX, CpuList, Duration, Model
 from dbdyno.experiment.cpus import parse_cpus
+from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.oltp import Keys, OltpName, OltpWorkload
 from dbdyno.experiment.script_workload import ScriptWorkload
 from dbdyno.experiment.server import Connect, ServerSpec, State
@@ -52,14 +53,8 @@ _AnyWorkload = Annotated[
     Discriminator(_family),
 ]
 
-# The engine's own limits (`limits` in engine/schema/src/plan.rs): a file is refused before anything starts.
-CONNECTIONS_MAX = 65_535
-WORKERS_MAX = 64
-STREAMS_MAX = 256
-RATE_MAX = 1e7
-
-Connections = Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]
-Rate = Annotated[float, Field(gt=0, le=RATE_MAX, allow_inf_nan=False)]
+Connections = Annotated[int, Field(ge=1, le=LIMITS["connections"])]
+Rate = Annotated[float, Field(gt=0, le=LIMITS["rate_per_s"], allow_inf_nan=False)]
 
 
 class Point(Model):
@@ -119,8 +114,10 @@ class Load(Shapes):
             highest = max(shape.percents())
             if not self.rate and highest > 100:
                 raise ValueError("in a closed loop 100 percent, all connections, is the most")
-            if self.rate and max(self.rate) * highest / 100 > RATE_MAX:
-                raise ValueError(f"the load changes to more than {RATE_MAX:.0f} transactions per second")
+            if self.rate and max(self.rate) * highest / 100 > LIMITS["rate_per_s"]:
+                raise ValueError(
+                    f"the load changes to more than {LIMITS['rate_per_s']} transactions per second"
+                )
             if shape.length_s > self.duration_s:
                 raise ValueError(
                     f"the load changes for {shape.length_s:g} s and is measured for {self.duration_s:g} s: "
@@ -190,7 +187,7 @@ class Loading(Model):
     """How tables are filled; the rows are the same in every way."""
 
     # Connections that load at the same time. None: as many as CPUs, at most 4.
-    streams: int | None = Field(default=None, ge=1, le=STREAMS_MAX)
+    streams: int | None = Field(default=None, ge=1, le=LIMITS["streams"])
     method: Literal["auto", "load-data", "insert"] = "auto"
     # On servers that are only reached: whether tables that a run has loaded stay there.
     keep: bool = False
@@ -200,7 +197,7 @@ class Client(Model):
     """Where and how the load generator runs."""
 
     cpus: CpuList | None = None
-    workers: int = Field(default=1, ge=1, le=WORKERS_MAX)
+    workers: int = Field(default=1, ge=1, le=LIMITS["workers"])
     # None: "batch" where client and server share CPUs, else "normal".
     scheduling: Literal["batch", "normal"] | None = None
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from dbdyno.experiment.base import Model
+from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.workload import BaseWorkload
 
 OltpName = Literal[
@@ -22,11 +23,6 @@ OltpName = Literal[
     "select_random_ranges",
     "bulk_insert",
 ]
-
-# The engine's own limits (`limits` in engine/schema/src/plan/mod.rs).
-TABLES_MAX = 100_000
-TABLE_SIZE_MAX = 2**40
-PARAMETERS_MAX = 65_535
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
@@ -70,9 +66,9 @@ class OltpWorkload(BaseWorkload):
     """The transaction that is repeated: sysbench's OLTP family, with sysbench's option names and defaults."""
 
     name: OltpName
-    tables: int = Field(default=1, ge=1, le=TABLES_MAX)
-    table_size: int = Field(default=10_000, ge=1, le=TABLE_SIZE_MAX)
-    range_size: int = Field(default=100, ge=1, le=TABLE_SIZE_MAX)
+    tables: int = Field(default=1, ge=1, le=LIMITS["tables"])
+    table_size: int = Field(default=10_000, ge=1, le=LIMITS["table_size"])
+    range_size: int = Field(default=100, ge=1, le=LIMITS["table_size"])
     point_selects: Count = 10
     simple_ranges: Count = 1
     sum_ranges: Count = 1
@@ -81,8 +77,8 @@ class OltpWorkload(BaseWorkload):
     index_updates: Count = 1
     non_index_updates: Count = 1
     delete_inserts: Count = 1
-    random_points: int = Field(default=10, ge=1, le=PARAMETERS_MAX)
-    number_of_ranges: int = Field(default=10, ge=1, le=PARAMETERS_MAX // 2)
+    random_points: int = Field(default=10, ge=1, le=LIMITS["parameters"])
+    number_of_ranges: int = Field(default=10, ge=1, le=LIMITS["parameters"] // 2)
     delta: Count = 5
     range_selects: bool = True
     auto_inc: bool = True

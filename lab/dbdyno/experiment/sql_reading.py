@@ -18,18 +18,24 @@ from dbdyno.experiment.faults import Fault
 from dbdyno.experiment.generators import Generator, Result
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
 from dbdyno.experiment.sql_text import Dialect, UnreadableSql, marks, parameters, split
-from dbdyno.experiment.sql_workload import SqlStatement, SqlWorkload
+from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload
 
 # The fix for a `?` without a parameter.
 _EXAMPLE = 'Write :name, and name = "uniform(1, 1_000_000)" under its parameters'
 
 
-def dialect_of(server: Any) -> Dialect:
-    """The SQL dialect of a variant's server; `server` is its table, or its model."""
+def protocol_of(server: Any) -> str:
+    """The protocol of a variant's server; `server` is its table, or its model."""
     keys = ("product", "url")
     settings = server if isinstance(server, dict) else {key: getattr(server, key, None) for key in keys}
     url = str(settings.get("url") or "")
-    return "postgres" if settings.get("product") == "postgresql" or url.startswith("postgres") else "mysql"
+    is_postgresql = settings.get("product") == "postgresql" or url.startswith("postgres")
+    return "postgresql" if is_postgresql else "mysql"
+
+
+def dialect_of(server: Any) -> Dialect:
+    """The SQL dialect of a variant's server."""
+    return DIALECTS[protocol_of(server)]
 
 
 def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:

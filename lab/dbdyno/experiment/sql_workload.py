@@ -8,18 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dbdyno.experiment.base import Model
-from dbdyno.experiment.generators import Generator, Result, column, parameter
-from dbdyno.experiment.oltp import TABLE_SIZE_MAX
+from dbdyno.experiment.generators import Generator, column, parameter
+from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.sql_text import Dialect, created_tables, tables
 from dbdyno.experiment.workload import BaseWorkload
-
-# The engine's own limits (`limits` in engine/schema/src/plan/mod.rs).
-SQL_BYTES_MAX = 1 << 20
 
 # What a server speaks -> whose SQL it understands.
 DIALECTS: Mapping[str, Dialect] = {"mysql": "mysql", "postgresql": "postgres"}
 
-Sql = Annotated[str, Field(min_length=1, max_length=SQL_BYTES_MAX)]
+Sql = Annotated[str, Field(min_length=1, max_length=LIMITS["sql_bytes"])]
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 
 
@@ -62,7 +59,7 @@ class SqlTransaction(Model):
 class SqlTable(Model):
     """A table that `setup` makes, and that is filled with generated rows."""
 
-    rows: int = Field(ge=0, le=TABLE_SIZE_MAX)
+    rows: int = Field(ge=0, le=LIMITS["table_size"])
     # Column -> generator, as in "zipfian(1, 1_000)"; columns that are not named get their default.
     columns: dict[str, str] = Field(min_length=1)
 
@@ -156,17 +153,6 @@ class SqlWorkload(BaseWorkload):
             ]
             sums = ", ".join(f"SUM(LENGTH(CAST({name} AS CHAR)))" for name in quoted)
             yield f"SELECT {sums} FROM {self.created_tables(protocol)[title]}"
-
-    @property
-    def prepared_statements(self) -> int:
-        """Statements that a connection prepares, at the most; one whose result is kept travels as text."""
-        kept = {g.statement for g in map(self.generator, self.parameters) if isinstance(g, Result)}
-        ways = {
-            (statement.sql, statement.mode or self.statements)
-            for name, _, statement in self.named_statements()
-            if name not in kept
-        }
-        return sum(way == "prepared" for _, way in ways)
 
     @property
     def changes_row_count(self) -> bool:

@@ -241,7 +241,6 @@ class _Comparison:
             first=self._first.get(key),
             place=place,
             peers={name: first for (name, of), first in self._first.items() if of == workload.title},
-            hello=self._conductor.hello(workload.title),
             workload=workload,
         )
         self._first.setdefault(key, description)

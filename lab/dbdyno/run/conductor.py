@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dbdyno import checks
 from dbdyno.checks import Context, Moment
@@ -17,7 +17,7 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.run import progress
-from dbdyno.run.engine import Engine, Record
+from dbdyno.run.engine import Engine
 from dbdyno.run.progress import Listener
 from dbdyno.run.trial import death, give_up, run_trial
 from dbdyno.servers.server import Description, Server
@@ -50,8 +50,6 @@ class Conductor:
         self._run = run
         # What the checks found in this process, each finding once.
         self.findings: dict[tuple[str, str, str], Finding] = {}
-        # The engine's `hello` of each workload, by title.
-        self._hello: dict[str, Record] = {}
 
     @property
     def run(self) -> Run:
@@ -147,10 +145,6 @@ class Conductor:
 
     # --- trials
 
-    def hello(self, workload: str) -> Record | None:
-        """The engine's `hello` of a workload, where an engine has run it."""
-        return self._hello.get(workload)
-
     def run_trials(
         self,
         trials: Sequence[Trial],
@@ -172,8 +166,7 @@ class Conductor:
                 reasons.append(reason)
                 dead = dead or death(server)
         if not dead:
-            hello = self._hello.get(trials[0].workload, context.hello)
-            self.require(Moment.AFTER_GROUP, replace(context, hello=hello), codes)
+            self.require(Moment.AFTER_GROUP, context, codes)
         return reasons
 
     def _run_trial(
@@ -193,8 +186,6 @@ class Conductor:
             engine=self.engine,
         )
         self.keep(hook_findings(trial, outcome.hook_failures))
-        if outcome.hello:
-            self._hello[trial.workload] = outcome.hello
         return str(outcome.stored.meta.get("reason", "")), outcome.events_per_s()
 
     def conclude(self, stops: Sequence[Finding]) -> Conclusion:

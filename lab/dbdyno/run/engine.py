@@ -84,6 +84,13 @@ def find_engine() -> Path:
     return Path(find_program(ENGINE))
 
 
+def program(plan: Mapping[str, Any], engine: Path | None = None) -> Path:
+    """The binary that plays a plan: COMPAT for scripts, else `engine`, or where there is none the one that is
+    found. Raises EngineProblem.
+    """
+    return Path(find_program(COMPAT)) if _is_script(plan) else engine or find_engine()
+
+
 class Engine:
     """Runs `dbdyno-engine`."""
 
@@ -124,7 +131,7 @@ class Engine:
         this process's and holds the password, which is in no plan and no argv. Raises EngineProblem for what
         is not a record; KeyboardInterrupt passes after the engine has stopped.
         """
-        binary = Path(find_program(COMPAT)) if _is_script(plan) else self.binary
+        binary = program(plan, self.binary)
         limits = _time_limits(command, plan)
         reader = _Reader("start" in plan, on_record, on_line, on_ready, limits)
         with on_cpus(cpus):

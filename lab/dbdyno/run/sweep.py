@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from dbdyno.checks import Context, Moment
 from dbdyno.checks.p02_data import shapes
-from dbdyno.checks.tables import DataSpec
 from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run.conductor import Conclusion, Conductor, Stopped
+from dbdyno.run.description import describe
 from dbdyno.run.engine import Engine
 from dbdyno.run.loading import cleanup, must_load, prepare, require_empty
 from dbdyno.run.progress import Listener
@@ -122,7 +121,7 @@ class _Sweep:
             there = not must_load(workload, self._server)
             count = len(workload.created_tables(self._server.address().protocol))
         else:
-            tables = shapes(self._server, DataSpec.of(workload).names())
+            tables = shapes(self._server, self._table_names())
             # A load that was interrupted is repeated.
             count = sum(table.comment != UNFINISHED for table in tables.values())
             there = count > 0
@@ -148,12 +147,12 @@ class _Sweep:
         workload = self._workload
         self._conductor.step(f"loading {workload.data_text()}")
         self._in_setup = not isinstance(workload, OltpWorkload)
-        result = prepare(
-            self._experiment, workload, self._server, self._conductor.engine, self._conductor.listen
-        )
+        prepare(self._experiment, workload, self._server, self._conductor.engine, self._conductor.listen)
         self._in_setup = False
-        # Checks prefer the engine's own description of its load to the options.
-        self._context = replace(self._context, hello=result.hello)
+
+    def _table_names(self) -> Sequence[str]:
+        protocol = self._server.address().protocol
+        return describe(self._experiment, self._workload, protocol).table_names()
 
     def _drop(self) -> str:
         """Drop the loaded tables; why it failed, or an empty text."""
@@ -172,6 +171,6 @@ class _Sweep:
         if isinstance(self._workload, SqlWorkload):
             tables = self._workload.created_tables(self._server.address().protocol)
             return f"Drop {', '.join(tables)} in {database} yourself"
-        names = DataSpec.of(self._workload).names()
+        names = self._table_names()
         shown = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         return f"Drop {shown} in {database} yourself; the comment begins with dbdyno"

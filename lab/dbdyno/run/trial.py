@@ -41,7 +41,6 @@ class Outcome:
     """A stored trial with what its caller needs."""
 
     stored: StoredTrial
-    hello: Record | None
     end: Record | None
     # Why the user's own commands around it failed.
     hook_failures: tuple[str, ...] = ()
@@ -112,8 +111,7 @@ def run_trial(
             started_unix_us=started_unix_us,
             ended_unix_us=time.time_ns() // 1000,
         )
-    hello, end = (result.hello, result.end) if result else (None, None)
-    return Outcome(stored, hello, end, tuple(hooks.failures))
+    return Outcome(stored, result.end if result else None, tuple(hooks.failures))
 
 
 def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> dict[str, Any]:

@@ -16,7 +16,7 @@ use dbdyno_cli::{command, exit};
 use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
 use dbdyno_runner::{Ended, Inbox, Order, Sink, external};
 use dbdyno_schema::Record;
-use dbdyno_schema::plan::{Plan, Prewarm};
+use dbdyno_schema::plan::{Plan, Prewarm, ScriptWorkload};
 use dbdyno_schema::record::{EndReason, Failure};
 
 use crate::output;
@@ -69,12 +69,21 @@ pub(crate) fn main(command: Command) -> ExitCode {
     })
 }
 
+/// Prints the description of the plan on standard input. The script is not loaded, so its statements and tables are unknown.
+pub(crate) fn describe() -> ExitCode {
+    command::describe(PROGRAM, |plan| own_script(plan).map(|_| ()))
+}
+
+fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
+    plan.workload.own_script().ok_or_else(|| {
+        "dbdyno-engine plays this workload, and dbdyno-compat scripts in Lua; give it this plan".to_owned()
+    })
+}
+
 /// The script, its chunk run and its options read; else why the plan cannot be used.
 fn load(order: &Order, command: Command) -> Result<Main, String> {
     let plan = &*order.plan;
-    let script = plan.workload.own_script().ok_or_else(|| {
-        "dbdyno-engine plays this workload, and dbdyno-compat scripts in Lua; give it this plan".to_owned()
-    })?;
+    let script = own_script(plan)?;
     let setting = Setting {
         order: order.clone(),
         program: front::program(plan, script),

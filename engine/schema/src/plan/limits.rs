@@ -1,5 +1,7 @@
 //! Limits of a plan, checked by [`Plan::faults`](super::Plan::faults).
 
+use std::collections::BTreeMap;
+
 pub use dbdyno_load::limits::{DURATION_US, MARKS, RATE_PER_S, RUN_US, STEPS};
 
 /// Most connections of one engine.
@@ -28,3 +30,33 @@ pub const ALPHABET: usize = 65_536;
 pub const ROW_BYTES: u64 = 8 << 20;
 /// Most loading connections.
 pub const STREAMS: u32 = 256;
+
+macro_rules! named {
+    ($($name:ident),*) => {
+        [$((stringify!($name).to_lowercase(), $name as u64)),*].into()
+    };
+}
+
+/// Every limit by its name in lower case.
+pub fn by_name() -> BTreeMap<String, u64> {
+    named![
+        CONNECTIONS,
+        ENDPOINTS,
+        WORKERS,
+        DURATION_US,
+        RUN_US,
+        TABLES,
+        TABLE_SIZE,
+        PARAMETERS,
+        RATE_PER_S,
+        STEPS,
+        MARKS,
+        SQL_STATEMENTS,
+        SQL_BYTES,
+        COLUMNS,
+        TEXT_LENGTH,
+        ALPHABET,
+        ROW_BYTES,
+        STREAMS
+    ]
+}

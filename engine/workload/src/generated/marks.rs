@@ -1,7 +1,7 @@
 //! Whether a table's rows are those of the plan.
 //!
-//! The table is the user's, so its comment is too: our mark goes behind what stands there. It is set on an empty table
-//! alone, so all rows of a table with the mark of an unfinished one are ours, and may be removed.
+//! The user wrote the table's comment, so the mark is appended to it. Only an empty table gets a mark, so dbdyno loaded all rows of
+//! a table that is marked as unfinished, and may delete them.
 
 use dbdyno_schema::plan::{ColumnSource, GeneratedTable};
 
@@ -13,9 +13,9 @@ use crate::tables::Tables;
 /// What may be done with a table, by its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is ours to fill if it is empty.
+    /// May be filled if it is empty.
     Unmarked,
-    /// It was being filled and is ours to empty.
+    /// A load was interrupted; its rows may be deleted.
     Unfinished,
     /// It has the rows of this plan.
     Complete,
@@ -41,9 +41,9 @@ impl Generated {
         while let Some(ColumnSource::ForeignKey { table, column, .. }) = next {
             let parent = self.tables.iter().map(|table| &table.spec).find(|spec| spec.name == table);
             next = parent.and_then(|spec: &GeneratedTable| {
-                let found = spec.columns.iter().find(|found| found.name == column)?;
-                described.push_str(&format!("{} {}", spec.rows, serde_json::to_string(found).ok()?));
-                Some(found.values.clone())
+                let parent = spec.columns.iter().find(|one| one.name == column)?;
+                described.push_str(&format!("{} {}", spec.rows, serde_json::to_string(parent).ok()?));
+                Some(parent.values.clone())
             });
         }
     }
@@ -59,7 +59,7 @@ impl Generated {
         }
     }
 
-    /// Says in a table's comment, behind the user's own words, that it is being filled, or that it is complete.
+    /// Appends to a table's comment that it is being filled, or that it is complete.
     pub fn set_mark(&self, table: u32, comment: &str, complete: bool) -> String {
         let mark = if complete { self.mark(table) } else { LOADING.into() };
         let (own, _) = split(comment);
@@ -72,10 +72,10 @@ impl Generated {
         }
     }
 
-    /// Asks for the comment of a table, and whether streams would be in each other's way in it; no row where it is not there.
+    /// Returns the comment of a table, and whether streams that load it wait for each other; no row where it does not exist.
     ///
     /// MariaDB writes the counter of an AUTO_INCREMENT into the root page of the table with every row, also where a row brings
-    /// its number (MDEV-6076): two streams take turns for that page, and were half as fast as one.
+    /// its number (MDEV-6076): two streams wait for each other at that page, and were half as fast as one.
     pub fn comment(&self, table: u32) -> String {
         let name = self.name(table);
         match self.dialect {
@@ -96,14 +96,14 @@ impl Generated {
         format!("SELECT 1 FROM {} LIMIT 1", self.quoted(&self.name(table)))
     }
 
-    /// Removes all rows of a table; the second way is slow, and does where other tables refer to this one.
+    /// Removes all rows of a table; the second statement is slow, and works where foreign keys refer to the table.
     pub fn empty(&self, table: u32) -> [String; 2] {
         let name = self.quoted(&self.name(table));
         [format!("TRUNCATE TABLE {name}"), format!("DELETE FROM {name}")]
     }
 }
 
-/// The user's own words, and our mark.
+/// The user's comment, and the mark.
 fn split(comment: &str) -> (&str, Option<&str>) {
     let begins = [LOADING.to_owned(), format!("{MARK} v1 generated ")];
     match begins.iter().filter_map(|begin| comment.rfind(begin)).max() {

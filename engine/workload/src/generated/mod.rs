@@ -1,8 +1,7 @@
 //! Tables of the user's own, filled with generated rows.
 //!
-//! The user's statements make the tables; what is here writes their rows, and the statements that load them. PostgreSQL
-//! gets them by COPY in its text form: the binary one needs every column's type, which is the user's business, and
-//! whose own input function reads the text of any of them.
+//! The user's statements create the tables; this module writes their rows and the statements that load them. PostgreSQL
+//! loads them by COPY in text form: the binary form needs the type of each column, which only the user's statements know.
 //!
 //! # Layout
 //! - this file: the tables and their rows.
@@ -16,7 +15,8 @@ mod written;
 
 use std::sync::Arc;
 
-use dbdyno_schema::plan::{ColumnSource, GeneratedTable, Plan};
+use dbdyno_schema::description::{ColumnDescription, TableGroup};
+use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, GeneratedTable, Plan};
 
 use self::column::Column;
 use self::written::Form;
@@ -49,7 +49,7 @@ struct Table {
 }
 
 impl Generated {
-    /// The generated tables of a plan, whose faults have been told.
+    /// The generated tables of a plan without errors.
     pub fn of(plan: &Plan) -> Self {
         let specs = plan.workload.own_sql().map(|own| own.tables.as_slice()).unwrap_or_default();
         let mut tables: Vec<Table> = Vec::with_capacity(specs.len());
@@ -58,6 +58,25 @@ impl Generated {
             tables.push(table);
         }
         Self { seed: plan.seed, dialect: Dialect::of(&plan.target), tables }
+    }
+
+    /// The tables as `describe` prints them. Their statements are the user's, and so are types and indexes.
+    pub(crate) fn describe(&self) -> Vec<TableGroup> {
+        let column = |column: &GeneratedColumn| ColumnDescription {
+            name: self.folded(&column.name),
+            r#type: None,
+            length: None,
+            nullable: column.nulls > 0.0,
+            auto_increment: false,
+        };
+        let describe = |table: u32| TableGroup {
+            names: vec![self.name(table)],
+            engine: None,
+            columns: self.table(table).spec.columns.iter().map(column).collect(),
+            indexes: None,
+            rows: self.rows(table),
+        };
+        self.numbers().map(describe).collect()
     }
 
     /// Whether there are any.
@@ -97,7 +116,7 @@ impl Generated {
         }
     }
 
-    /// A name as it stands in a statement. PostgreSQL takes names without quotes in lower case, and so do we.
+    /// A quoted name. PostgreSQL folds names without quotes to lower case, so those are quoted in lower case.
     fn quoted(&self, name: &str) -> String {
         match self.dialect {
             Dialect::Mysql => format!("`{name}`"),
@@ -128,7 +147,7 @@ impl Table {
         for index in order {
             let parent = |table: &str, column: &str| {
                 let at = |spec: &GeneratedTable| spec.columns.iter().position(|found| found.name == column);
-                let found = if table == spec.name {
+                let source = if table == spec.name {
                     at(spec).and_then(|at| Some((columns[at].clone()?, spec.rows)))
                 } else {
                     let parent = before.iter().find(|parent| parent.spec.name == table);
@@ -136,7 +155,7 @@ impl Table {
                         at(&parent.spec).map(|at| (Arc::clone(&parent.columns[at]), parent.spec.rows))
                     })
                 };
-                found.expect("a plan's faults name keys of unknown columns")
+                source.expect("a plan's faults name keys of unknown columns")
             };
             let column = Column::new(seed, (&spec.name, spec.rows), &spec.columns[index], parent);
             columns[index] = Some(Arc::new(column));

@@ -1,23 +1,22 @@
-//! What every kind of file is read into, and its lines.
+//! Entries that every kind of file is read into, and the lines of a file.
 
 use std::io::BufRead;
 
-/// Something that a log tells of a recorded connection.
+/// One event of a recorded connection.
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
-    /// Its number.
+    /// Number of the connection in the log.
     pub(super) connection: u64,
-    pub(super) told: Told<'a>,
+    pub(super) fact: Fact<'a>,
 }
 
-/// What it tells.
 #[derive(Debug)]
-pub(super) enum Told<'a> {
-    /// It is in this database from now on.
+pub(super) enum Fact<'a> {
+    /// The connection now uses this database.
     Database(&'a str),
-    /// It sent this.
+    /// It sent this statement.
     Statement(&'a str),
-    /// It is closed, or as new.
+    /// It was closed or reset.
     Closed,
 }
 

@@ -5,7 +5,7 @@
 
 use std::io::BufRead;
 
-use super::entry::{Entry, Told, each_line};
+use super::entry::{Entry, Fact, each_line};
 
 /// The commands of the protocol, as both servers call them in the log. Other lines go on with an argument.
 const COMMANDS: [&str; 38] = [
@@ -54,7 +54,7 @@ pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std
     let mut pending: Option<(u64, String)> = None;
     let flush = |pending: &mut Option<(u64, String)>, take: &mut dyn FnMut(Entry<'_>)| {
         if let Some((connection, sql)) = pending.take() {
-            take(Entry { connection, told: Told::Statement(&sql) });
+            take(Entry { connection, fact: Fact::Statement(&sql) });
         }
     };
     each_line(input, |line| {
@@ -68,27 +68,27 @@ pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std
             return;
         };
         flush(&mut pending, take);
-        let told = match command {
-            // What is prepared stands there again, with its values, when it is executed.
+        let fact = match command {
+            // The log repeats a prepared statement with its values when it is executed.
             "Query" | "Execute" => {
                 pending = Some((connection, argument.to_owned()));
                 return;
             }
-            "Init DB" => Told::Database(argument),
+            "Init DB" => Fact::Database(argument),
             "Connect" | "Change user" => match database(argument) {
-                Some(name) => Told::Database(name),
-                None => Told::Closed,
+                Some(name) => Fact::Database(name),
+                None => Fact::Closed,
             },
-            "Quit" | "Reset Connection" | "Reset connection" => Told::Closed,
+            "Quit" | "Reset Connection" | "Reset connection" => Fact::Closed,
             _ => return,
         };
-        take(Entry { connection, told });
+        take(Entry { connection, fact });
     })?;
     flush(&mut pending, take);
     Ok(())
 }
 
-/// What a server writes when it opens the file.
+/// Whether a server wrote the line when it opened the file.
 fn is_preamble(line: &str) -> bool {
     line.ends_with("started with:") && line.contains(", Version: ")
 }

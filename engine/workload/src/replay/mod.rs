@@ -1,16 +1,16 @@
 //! Replaying what a server or a file has recorded.
 //!
-//! A log of a million lines is read once, before the run, and kept as its distinct texts and the order of transactions.
-//! Nothing is prepared and every statement is sent as it was recorded, so one call whose text changes does for all.
+//! A log is read once, before the run, and stored as its distinct texts and the order of transactions, since it may have
+//! millions of lines. Nothing is prepared: every statement is sent as text, so one call with a changing text is enough.
 //!
 //! # Layout
-//! - this file: one user's way through what was recorded; `recorded`: what is kept of it.
-//! - `general`, `slow`, `postgresql`, `queries`: one kind of file each; who said what in it, as an `entry`.
-//! - `gather`: which statements are replayed, and which of them belong together.
+//! - this file: the transactions of one user; `recorded`: the statements in memory.
+//! - `general`, `slow`, `postgresql`, `queries`: one file format each, read into `entry`.
+//! - `collector`: which statements are replayed, grouped by transaction.
 //! - `normal`: texts without their values, under which statements are counted.
 
+mod collector;
 mod entry;
-mod gather;
 mod general;
 mod normal;
 mod postgresql;
@@ -29,11 +29,11 @@ use dbdyno_schema::record::StatementKind;
 use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
+use self::collector::TransactionCollector;
 use self::entry::Entry;
-use self::gather::Gatherer;
 pub use self::recorded::Recorded;
 use crate::call::{Call, Seat, Statement};
-use crate::turns::Turns;
+use crate::picker::TransactionPicker;
 
 /// Reads a file.
 ///
@@ -45,8 +45,8 @@ pub fn read(
     quoting: Quoting,
     input: impl BufRead,
 ) -> Result<Recorded, String> {
-    let mut gatherer = Gatherer::new(replay.database.as_deref(), order, quoting);
-    let mut take = |entry: Entry<'_>| gatherer.take(&entry);
+    let mut collector = TransactionCollector::new(replay.database.as_deref(), order, quoting);
+    let mut take = |entry: Entry<'_>| collector.take(&entry);
     match replay.format {
         LogFormat::Queries => queries::read(input, quoting, &mut take),
         LogFormat::GeneralLog => general::read(input, &mut take),
@@ -55,32 +55,32 @@ pub fn read(
         LogFormat::PostgresqlCsv => postgresql::read_csv(input, &mut take),
     }
     .map_err(|error| error.to_string())?;
-    gatherer.finish()
+    collector.finish()
 }
 
-/// What was recorded, as a workload.
+/// Recorded statements as a workload.
 #[derive(Clone, Debug)]
 pub struct Replayed(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     recorded: Arc<Recorded>,
-    turns: Turns,
+    picker: TransactionPicker,
     session: Vec<String>,
     teardown: Vec<String>,
     each: Option<u64>,
     seed: u64,
 }
 
-/// Times that a transaction is begun anew after an error before the next one has its turn: what failed when it was recorded
-/// fails again.
+/// Times that a transaction is repeated after an error before the next one begins: a statement that failed when it was
+/// recorded fails every time.
 const ATTEMPTS: u32 = 3;
 
 impl Replayed {
     /// The workload `own` of a plan, which replays this.
     pub(crate) fn new(own: &SqlWorkload, recorded: Arc<Recorded>, plan: &Plan) -> Self {
         Self(Arc::new(Shared {
-            turns: Turns::new(own, recorded.transactions.len(), &recorded.weights, plan),
+            picker: TransactionPicker::new(own, recorded.transactions.len(), &recorded.weights, plan),
             recorded,
             session: own.session.clone(),
             teardown: own.teardown.clone(),
@@ -126,13 +126,13 @@ impl Replayed {
 pub struct Event {
     chosen: Option<usize>,
     step: usize,
-    /// Times that it was begun anew.
+    /// Times that it was restarted.
     attempts: u32,
     /// Transactions that have ended.
     played: u64,
-    /// As many as it plays.
+    /// Transactions that it plays at most.
     most: u64,
-    /// Whether the list has no more.
+    /// Whether the list is played to its end.
     exhausted: bool,
     rng: Rng,
     call: Call,
@@ -191,16 +191,15 @@ impl Event {
         self.reserve(shared);
     }
 
-    /// Takes the next one ahead where there is a last one, so that a user knows when there is none for it. Without a last
-    /// one nothing is taken that may not be played.
+    /// Picks the next transaction ahead where the list is limited, so that a user knows that it has played its last one.
     fn reserve(&mut self, shared: &Shared) {
-        if shared.turns.end() {
+        if shared.picker.end() {
             self.exhausted = self.choose(shared).is_none();
         }
     }
 
     fn choose(&mut self, shared: &Shared) -> Option<usize> {
-        self.chosen = shared.turns.next(self.played, &mut self.rng);
+        self.chosen = shared.picker.next(self.played, &mut self.rng);
         self.chosen
     }
 }

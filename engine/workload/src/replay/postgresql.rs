@@ -1,14 +1,13 @@
 //! PostgreSQL's log, as text or as CSV.
 //!
-//! A statement stands there as `statement: …`, or as `execute NAME: …` with its parameters in the DETAIL that follows;
-//! before either there may be its duration. The parse and bind of the extended protocol, which only
-//! `log_min_duration_statement` tells, do not count.
+//! A statement is logged as `statement: …`, or as `execute NAME: …` with its parameters in the DETAIL that follows;
+//! its duration may precede either. Entries for parse and bind, which `log_min_duration_statement` adds, are ignored.
 
 use std::io::BufRead;
 
 use dbdyno_schema::placeholders::{Quoting, opaque};
 
-use super::entry::{Entry, Told, each_line};
+use super::entry::{Entry, Fact, each_line};
 
 /// Columns of a line of CSV.
 const DATABASE: usize = 2;
@@ -46,7 +45,7 @@ pub(super) fn read_csv(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) ->
             continue;
         }
         if !text(DATABASE).is_empty() {
-            take(Entry { connection, told: Told::Database(&text(DATABASE)) });
+            take(Entry { connection, fact: Fact::Database(&text(DATABASE)) });
         }
         tell(connection, &text(MESSAGE), &text(DETAIL), take);
     }
@@ -79,7 +78,7 @@ pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -
         }
         if severity == "LOG" {
             if let Some(name) = database(line) {
-                take(Entry { connection, told: Told::Database(name) });
+                take(Entry { connection, fact: Fact::Database(name) });
             }
             pending = Some((connection, message.to_owned(), String::new()));
         }
@@ -114,19 +113,19 @@ fn database(line: &str) -> Option<&str> {
 
 fn tell(connection: u64, message: &str, detail: &str, take: &mut impl FnMut(Entry<'_>)) {
     if message.starts_with("disconnection:") {
-        return take(Entry { connection, told: Told::Closed });
+        return take(Entry { connection, fact: Fact::Closed });
     }
     let message = match message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms  ")) {
         Some((_, rest)) => rest,
         None => message,
     };
     if let Some(sql) = message.strip_prefix("statement: ") {
-        return take(Entry { connection, told: Told::Statement(sql) });
+        return take(Entry { connection, fact: Fact::Statement(sql) });
     }
     let executed = message.strip_prefix("execute ").filter(|rest| !rest.starts_with("fetch from "));
     if let Some((_, sql)) = executed.and_then(|rest| rest.split_once(": ")) {
         let values = parameters(detail);
-        take(Entry { connection, told: Told::Statement(&put_in(sql, &values)) });
+        take(Entry { connection, fact: Fact::Statement(&put_in(sql, &values)) });
     }
 }
 

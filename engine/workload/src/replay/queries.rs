@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use dbdyno_schema::placeholders::{Quoting, opaque};
 
-use super::entry::{Entry, Told};
+use super::entry::{Entry, Fact};
 
 /// Hands every statement to `take`, all of one connection.
 pub(super) fn read(
@@ -16,11 +16,11 @@ pub(super) fn read(
     input.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let (mut begin, mut at) = (0, 0);
-    let mut tell = |sql: &str| take(Entry { connection: 0, told: Told::Statement(sql) });
+    let mut send = |sql: &str| take(Entry { connection: 0, fact: Fact::Statement(sql) });
     while at < text.len() {
         match opaque(&text, at, quoting) {
             0 if text.as_bytes()[at] == b';' => {
-                tell(&text[begin..at]);
+                send(&text[begin..at]);
                 at += 1;
                 begin = at;
             }
@@ -28,6 +28,6 @@ pub(super) fn read(
             length => at += length,
         }
     }
-    tell(&text[begin..]);
+    send(&text[begin..]);
     Ok(())
 }

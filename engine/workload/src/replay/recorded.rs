@@ -30,7 +30,7 @@ pub(super) struct Text {
 
 impl Recorded {
     /// Statements that are replayed, as often as they were recorded, and what was left out, by the reason.
-    pub fn told(&self) -> (u64, &BTreeMap<String, u64>) {
+    pub fn counts(&self) -> (u64, &BTreeMap<String, u64>) {
         (self.statements, &self.skipped)
     }
 }

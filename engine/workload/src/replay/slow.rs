@@ -4,10 +4,10 @@
 
 use std::io::BufRead;
 
-use super::entry::{Entry, Told, each_line};
+use super::entry::{Entry, Fact, each_line};
 
 #[derive(Default)]
-struct Pending {
+struct SlowEntry {
     connection: u64,
     database: Option<String>,
     sql: String,
@@ -16,30 +16,30 @@ struct Pending {
     closed: bool,
 }
 
-/// Hands what the log tells to `take`.
+/// Hands every entry to `take`.
 pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
-    let mut pending: Option<Pending> = None;
+    let mut current: Option<SlowEntry> = None;
     each_line(input, |line| {
         let begins = line.starts_with("# Time: ") || line.starts_with("# User@Host: ");
-        if begins && pending.as_ref().is_none_or(|pending| pending.in_body) {
-            flush(pending.replace(Pending::default()), take);
+        if begins && current.as_ref().is_none_or(|current| current.in_body) {
+            flush(current.replace(SlowEntry::default()), take);
         }
-        // A file that was opened anew begins with three lines of its own.
+        // A server that opens the file again writes three lines.
         if line.ends_with("started with:") && line.contains(", Version: ") {
-            flush(pending.take(), take);
+            flush(current.take(), take);
         }
-        let Some(pending) = &mut pending else { return };
-        if !pending.in_body && line.starts_with('#') {
-            pending.header(line);
+        let Some(current) = &mut current else { return };
+        if !current.in_body && line.starts_with('#') {
+            current.header(line);
         } else {
-            pending.body(line);
+            current.body(line);
         }
     })?;
-    flush(pending, take);
+    flush(current, take);
     Ok(())
 }
 
-impl Pending {
+impl SlowEntry {
     fn header(&mut self, line: &str) {
         let after = |word: &str| {
             let rest = line.split_once(word)?.1.trim_start();
@@ -78,17 +78,17 @@ impl Pending {
     }
 }
 
-fn flush(pending: Option<Pending>, take: &mut impl FnMut(Entry<'_>)) {
-    let Some(Pending { connection, database, sql, closed, .. }) = pending else { return };
+fn flush(current: Option<SlowEntry>, take: &mut impl FnMut(Entry<'_>)) {
+    let Some(SlowEntry { connection, database, sql, closed, .. }) = current else { return };
     if let Some(name) = &database {
-        take(Entry { connection, told: Told::Database(name) });
+        take(Entry { connection, fact: Fact::Database(name) });
     }
     let sql = sql.trim_end();
     let sql = sql.strip_suffix(';').unwrap_or(sql);
     if !sql.is_empty() {
-        take(Entry { connection, told: Told::Statement(sql) });
+        take(Entry { connection, fact: Fact::Statement(sql) });
     }
     if closed {
-        take(Entry { connection, told: Told::Closed });
+        take(Entry { connection, fact: Fact::Closed });
     }
 }

@@ -57,7 +57,7 @@ fn a_general_log_of_mariadb() {
     let recorded = recorded("general-log", TransactionOrder::InOrder, MARIADB);
     let skipped: BTreeMap<String, u64> =
         [("PREPARE", 1), ("EXECUTE", 1), ("SET", 1)].map(|(word, count)| (word.into(), count)).into();
-    assert_eq!(recorded.told(), (5, &skipped));
+    assert_eq!(recorded.counts(), (5, &skipped));
 }
 
 #[test]

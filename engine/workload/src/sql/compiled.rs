@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dbdyno_schema::record::{StatementClass, StatementKind};
 
 use super::source::Sources;
-use crate::turns::Turns;
+use crate::picker::TransactionPicker;
 
 /// A workload in SQL, compiled.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Sql(pub(super) Arc<Compiled>);
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) transactions: Vec<Vec<Step>>,
-    pub(super) turns: Turns,
+    pub(super) picker: TransactionPicker,
     pub(super) statements: Vec<Template>,
     pub(super) kinds: Vec<StatementKind>,
     pub(super) sources: Sources,

@@ -1,4 +1,4 @@
-//! One user's way through the transactions.
+//! The transactions of one user.
 
 use std::sync::Arc;
 
@@ -6,26 +6,25 @@ use dbdyno_random::Rng;
 use dbdyno_wire::Value;
 
 use super::compiled::{Compiled, Slot, Sql};
-use super::source::Place;
+use super::source::SourceState;
 use crate::call::{Call, Seat};
 
 /// The transaction under way on one connection.
 #[derive(Debug)]
 pub struct Event {
-    /// Which, while it has not ended: one that starts anew after an error is the same, so that the mix stays as it was
-    /// asked for.
+    /// The transaction under way. It stays the same when it restarts after an error, so that errors do not change the mix.
     chosen: Option<usize>,
     step: usize,
     /// Transactions that have ended.
     played: u64,
-    /// As many as it plays.
+    /// Transactions that it plays at most.
     most: u64,
     /// By parameter.
     values: Vec<Value>,
     rng: Rng,
-    /// As it was when the transaction began: what starts anew has the same random values. Sequences go on.
+    /// `rng` when the transaction began: a restart repeats its random values. Sequences go on.
     rng_at_start: Rng,
-    place: Place,
+    state: SourceState,
     call: Call,
 }
 
@@ -40,12 +39,12 @@ impl Event {
             values: compiled.sources.blank(),
             rng_at_start: rng.clone(),
             rng,
-            place: compiled.sources.place(seat),
+            state: compiled.sources.state(seat),
             call: Call::default(),
         }
     }
 
-    /// Begins the transaction again that has not ended, with the same random values.
+    /// Restarts the transaction with the same random values.
     pub fn restart(&mut self) {
         self.step = 0;
         if self.chosen.is_some() {
@@ -77,7 +76,7 @@ impl Event {
         };
         self.step += 1;
         for &parameter in &*step.draws {
-            compiled.sources.draw(parameter, &mut self.rng, &mut self.place, &mut self.values);
+            compiled.sources.draw(parameter, &mut self.rng, &mut self.state, &mut self.values);
         }
         let call = &mut self.call;
         (call.kind, call.statement) = (step.kind, step.statement);
@@ -95,7 +94,7 @@ impl Event {
     }
 
     fn choose(&mut self, compiled: &Compiled) -> Option<usize> {
-        self.chosen = compiled.turns.next(self.played, &mut self.rng);
+        self.chosen = compiled.picker.next(self.played, &mut self.rng);
         self.rng_at_start = self.rng.clone();
         self.chosen
     }

@@ -2,9 +2,8 @@
 //!
 //! # Layout
 //! - this file: how transactions are compiled; `compiled`: what they become.
-//! - `event`: one user's way through them.
-//! - `source`: where the values of parameters come from.
-//! - [`columns`]: what is read from CSV files before a run.
+//! - `event`: the transactions of one user.
+//! - `source`: the sources of parameters; [`columns`]: CSV files, read before a run.
 
 pub mod columns;
 mod compiled;
@@ -15,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dbdyno_schema::Plan;
+use dbdyno_schema::description::StatementDescription;
 use dbdyno_schema::placeholders::{Piece, Quoting, first_word, pieces};
 use dbdyno_schema::plan::{ParameterSource, SqlStatement, SqlWorkload, StatementMode};
 use dbdyno_schema::record::{StatementClass, StatementKind};
@@ -26,11 +26,11 @@ use self::compiled::{Compiled, Slot, Step, Template};
 pub use self::event::Event;
 use self::source::Sources;
 use crate::call::{Seat, Statement};
-use crate::turns::Turns;
+use crate::picker::TransactionPicker;
+use crate::positions::positions;
 
 impl Sql {
-    /// The workload `own` of a plan, whose faults have been told. `prepared` is the way of statements that do not choose
-    /// one.
+    /// The workload `own` of a plan without errors. `prepared` applies to statements without a `mode`.
     pub(crate) fn new(own: &SqlWorkload, prepared: bool, columns: &Columns, plan: &Plan) -> Self {
         let sources = Sources::new(&own.parameters, columns);
         let quoting = plan.target.quoting();
@@ -39,7 +39,7 @@ impl Sql {
         let weights: Vec<f64> = own.transactions.iter().map(|transaction| transaction.weight).collect();
         Self(Arc::new(Compiled {
             transactions,
-            turns: Turns::new(own, weights.len(), &weights, plan),
+            picker: TransactionPicker::new(own, weights.len(), &weights, plan),
             statements: compiler.statements,
             kinds: compiler.kinds,
             sources,
@@ -50,7 +50,7 @@ impl Sql {
         }))
     }
 
-    /// Every statement, as the server is to see it.
+    /// Every distinct statement, as it is prepared or sent.
     pub fn statements(&self) -> Vec<Statement> {
         let kind = |slot: &Slot| match slot {
             Slot::Parameter(number) => self.0.sources.kind(*number),
@@ -67,6 +67,31 @@ impl Sql {
     /// The kinds as the records describe them.
     pub fn describe(&self) -> Vec<StatementKind> {
         self.0.kinds.clone()
+    }
+
+    /// Every statement of the plan's transactions, as the plan writes it.
+    pub(crate) fn describe_statements(&self, plan: &Plan) -> Vec<StatementDescription> {
+        let transactions = plan.workload.own_sql().map(|own| own.transactions.as_slice()).unwrap_or_default();
+        let written = transactions.iter().flat_map(|transaction| &transaction.statements);
+        let mut steps = self.0.transactions.iter().flatten();
+        let describe = |statement: &SqlStatement| {
+            // Each repeat is a step of its own.
+            let step = steps.next().expect("a statement compiles to a step for each repeat");
+            for _ in 1..statement.repeat {
+                steps.next();
+            }
+            let mut parameters = positions(&statement.sql, plan.target.quoting());
+            parameters.retain(|parameter| parameter.name.is_some());
+            StatementDescription {
+                kind: self.0.kinds[step.kind].kind.clone(),
+                sql: statement.sql.clone(),
+                per_transaction: statement.repeat,
+                prepared: self.0.statements[step.statement].prepared,
+                parameters,
+                rows: statement.rows,
+            }
+        };
+        written.map(describe).collect()
     }
 
     /// Statements for every new connection, and for its end.
@@ -108,23 +133,23 @@ impl<'a> Compiler<'a> {
 
     fn transaction(&mut self, index: usize) -> Vec<Step> {
         let statements = &self.own.transactions[index].statements;
-        let mut drawn = Vec::new();
+        let mut sampled = Vec::new();
         let mut steps = Vec::new();
         for (position, statement) in statements.iter().enumerate() {
             let name = self.own.statement_name(index, position);
             let later = &statements[position + 1..];
             let keeps = self.keeps(&name, later);
             let template = self.template(statement, !keeps.is_empty());
-            // What it uses first is drawn for its first time; what `draw` names is drawn every time.
+            // A parameter gets a value before its first use; those that `draw` names get one before every repeat.
             let named = statement.draw.iter().filter_map(|name| self.number_of(name));
-            let again = self.drawn_of(named, &[]);
+            let again = self.to_sample(named, &[]);
             let used = template.slots.iter().filter_map(|slot| match slot {
                 Slot::Parameter(parameter) => Some(*parameter),
                 Slot::Mark => None,
             });
-            drawn.extend_from_slice(&again);
-            let mut first = self.drawn_of(used, &drawn);
-            drawn.extend_from_slice(&first);
+            sampled.extend_from_slice(&again);
+            let mut first = self.to_sample(used, &sampled);
+            sampled.extend_from_slice(&first);
             first.extend_from_slice(&again);
             let class = class(&statement.sql, self.quoting);
             let (number, is_new) = self.number(template);
@@ -149,22 +174,22 @@ impl<'a> Compiler<'a> {
         self.own.parameters.keys().position(|key| key == parameter)
     }
 
-    /// Those of `parameters` that are drawn, and not set by what a statement returned; each once, and none that is drawn
-    /// together with another one or with one of `before`.
-    fn drawn_of(&self, parameters: impl Iterator<Item = usize>, before: &[usize]) -> Vec<usize> {
-        let mut drawn: Vec<usize> = Vec::new();
+    /// Those of `parameters` that need a sample: results of statements do not, nor those that share a line of a file with
+    /// another one or with one of `before`.
+    fn to_sample(&self, parameters: impl Iterator<Item = usize>, before: &[usize]) -> Vec<usize> {
+        let mut sampled: Vec<usize> = Vec::new();
         for parameter in parameters {
             let generator = self.own.parameters.values().nth(parameter);
             let is_result = matches!(generator, Some(ParameterSource::Result { .. }));
             let has_value = |other: &usize| self.sources.together(parameter, *other);
-            if !is_result && !before.iter().chain(&drawn).any(has_value) {
-                drawn.push(parameter);
+            if !is_result && !before.iter().chain(&sampled).any(has_value) {
+                sampled.push(parameter);
             }
         }
-        drawn
+        sampled
     }
 
-    /// Parameters that a later statement of the transaction wants from the one called `name`.
+    /// Parameters that later statements take from the result of the statement called `name`, with their columns.
     fn keeps(&self, name: &str, later: &[SqlStatement]) -> Vec<(usize, usize)> {
         let uses = |parameter: &str| {
             let in_text = |statement: &SqlStatement| {
@@ -182,11 +207,11 @@ impl<'a> Compiler<'a> {
     }
 
     fn template(&self, statement: &SqlStatement, kept: bool) -> Template {
-        let asked = statement.mode.map_or(self.prepared, |mode| mode == StatementMode::Prepared);
+        let requested = statement.mode.map_or(self.prepared, |mode| mode == StatementMode::Prepared);
         let pieces = pieces(&statement.sql, self.quoting);
         // For PostgreSQL every `?` becomes a parameter, wherever it stands.
         let marked = self.quoting == Quoting::Postgresql && statement.sql.contains('?');
-        let prepared = asked && !kept && !marked;
+        let prepared = requested && !kept && !marked;
         let (mut sql, mut slots) = (String::with_capacity(statement.sql.len()), Vec::new());
         for piece in pieces {
             match piece {

@@ -30,13 +30,13 @@ enum Source {
     OneOf(Arc<[Value]>, Option<Arc<[f64]>>),
     /// Values by line, and the number of the file.
     Column(Arc<[Value]>, usize),
-    /// Set by what a statement returns.
+    /// Set from the result of a statement.
     Result,
 }
 
-/// How far one user is.
+/// Position of one user in sequences and files.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct SourceState {
     seat: Seat,
     /// Numbers taken of each parameter that is a sequence.
     taken: Vec<u64>,
@@ -70,20 +70,20 @@ impl Sources {
         vec![Value::Null; self.sources.len()]
     }
 
-    pub(super) fn place(&self, seat: Seat) -> Place {
-        Place { seat, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
+    pub(super) fn state(&self, seat: Seat) -> SourceState {
+        SourceState { seat, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
     }
 
     /// Gives the parameter `number` a new value; with one of a CSV file's all of that file's.
     #[inline]
-    pub(super) fn draw(&self, number: usize, rng: &mut Rng, place: &mut Place, values: &mut [Value]) {
+    pub(super) fn draw(&self, number: usize, rng: &mut Rng, state: &mut SourceState, values: &mut [Value]) {
         match &self.sources[number] {
             Source::Integer(keys, offset) => {
                 values[number] = Value::Int(offset.wrapping_add(keys.draw(rng) as i64));
             }
             Source::Sequence(first, count) => {
-                let taken = &mut place.taken[number];
-                let nth = place.seat.index.wrapping_add(taken.wrapping_mul(place.seat.count));
+                let taken = &mut state.taken[number];
+                let nth = state.seat.index.wrapping_add(taken.wrapping_mul(state.seat.count));
                 *taken += 1;
                 let nth = if *count == 0 { nth } else { nth % count };
                 values[number] = Value::Int(first.wrapping_add(nth as i64));
@@ -95,18 +95,18 @@ impl Sources {
                 };
                 values[number].clone_from(&all[index]);
             }
-            Source::Column(_, file) => self.draw_line(*file, rng, place, values),
+            Source::Column(_, file) => self.draw_line(*file, rng, state, values),
             Source::Result => values[number] = Value::Null,
         }
     }
 
-    fn draw_line(&self, file: usize, rng: &mut Rng, place: &mut Place, values: &mut [Value]) {
+    fn draw_line(&self, file: usize, rng: &mut Rng, state: &mut SourceState, values: &mut [Value]) {
         let (lines, order) = self.files[file];
         let line = match order {
             LineOrder::Random => rng.below(lines as u64) as usize,
             LineOrder::InOrder => {
-                let taken = &mut place.lines_taken[file];
-                let nth = place.seat.index.wrapping_add(taken.wrapping_mul(place.seat.count));
+                let taken = &mut state.lines_taken[file];
+                let nth = state.seat.index.wrapping_add(taken.wrapping_mul(state.seat.count));
                 *taken += 1;
                 (nth % lines as u64) as usize
             }

@@ -8,10 +8,8 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 from typing_extensions import override
 
 from dbdyno.experiment.base import Duration, Model
+from dbdyno.experiment.limits import LIMITS
 from dbdyno.experiment.shapes.base import US, LoadShape, Share
-
-# The engine's limit.
-STEPS_MAX = 1_000
 
 
 class Step(Model):
@@ -22,7 +20,7 @@ class Step(Model):
     duration_s: Duration
 
 
-class Steps(RootModel[Annotated[tuple[Step, ...], Field(max_length=STEPS_MAX)]], LoadShape):
+class Steps(RootModel[Annotated[tuple[Step, ...], Field(max_length=LIMITS["steps"])]], LoadShape):
     """A load that changes in steps; after them the last one stays."""
 
     model_config = ConfigDict(frozen=True, strict=True)

@@ -1,20 +1,21 @@
-//! Which kinds of statement a transaction of each workload holds, and how often; the order is sysbench's.
+//! Which kinds of statement a transaction of each workload consists of, and how often; the order is sysbench's.
 
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 
 use crate::kind::Kind;
 
-/// Times a kind stands in a transaction.
+/// How often a transaction sends a kind of statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// The kind.
-    pub kind: Kind,
-    /// How often; 0 where only some events send it.
-    pub per_event: u32,
+pub struct KindCount {
+    pub(crate) kind: Kind,
+    /// 0 where only some transactions send it.
+    pub(crate) per_event: u32,
+    /// Rows that each execution returns or changes; None where nothing is expected.
+    pub(crate) rows: Option<u64>,
 }
 
-/// What one transaction holds.
-pub(crate) fn shares(name: WorkloadName, options: &OltpOptions) -> Vec<Share> {
+/// The statements of one transaction.
+pub(crate) fn composition(name: WorkloadName, options: &OltpOptions) -> Vec<KindCount> {
     use WorkloadName::{
         OltpDelete, OltpInsert, OltpPointSelect, OltpReadOnly, OltpReadWrite, OltpUpdateIndex,
         OltpUpdateNonIndex, OltpWriteOnly, SelectRandomPoints, SelectRandomRanges,
@@ -25,7 +26,7 @@ pub(crate) fn shares(name: WorkloadName, options: &OltpOptions) -> Vec<Share> {
     let transaction = among(&[OltpReadOnly, OltpReadWrite, OltpWriteOnly], u32::from(!options.skip_trx));
     let range = |times| if options.range_selects { among(read, times) } else { 0 };
     if name == WorkloadName::BulkInsert {
-        return vec![Share { kind: Kind::BulkInsert, per_event: 0 }]; // Sent by few of many events.
+        return vec![KindCount { kind: Kind::BulkInsert, per_event: 0, rows: None }];
     }
     [
         (Kind::Begin, transaction),
@@ -48,6 +49,6 @@ pub(crate) fn shares(name: WorkloadName, options: &OltpOptions) -> Vec<Share> {
     ]
     .into_iter()
     .filter(|&(_, per_event)| per_event > 0)
-    .map(|(kind, per_event)| Share { kind, per_event })
+    .map(|(kind, per_event)| KindCount { kind, per_event, rows: kind.rows(name, options) })
     .collect()
 }

@@ -9,25 +9,24 @@ use dbdyno_schema::plan::{SqlWorkload, TransactionOrder};
 
 use crate::sql::source::{sums, weighted};
 
-/// The order in which the users of this engine take the transactions of a list.
+/// Picks the next transaction of each user from a list.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct TransactionPicker {
     order: TransactionOrder,
     /// Transactions in the list.
     count: u64,
-    /// Sums of the weights up to each transaction.
+    /// Cumulative weights.
     weights: Arc<[f64]>,
-    /// The next of all transactions, where all users of this engine take from one list.
+    /// Position in the list, where all users of this engine share it.
     taken: AtomicU64,
     /// This engine's number in the fleet, and how many there are.
     engine: (u64, u64),
-    /// How often the list is played; without an end where nothing is said.
+    /// How often the list is played; None: without end.
     times: Option<u64>,
 }
 
-impl Turns {
-    /// Those of the workload `own` of a plan, with `count` transactions. The `weights` are used where they are played by
-    /// chance, and may be empty elsewhere.
+impl TransactionPicker {
+    /// `weights` may be empty where the order is not random.
     pub(crate) fn new(own: &SqlWorkload, count: usize, weights: &[f64], plan: &Plan) -> Self {
         Self {
             order: own.order,
@@ -39,12 +38,12 @@ impl Turns {
         }
     }
 
-    /// Whether the list comes to an end.
+    /// Whether the list is played a limited number of times.
     pub(crate) fn end(&self) -> bool {
         self.times.is_some()
     }
 
-    /// The next one of a user that has `played` so many; `None` when the list has no more for it.
+    /// The next transaction of a user that has `played` so many; `None` after its last one.
     #[inline]
     pub(crate) fn next(&self, played: u64, rng: &mut Rng) -> Option<usize> {
         let number = match self.order {

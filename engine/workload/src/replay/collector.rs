@@ -1,4 +1,4 @@
-//! Which statements are replayed, and which of them belong together.
+//! Collects the statements that are replayed, grouped by transaction.
 //!
 //! Statements that read or write data are, and those that bracket transactions. What else a log holds is counted as
 //! left out: settings of sessions, definitions of tables, what administers a server, and what reads or writes files.
@@ -10,7 +10,7 @@ use dbdyno_schema::placeholders::{Quoting, first_word};
 use dbdyno_schema::plan::{TransactionOrder, limits};
 use dbdyno_schema::record::StatementKind;
 
-use super::entry::{Entry, Told};
+use super::entry::{Entry, Fact};
 use super::normal::normalised;
 use super::recorded::{Recorded, Text};
 use crate::sql::class;
@@ -43,9 +43,9 @@ enum Part {
     Other,
 }
 
-/// Gathers what is replayed, entry by entry.
+/// Collects transactions, entry by entry.
 #[derive(Debug)]
-pub(super) struct Gatherer<'a> {
+pub(super) struct TransactionCollector<'a> {
     database: Option<&'a str>,
     order: TransactionOrder,
     quoting: Quoting,
@@ -61,7 +61,7 @@ pub(super) struct Gatherer<'a> {
     databases: BTreeMap<String, u64>,
 }
 
-impl<'a> Gatherer<'a> {
+impl<'a> TransactionCollector<'a> {
     pub(super) fn new(database: Option<&'a str>, order: TransactionOrder, quoting: Quoting) -> Self {
         Self {
             database,
@@ -81,13 +81,13 @@ impl<'a> Gatherer<'a> {
     /// Takes the next entry of the log.
     pub(super) fn take(&mut self, entry: &Entry<'_>) {
         let mut session = self.sessions.remove(&entry.connection).unwrap_or_default();
-        match entry.told {
-            Told::Database(name) => session.database = Some(name.to_owned()),
-            Told::Closed => {
-                self.give_up(&mut session);
+        match entry.fact {
+            Fact::Database(name) => session.database = Some(name.to_owned()),
+            Fact::Closed => {
+                self.roll_back(&mut session);
                 return;
             }
-            Told::Statement(sql) => self.statement(&mut session, sql.trim()),
+            Fact::Statement(sql) => self.statement(&mut session, sql.trim()),
         }
         self.sessions.insert(entry.connection, session);
     }
@@ -103,8 +103,8 @@ impl<'a> Gatherer<'a> {
             session.database = Some(name.to_owned());
             return;
         }
-        if let Some(wanted) = self.database
-            && session.database.as_deref().is_some_and(|name| name != wanted)
+        if let Some(selected) = self.database
+            && session.database.as_deref().is_some_and(|name| name != selected)
         {
             let name = session.database.clone().unwrap_or_default();
             *self.databases.entry(name).or_default() += 1;
@@ -172,8 +172,8 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// As a server does it when a connection is closed.
-    fn give_up(&mut self, session: &mut Session) {
+    /// Ends an open transaction as a server does when its connection closes.
+    fn roll_back(&mut self, session: &mut Session) {
         self.close(session, "ROLLBACK");
     }
 
@@ -201,7 +201,7 @@ impl<'a> Gatherer<'a> {
     /// All that is replayed.
     pub(super) fn finish(mut self) -> Result<Recorded, String> {
         for mut session in std::mem::take(&mut self.sessions).into_values() {
-            self.give_up(&mut session);
+            self.roll_back(&mut session);
         }
         if self.transactions.is_empty() {
             return Err(self.nothing());

@@ -1,0 +1,120 @@
+"""What the engine derives from a workload: statements, prepared statements, tables. Cached.
+
+The engine connects to nothing for it, and reads no secret. The shape is that of schema/describe.schema.json.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import cache
+
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from dbdyno.binary import EngineProblem
+from dbdyno.experiment.model import Experiment, Workload
+from dbdyno.problem import ExitCode, Problem
+from dbdyno.run.engine import program
+from dbdyno.run.plan import plan
+
+TIME_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Where a parameter is in a statement."""
+
+    # None for a `?`.
+    name: str | None
+    # Characters before its colon.
+    at: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement as the plan writes it; `kind` is its name in records."""
+
+    kind: str
+    sql: str
+    per_transaction: int
+    prepared: bool
+    parameters: tuple[Parameter, ...]
+    # Rows that each execution returns or changes; None: nothing is expected.
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; `type` is None where the user's own statements choose it."""
+
+    name: str
+    type: str | None
+    # Characters of a `char`.
+    length: int | None = None
+    nullable: bool = False
+    auto_increment: bool = False
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index and its columns in order."""
+
+    columns: tuple[str, ...]
+    primary: bool
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of the same shape and number of rows, as they are when `prepare` has ended."""
+
+    names: tuple[str, ...]
+    # None where the server has no storage engines, or the user's own statements choose it.
+    engine: str | None
+    columns: tuple[Column, ...]
+    # None where the user's own statements create them.
+    indexes: tuple[Index, ...] | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a plan means for a server."""
+
+    # In the order of the plan; empty for scripts and replays.
+    statements: tuple[Statement, ...]
+    prepared_per_connection: int
+    tables: tuple[Tables, ...]
+
+    def table_names(self) -> list[str]:
+        """The names of all tables that the engine fills."""
+        return [name for group in self.tables for name in group.names]
+
+
+def describe(experiment: Experiment, workload: Workload, protocol: str) -> Description:
+    """What the engine derives from a workload for a server of that protocol.
+
+    Raises Problem with every error that the engine finds in the plan.
+    """
+    # A plan needs an address, and a description uses none.
+    target = {"protocol": protocol, "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
+    asked = plan(experiment, workload, target)
+    return _describe(str(program(asked)), json.dumps(asked), workload.title)
+
+
+@cache
+def _describe(binary: str, asked: str, title: str) -> Description:
+    try:
+        answer = subprocess.run(
+            [binary, "describe"],
+            input=asked,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise EngineProblem(f"the load engine {binary} does not start: {error}", "Run make build") from error
+    if answer.returncode != 0:
+        raise Problem(f"the engine refuses workload {title}: {answer.stderr.strip()}", "", ExitCode.USAGE)
+    return TypeAdapter(Description).validate_json(answer.stdout)
