@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.binary import EngineProblem
@@ -190,15 +190,7 @@ def server_record(
 ) -> dict[str, Any]:
     """The content of server.json."""
     return {
-        "product": description.product,
-        "version": description.version,
-        "identity": dict(description.identity),
-        "declared": dict(description.declared),
-        "harness": dict(description.harness),
-        "variables": dict(description.variables),
-        "origins": dict(description.origins),
-        "data_bytes": description.data_bytes,
-        "host": dict(description.host),
+        **{name: value for name, value in asdict(description).items() if name != "units"},
         "status_before": dict(before.status),
         "status_after": dict(after.status),
         "process": {"before": dict(before.process), "after": dict(after.process)},

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import pwd
 import stat
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dbdyno.servers.server import ServerProblem
 
@@ -27,20 +27,9 @@ class ServerUser:
     gid: int
     switches: bool
 
-    @property
-    def uid_to_become(self) -> int | None:
-        """For `subprocess`: the user to change to, or None to stay."""
-        return self.uid if self.switches else None
-
-    @property
-    def gid_to_become(self) -> int | None:
-        """For `subprocess`: the group to change to, or None to stay."""
-        return self.gid if self.switches else None
-
-    @property
-    def groups_to_become(self) -> Sequence[int] | None:
-        """For `subprocess`: no supplementary group of root's is kept."""
-        return [] if self.switches else None
+    def popen_options(self) -> dict[str, Any]:
+        """The arguments of `subprocess.Popen` that change to this user and drop root's groups."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.switches else {}
 
     def own(self, path: Path, mode: int | None = None) -> None:
         """Give a file or directory to this user; the mode first, so that it is never open in between."""

@@ -100,9 +100,7 @@ def start(
                 cwd=directory,
                 env=_environment(),
                 start_new_session=True,
-                user=user.uid_to_become,
-                group=user.gid_to_become,
-                extra_groups=user.groups_to_become,
+                **user.popen_options(),
                 # Runs after the change of user, which would clear the parent-death signal.
                 preexec_fn=prepare,  # noqa: PLW1509 — it only makes system calls.
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -49,11 +49,70 @@ RELOAD_S_MAX = 10.0
 _SIZE = re.compile(r"([0-9]+)([KMGTPE])")
 
 
+# Why a server refuses a connection, and the fix. {user} and {database} are names for people, {user_sql} and
+# {database_sql} are quoted for SQL.
+_REFUSALS = {
+    "login": (
+        "{where}: access denied for user {user} {with_or_without} a password: {text}",
+        f"check user and password; {PASSWORD_FIX}",
+    ),
+    "database": (
+        "{where} has no database {database} for user {user}: {text}",
+        "create it (CREATE DATABASE {database_sql}), grant rights on it, or name another",
+    ),
+    "tls": (
+        "{where}: TLS failed: {text}",
+        "check tls and tls-ca, and the server's certificate: authority, dates, and the names in it",
+    ),
+    "full": ("{where} has no connection left: {text}", "raise max_connections or close others"),
+    "unreachable": ("{where} cannot be reached: {text}", "check host, port, and that the server runs"),
+    "authentication": ("{where}: {text}", "see docs/connections.md"),
+    "entry": (
+        "{where} does not accept user {user} for database {database} from this address or with this kind of "
+        "connection: {text}",
+        "add an entry for them to pg_hba.conf and reload the server; an entry of type hostssl requires TLS",
+    ),
+    "right": (
+        "user {user} may not connect to database {database} on {where}: {text}",
+        "GRANT CONNECT ON DATABASE {database_sql} TO {user_sql}, or name another database or user",
+    ),
+    "role": (
+        "{where} has a role {user} without the right to log in: {text}",
+        "ALTER ROLE {user_sql} LOGIN, or name another user",
+    ),
+    "refused": ("{where} refuses the connection: {text}", "look at the server's log for more"),
+}
+# By error number of the MySQL protocol.
+_MYSQL_REFUSALS = {
+    1045: "login",
+    1698: "login",
+    1044: "database",
+    1049: "database",
+    1040: "full",
+    CR_SSL_CONNECTION_ERROR: "tls",
+    CR_AUTH_PLUGIN_CANNOT_LOAD: "authentication",
+}
+# By PostgreSQL's text in English, the most specific first; a refusal in another language begins with FATAL
+# too.
+_POSTGRESQL_REFUSALS = (
+    (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects"), "entry"),
+    (re.compile(r"permission denied for database"), "right"),
+    (re.compile(r"is not permitted to log in"), "role"),
+    (re.compile(r'database ".*" does not exist|not currently accepting connections'), "database"),
+    (re.compile(r"password|authentication failed|role \".*\" does not exist"), "login"),
+    (re.compile(r"too many (clients|connections)|remaining connection slots"), "full"),
+    (re.compile(r"FATAL:"), "refused"),
+    (re.compile(r"SSL|certificate"), "tls"),
+)
+
+
 class RemoteProtocol(ABC):
     """What dbdyno does with a remote server in one protocol."""
 
     # Whether a variable that `change` sets keeps its value when the server restarts.
     survives_restart: ClassVar[bool]
+    # Quotes the name of a database or user.
+    quote: ClassVar[str]
 
     @abstractmethod
     def admin(self, target: Target, password: str) -> AdminConnection:
@@ -71,9 +130,26 @@ class RemoteProtocol(ABC):
     def host(self, admin: AdminConnection, variables: Mapping[str, str]) -> dict[str, Any]:
         """What the server reports about its machine."""
 
-    @abstractmethod
     def refusal(self, target: Target, code: int | str, text: str, *, with_password: bool) -> ServerProblem:
         """Why a connection failed, in the user's terms."""
+        facts = {
+            "where": target.unix_socket or f"{bracketed(target.host)}:{target.port}",
+            "user": repr(target.user),
+            "database": repr(target.database),
+            "user_sql": self._quoted(target.user),
+            "database_sql": self._quoted(target.database),
+            "with_or_without": "with" if with_password else "without",
+            "text": text,
+        }
+        problem, fix = _REFUSALS[self._refusal_kind(code, text)]
+        return ServerProblem(problem.format(**facts), fix.format(**facts), NOT_REACHABLE)
+
+    @abstractmethod
+    def _refusal_kind(self, code: int | str, text: str) -> str:
+        """The key of `_REFUSALS` for a driver's error."""
+
+    def _quoted(self, name: str) -> str:
+        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
 
     @abstractmethod
     def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
@@ -92,52 +168,11 @@ class RemoteProtocol(ABC):
         """The statements of `revert`, for a user who must run them."""
 
 
-def _where(target: Target) -> str:
-    return target.unix_socket or f"{bracketed(target.host)}:{target.port}"
-
-
-def _wrong_login(target: Target, text: str, *, with_password: bool) -> ServerProblem:
-    with_or_without = "with" if with_password else "without"
-    problem = f"{_where(target)}: access denied for user {target.user!r} {with_or_without} a password: {text}"
-    return ServerProblem(problem, f"check user and password; {PASSWORD_FIX}", NOT_REACHABLE)
-
-
-def _no_database(target: Target, text: str, statement: str) -> ServerProblem:
-    return ServerProblem(
-        f"{_where(target)} has no database {target.database!r} for user {target.user!r}: {text}",
-        f"create it ({statement}), grant rights on it, or name another",
-        NOT_REACHABLE,
-    )
-
-
-def _no_tls(target: Target, text: str) -> ServerProblem:
-    return ServerProblem(
-        f"{_where(target)}: TLS failed: {text}",
-        "check tls and tls-ca, and the server's certificate: authority, dates, and the names in it",
-        NOT_REACHABLE,
-    )
-
-
-def _full(target: Target, text: str) -> ServerProblem:
-    return ServerProblem(
-        f"{_where(target)} has no connection left: {text}",
-        "raise max_connections or close others",
-        NOT_REACHABLE,
-    )
-
-
-def _unreachable(target: Target, text: str) -> ServerProblem:
-    return ServerProblem(
-        f"{_where(target)} cannot be reached: {text}",
-        "check host, port, and that the server runs",
-        NOT_REACHABLE,
-    )
-
-
 class RemoteMySQL(RemoteProtocol):
     """Servers of the MySQL protocol."""
 
     survives_restart = False
+    quote = "`"
 
     def admin(self, target: Target, password: str) -> AdminConnection:
         """See `RemoteProtocol`."""
@@ -166,17 +201,10 @@ class RemoteMySQL(RemoteProtocol):
         """By its variables."""
         return {name: variables[name] for name in _MYSQL_HOST if name in variables}
 
-    def refusal(self, target: Target, code: int | str, text: str, *, with_password: bool) -> ServerProblem:
-        """By the error numbers of the protocol."""
-        if code in (1045, 1698):
-            return _wrong_login(target, text, with_password=with_password)
-        if code in (1044, 1049):
-            return _no_database(target, text, f"CREATE DATABASE `{target.database}`")
-        if code == CR_SSL_CONNECTION_ERROR or "CERTIFICATE_VERIFY_FAILED" in text:
-            return _no_tls(target, text)
-        if code == CR_AUTH_PLUGIN_CANNOT_LOAD:
-            return ServerProblem(f"{_where(target)}: {text}", "see docs/connections.md", NOT_REACHABLE)
-        return _full(target, text) if code == 1040 else _unreachable(target, text)
+    def _refusal_kind(self, code: int | str, text: str) -> str:
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            return "tls"
+        return _MYSQL_REFUSALS.get(int(code), "unreachable")
 
     def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
         """Nothing: the loader has analysed its tables."""
@@ -215,68 +243,11 @@ def _mysql_value(text: str) -> str:
     return _mysql_literal(text)
 
 
-def _no_entry(target: Target, text: str, _: bool) -> ServerProblem:
-    return ServerProblem(
-        f"{_where(target)} does not accept user {target.user!r} for database {target.database!r} from this "
-        f"address or with this kind of connection: {text}",
-        "add an entry for them to pg_hba.conf and reload the server; an entry of type hostssl requires TLS",
-        NOT_REACHABLE,
-    )
-
-
-def _no_right(target: Target, text: str, _: bool) -> ServerProblem:
-    user, database = target.user.replace('"', '""'), target.database.replace('"', '""')
-    return ServerProblem(
-        f"user {target.user!r} may not connect to database {target.database!r} on {_where(target)}: {text}",
-        f'GRANT CONNECT ON DATABASE "{database}" TO "{user}", or name another database or user',
-        NOT_REACHABLE,
-    )
-
-
-def _no_login(target: Target, text: str, _: bool) -> ServerProblem:
-    user = target.user.replace('"', '""')
-    return ServerProblem(
-        f"{_where(target)} has a role {target.user!r} without the right to log in: {text}",
-        f'ALTER ROLE "{user}" LOGIN, or name another user',
-        NOT_REACHABLE,
-    )
-
-
-def _no_place(target: Target, text: str, _: bool) -> ServerProblem:
-    return _no_database(target, text, f'CREATE DATABASE "{target.database}"')
-
-
-def _no_room(target: Target, text: str, _: bool) -> ServerProblem:
-    return _full(target, text)
-
-
-def _no_user(target: Target, text: str, with_password: bool) -> ServerProblem:
-    return _wrong_login(target, text, with_password=with_password)
-
-
-def _refused(target: Target, text: str, _: bool) -> ServerProblem:
-    return ServerProblem(
-        f"{_where(target)} refuses the connection: {text}", "look at the server's log for more", NOT_REACHABLE
-    )
-
-
-# PostgreSQL's refusals in English, the most specific first. A refusal in another language begins with FATAL
-# too.
-_REFUSALS: tuple[tuple[re.Pattern[str], Callable[[Target, str, bool], ServerProblem]], ...] = (
-    (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects"), _no_entry),
-    (re.compile(r"permission denied for database"), _no_right),
-    (re.compile(r"is not permitted to log in"), _no_login),
-    (re.compile(r'database ".*" does not exist|not currently accepting connections'), _no_place),
-    (re.compile(r"password|authentication failed|role \".*\" does not exist"), _no_user),
-    (re.compile(r"too many (clients|connections)|remaining connection slots"), _no_room),
-    (re.compile(r"FATAL:"), _refused),
-)
-
-
 class RemotePostgreSQL(RemoteProtocol):
     """Servers of PostgreSQL's protocol."""
 
     survives_restart = True
+    quote = '"'
 
     def admin(self, target: Target, password: str) -> AdminConnection:
         """See `RemoteProtocol`. A unix socket is named by its file or by the folder of it."""
@@ -316,12 +287,9 @@ class RemotePostgreSQL(RemoteProtocol):
         ((text,),) = admin.query("SELECT version()")
         return {"built": str(text)}
 
-    def refusal(self, target: Target, code: int | str, text: str, *, with_password: bool) -> ServerProblem:  # noqa: ARG002
-        """By the text of the server and of libpq: without a connection there is no SQLSTATE."""
-        for pattern, problem in _REFUSALS:
-            if pattern.search(text):
-                return problem(target, text, with_password)
-        return _no_tls(target, text) if "SSL" in text or "certificate" in text else _unreachable(target, text)
+    def _refusal_kind(self, code: int | str, text: str) -> str:  # noqa: ARG002 — without a connection there is none.
+        kinds = (kind for pattern, kind in _POSTGRESQL_REFUSALS if pattern.search(text))
+        return next(kinds, "unreachable")
 
     def settle(self, admin: AdminConnection, tables: Sequence[str]) -> None:
         """Freeze every row of the tables, so that no trial does it."""

@@ -32,10 +32,13 @@ _PRIVATE = "dbdyno gives every private server its own"
 
 # Views of counters with one row, those of one row per database, and the sums of those with a row per table.
 _SINGLE_ROWS = ("pg_stat_bgwriter", "pg_stat_checkpointer", "pg_stat_wal")
-_TABLE_SUMS = (
-    "seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch", "n_tup_ins", "n_tup_upd", "n_tup_del",
-    "n_tup_hot_upd", "n_live_tup", "n_dead_tup", "vacuum_count", "autovacuum_count",
-)  # fmt: skip
+_SUMS = {
+    "pg_stat_user_tables": (
+        "seq_scan", "seq_tup_read", "idx_scan", "idx_tup_fetch", "n_tup_ins", "n_tup_upd", "n_tup_del",
+        "n_tup_hot_upd", "n_live_tup", "n_dead_tup", "vacuum_count", "autovacuum_count",
+    ),
+    "pg_stat_io": ("reads", "writes", "extends", "fsyncs", "hits", "evictions"),
+}  # fmt: skip
 
 
 class PostgreSQL(Product):
@@ -223,11 +226,35 @@ class PostgreSQL(Product):
         """Counters of the views pg_stat_*, by view and column: those of the server, of the database that is
         loaded, and the sums over its tables.
         """
-        return statistics(admin)
+        present = {
+            str(row[0])
+            for row in admin.query("SELECT viewname FROM pg_views WHERE schemaname = 'pg_catalog'")
+        }
+        parts = [
+            f"SELECT '{view}.' || j.key, j.value FROM {view} v, jsonb_each_text(to_jsonb(v)) j"
+            for view in _SINGLE_ROWS
+            if view in present
+        ]
+        parts.append(
+            "SELECT 'pg_stat_database.' || j.key, j.value "
+            "FROM pg_stat_database v, jsonb_each_text(to_jsonb(v)) j "
+            "WHERE v.datname = current_database()"
+        )
+        parts += [
+            f"SELECT '{view}.{column}', COALESCE(SUM({column}), 0)::text FROM {view}"
+            for view, columns in _SUMS.items()
+            if view in present
+            for column in columns
+        ]
+        parts.append(
+            "SELECT 'pg_stat_activity.client_backends', COUNT(*)::text FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend'"
+        )
+        return admin.pairs(" UNION ALL ".join(parts))
 
     def variables(self, admin: AdminConnection) -> Mapping[str, str]:
         """Every setting as SHOW gives it, with its unit."""
-        return settings(admin)
+        return admin.pairs("SELECT name, current_setting(name, true) FROM pg_settings")
 
     def units(self, admin: AdminConnection) -> Mapping[str, str]:
         """The unit of a number without one."""
@@ -261,42 +288,6 @@ class PostgreSQL(Product):
     def startup_error(self, log: str) -> str:  # noqa: ARG002 — it starts with all it was asked for, or not at all.
         """None."""
         return ""
-
-
-def statistics(admin: AdminConnection) -> dict[str, str]:
-    """See `PostgreSQL.status`; numbers and times only."""
-    present = {
-        str(row[0]) for row in admin.query("SELECT viewname FROM pg_views WHERE schemaname = 'pg_catalog'")
-    }
-    parts = [
-        f"SELECT '{view}.' || j.key, j.value FROM {view} v, jsonb_each_text(to_jsonb(v)) j"
-        for view in _SINGLE_ROWS
-        if view in present
-    ]
-    parts.append(
-        "SELECT 'pg_stat_database.' || j.key, j.value "
-        "FROM pg_stat_database v, jsonb_each_text(to_jsonb(v)) j "
-        "WHERE v.datname = current_database()"
-    )
-    parts += [
-        f"SELECT 'pg_stat_user_tables.{column}', COALESCE(SUM({column}), 0)::text FROM pg_stat_user_tables"
-        for column in _TABLE_SUMS
-    ]
-    parts.append(
-        "SELECT 'pg_stat_activity.client_backends', COUNT(*)::text FROM pg_stat_activity "
-        "WHERE backend_type = 'client backend'"
-    )
-    if "pg_stat_io" in present:
-        parts += [
-            f"SELECT 'pg_stat_io.{column}', COALESCE(SUM({column}), 0)::text FROM pg_stat_io"
-            for column in ("reads", "writes", "extends", "fsyncs", "hits", "evictions")
-        ]
-    return dict(admin.pairs(" UNION ALL ".join(parts)))
-
-
-def settings(admin: AdminConnection) -> dict[str, str]:
-    """Every setting as SHOW gives it."""
-    return dict(admin.pairs("SELECT name, current_setting(name, true) FROM pg_settings"))
 
 
 def _versions(root: Path) -> Iterable[str]:
