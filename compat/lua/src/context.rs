@@ -1,4 +1,4 @@
-//! What the functions of one state share.
+//! What the functions of one user share, and which user's context is current.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -7,30 +7,30 @@ use std::sync::Arc;
 use dbdyno_random::Rng;
 use mlua::Function;
 
-use crate::api::ranges::Ranges;
-use crate::front::Front;
+use crate::api::ranges::RangeCache;
+use crate::host::ScriptHost;
 use crate::program::Program;
 use crate::sql::{Answer, Request, Sql};
 
-/// What a state needs from its driver where a coroutine cannot be left, or need not be.
-pub trait World {
-    /// Has `request` done before it returns, while everybody else on this thread waits.
-    fn at_once(&self, context: &Context, request: Request) -> Answer;
+/// The driver of a user, for calls that do not yield.
+pub trait RequestHandler {
+    /// Answers `request` before it returns; everything else on this thread waits.
+    fn handle(&self, context: &Context, request: Request) -> Answer;
 
-    /// The script uses a database driver: reports count statements from here on.
-    fn database_is_used(&self);
+    /// The script uses a database driver: reports count statements from now on.
+    fn use_database(&self);
 
-    /// An event is to start anew after an error.
-    fn restarted(&self);
+    /// Counts an event that restarts after an error.
+    fn restart_event(&self);
 
-    /// The script says that an event begins: `sb_event_start`.
-    fn event_start(&self);
+    /// `sb_event_start`.
+    fn start_event(&self);
 
-    /// The script says that its event has ended: `sb_event_stop`.
-    fn event_stop(&self);
+    /// `sb_event_stop`.
+    fn stop_event(&self);
 }
 
-/// What sysbench counts per user, under its numbers.
+/// What sysbench counts per user, by its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Counter {
@@ -40,16 +40,13 @@ pub enum Counter {
     Read = 1,
     /// Statements that change rows.
     Write = 2,
-    /// Events.
     Transaction = 3,
     /// Ignored errors.
     Error = 4,
-    /// Connections opened again.
     Reconnect = 5,
 }
 
 impl Counter {
-    /// How many there are.
     pub const COUNT: usize = 6;
 
     /// The counter with sysbench's number `number`.
@@ -59,77 +56,75 @@ impl Counter {
     }
 }
 
-/// What the functions of one state share. One per state; the functions hold it.
+/// What the functions of one user share.
 pub struct Context {
-    /// Number of the user, from 0; `sysbench.tid`.
+    /// `sysbench.tid`, from 0.
     pub tid: i64,
-    /// What runs.
     pub program: Arc<Program>,
-    /// Who runs it.
-    pub front: Arc<dyn Front>,
-    /// This state's random numbers.
+    pub host: Arc<dyn ScriptHost>,
     pub rng: RefCell<Rng>,
-    /// Connections, statements and results.
     pub sql: Sql,
-    /// Ranges that random numbers were last drawn from.
-    pub(crate) ranges: Ranges,
-    /// Whoever drives this state.
-    pub world: Rc<dyn World>,
+    pub(crate) ranges: RangeCache,
+    pub handler: Rc<dyn RequestHandler>,
     counters: [Cell<u64>; Counter::COUNT],
-    /// What the script itself counted and nobody has taken yet.
+    /// Counts of the script itself that the driver has not taken yet.
     counted: [Cell<u64>; Counter::COUNT],
     has_counted: Cell<bool>,
-    /// Whether the script declared a function that makes a thread wait.
-    declares_waiting: Cell<bool>,
-    /// Whether the script gave types methods of its own.
-    gives_types_methods: Cell<bool>,
-    /// The loop of events that the script finds as `thread_run`.
-    thread_run: OnceCell<Function>,
+    /// Whether the script declared a function that makes a thread wait (`usleep`, `sleep`, `poll`).
+    pub(crate) declares_waiting: Cell<bool>,
+    /// Whether the script gave types methods by `ffi.metatype`, which all users of a state would share.
+    pub(crate) sets_metatypes: Cell<bool>,
+    /// The functions of events.lua: one that plays an event, and the default `thread_run`.
+    pub(crate) events: OnceCell<(Function, Function)>,
 }
 
 impl Context {
-    /// A context for user `tid`.
-    pub fn new(tid: i64, program: Arc<Program>, front: Arc<dyn Front>, world: Rc<dyn World>) -> Self {
+    pub fn new(
+        tid: i64,
+        program: Arc<Program>,
+        host: Arc<dyn ScriptHost>,
+        handler: Rc<dyn RequestHandler>,
+    ) -> Self {
         let rng =
             RefCell::new(Rng::new(program.random.seed, &[u64::from_be_bytes(*b"lua user"), tid as u64]));
         Self {
             tid,
             program,
-            front,
+            host,
             rng,
             sql: Sql::default(),
-            ranges: Ranges::default(),
-            world,
+            ranges: RangeCache::default(),
+            handler,
             counters: Default::default(),
             counted: Default::default(),
             has_counted: Cell::new(false),
             declares_waiting: Cell::new(false),
-            gives_types_methods: Cell::new(false),
-            thread_run: OnceCell::new(),
+            sets_metatypes: Cell::new(false),
+            events: OnceCell::new(),
         }
     }
 
-    /// Counts by order of the script: `sb_counter_inc`.
+    /// Counts for the script: `sb_counter_inc`.
     pub fn count(&self, counter: Counter) {
-        self.note(counter, 1);
+        self.add(counter, 1);
         let counted = &self.counted[counter as usize];
         counted.set(counted.get() + 1);
         self.has_counted.set(true);
     }
 
-    /// Takes note of what the driver has counted: `sb_counter_val` tells it.
+    /// Adds what the driver has counted to the value of `sb_counter_val`.
     #[inline]
-    pub fn note(&self, counter: Counter, count: u64) {
+    pub fn add(&self, counter: Counter, count: u64) {
         let value = &self.counters[counter as usize];
         value.set(value.get() + count);
     }
 
-    /// What was counted so far, by the driver and by the script: `sb_counter_val`.
+    /// `sb_counter_val`: the counts of driver and script.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters[counter as usize].get()
     }
 
-    /// What the script has counted since the last call, by the counters' numbers; `None` where that is nothing.
+    /// The script's own counts since the last call, by the counters' numbers; `None` where there are none.
     #[inline]
     pub fn take_counted(&self) -> Option<[u64; Counter::COUNT]> {
         if !self.has_counted.replace(false) {
@@ -137,32 +132,43 @@ impl Context {
         }
         Some(std::array::from_fn(|counter| self.counted[counter].take()))
     }
+}
 
-    /// The script declared a function that makes a thread wait (`usleep`, `sleep`, `poll`).
-    pub fn set_declares_waiting(&self) {
-        self.declares_waiting.set(true);
-    }
+/// The context of the user that a state runs.
+#[repr(transparent)]
+pub(crate) struct Current(Cell<*const Context>);
 
-    /// Whether it did.
-    pub fn declares_waiting(&self) -> bool {
-        self.declares_waiting.get()
+impl Default for Current {
+    fn default() -> Self {
+        Self(Cell::new(std::ptr::null()))
     }
+}
 
-    /// The script gave types methods of its own, which all users of a state would share.
-    pub(crate) fn set_gives_types_methods(&self) {
-        self.gives_types_methods.set(true);
+impl Current {
+    /// Makes `context` the current one; the state must be gone before it. Returns the one before.
+    #[inline]
+    pub(crate) fn set(&self, context: *const Context) -> *const Context {
+        self.0.replace(context)
     }
+}
 
-    /// Whether it did.
-    pub fn gives_types_methods(&self) -> bool {
-        self.gives_types_methods.get()
-    }
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
+}
 
-    pub(crate) fn keep_thread_run(&self, own: Function) {
-        let _ = self.thread_run.set(own);
-    }
+/// The context that this thread runs, for functions that Lua calls through `ffi`: they get nothing but their arguments.
+pub fn current() -> Option<Rc<Context>> {
+    CURRENT.with_borrow(Clone::clone)
+}
 
-    pub(crate) fn thread_run(&self) -> Option<&Function> {
-        self.thread_run.get()
-    }
+/// Runs `work` while `context` is current on this thread and in its state.
+#[inline]
+pub(crate) fn with_current<T>(state: &Current, context: &Rc<Context>, work: impl FnOnce() -> T) -> T {
+    // One state may run inside a call of another: a report hook, say.
+    let thread_before = CURRENT.replace(Some(Rc::clone(context)));
+    let state_before = state.set(Rc::as_ptr(context));
+    let result = work();
+    state.set(state_before);
+    CURRENT.set(thread_before);
+    result
 }

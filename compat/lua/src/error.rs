@@ -1,20 +1,20 @@
-//! Why a function of a script failed.
+//! Errors of a script's functions.
 
 use mlua::Value;
 
 /// Why a function of a script failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// The event is to start anew: a table with `errcode` RESTART_EVENT was raised.
-    #[error("the event starts anew")]
+    /// It raised a table with `errcode` RESTART_EVENT.
+    #[error("the event restarts")]
     Restart,
-    /// The message that was raised, with its place in the script.
+    /// The message that it raised, with its line in the script.
     #[error("{0}")]
     Message(String),
 }
 
 impl ScriptError {
-    /// What was raised, as sysbench tells it.
+    /// What sysbench prints of a raised value.
     pub(crate) fn of(raised: &Value) -> Self {
         match raised {
             Value::String(text) => ScriptError::Message(text.to_string_lossy()),
@@ -30,7 +30,13 @@ impl ScriptError {
     }
 }
 
-/// The words of an error of ours that went through Lua.
+impl From<mlua::Error> for ScriptError {
+    fn from(error: mlua::Error) -> Self {
+        ScriptError::Message(message(&error))
+    }
+}
+
+/// The message of a Rust error that went through Lua, without mlua's traceback.
 pub(crate) fn message(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => message(cause),
@@ -40,9 +46,4 @@ pub(crate) fn message(error: &mlua::Error) -> String {
         mlua::Error::SyntaxError { message, .. } => message.clone(),
         other => other.to_string(),
     }
-}
-
-/// An error of ours, as the script's.
-pub(crate) fn told(error: mlua::Error) -> ScriptError {
-    ScriptError::Message(message(&error))
 }

@@ -1,48 +1,38 @@
-//! What, in Lua: LuaJIT states with the interface that sysbench gives its scripts.
+//! LuaJIT states with the interface that sysbench gives its scripts, and scripts as users of the engine.
 //!
 //! ```text
-//!  drive ──resume──▶ Task (a coroutine of the script) ──▶ Step::Wants(Request) ──▶ drive answers, resumes
-//!                                                     ├─▶ Step::Done(Returned)
-//!                                                     └─▶ Step::Failed(ScriptError)
+//!  play ──start──▶ Task (a coroutine of the script) ──▶ Progress::Requested(Request) ──▶ play answers, resumes
+//!                                                   ├─▶ Progress::Returned(ReturnValue)
+//!                                                   └─▶ Progress::Failed(ScriptError)
 //! ```
-//! Nothing here waits. A script's call into the server leaves its coroutine with a [`Request`]; whoever drives it
-//! has it done and resumes the coroutine by hand. Where a coroutine cannot be left (inside a callback of `string.gsub`,
-//! say) the request goes to [`World::at_once`], which has it done before it returns.
+//! States never wait. A script's call to the server yields with a [`Request`](sql::Request); [`play`] awaits the answer and
+//! resumes the coroutine. Where a coroutine cannot yield (inside a callback of `string.gsub`, say) the call goes to
+//! [`RequestHandler::handle`](context::RequestHandler), which waits for the answer.
 //!
 //! # Layout
-//! - [`front`]: what a script needs from whoever runs it.
-//! - [`program`]: what is to run; plain data, shared by all states.
-//! - [`vm`]: a LuaJIT state, of one user or of many; `chunks`: code in it.
-//! - [`state`], [`task`]: one user's script in it, and its functions under way.
-//! - [`context`]: what the functions of one user share; `current`: whose turn it is.
-//! - [`error`]: why a function of a script failed.
-//! - `raw`: functions that Lua calls without any wrapper in between; the only file that touches Lua's stack.
-//! - `life`: events, and what a loop of the script's own calls.
-//! - `api/`: the `sysbench` table and its neighbours, one file per group.
-//! - [`play`]: scripts under load, as users of the engine.
-//! - `sql/`: drivers, connections, statements, results.
+//! - [`host`]: what a script needs from the program that runs it; [`program`]: a script and its settings.
+//! - [`vm`]: a LuaJIT state of one user or of many; [`compile`]: code in it.
+//! - [`state`], [`task`]: one user's script in it, and calls of its functions; [`error`]: why they failed.
+//! - [`context`]: what the functions of one user share.
+//! - [`raw`]: functions that Lua calls without a wrapper; the only file that touches Lua's stack.
+//! - [`api`]: the `sysbench` table and its neighbours, one file per group; [`sql`]: drivers, connections, statements, results.
+//! - [`play`]: scripts under load.
 
-pub mod api;
-mod chunks;
-pub mod context;
-mod current;
-pub mod error;
-pub mod front;
-mod life;
+mod api;
+mod compile;
+mod context;
+mod error;
+mod host;
 pub mod play;
-pub mod program;
+mod program;
 mod raw;
-pub mod sql;
-pub mod state;
-pub mod task;
+mod sql;
+mod state;
+mod task;
 #[cfg(test)]
 mod testing;
-pub mod vm;
+mod vm;
 
-pub use context::{Context, Counter, World};
-pub use error::ScriptError;
-pub use front::{Front, Level, Stat};
-pub use program::{Compat, Database, Jit, Program, RandomSettings, Source};
-pub use state::State;
-pub use task::{Returned, Step, Task};
-pub use vm::Vm;
+pub use api::modules;
+pub use host::{ScriptHost, Stat};
+pub use program::{Database, Jit, Program, RandomSettings, Source};

@@ -1,87 +1,39 @@
-//! Scripts in Lua on the event loop: thousands of users with globals of their own, on a few threads.
+//! Scripts in Lua on the event loop: thousands of users with their own globals, on a few threads.
 //!
 //! ```text
-//!  caller's thread                      worker threads
-//!  Main: chunk, options, init()         Player: chunk, thread_init ── barrier ── event, event, … ── thread_done
-//!    │  commands, hooks, done()            │
-//!    └────────────── Broker: has what the scripts want done on connections ──────────────┘
+//!  caller's thread                        worker threads
+//!  MainState: chunk, options, init()      ScriptUser: chunk, thread_init ── barrier ── event, event, … ── thread_done
+//!    │  commands, hooks, done()              │
+//!    └────────────── UserSession: answers the script's requests on its connections ──────────────┘
 //! ```
-//! A script that asks for something leaves its coroutine; its task awaits the answer like any native user, and then
-//! resumes it. What cannot be left (a query inside a callback of `string.gsub`) holds the whole thread, which
-//! `blocking` notices; with `lua_threads` every user has a thread of its own.
+//! A script's request yields its coroutine; its task awaits the answer like any native user, and then resumes it. Where a
+//! coroutine cannot yield (a query inside a callback of `string.gsub`), the request blocks the whole thread, which
+//! `blocking` detects; with `lua_threads` every user has its own thread.
 //!
 //! # Layout
-//! - [`Main`]: the caller's side, and `stage` behind it, by way of `interface`; `parallel`: commands that run on all users.
-//! - `worker`, `player`: the users of a run; `vms`: the LuaJIT states they have or share.
-//! - `broker`: the connections of one state; `answers`: the requests it answers; `mishaps`: what becomes of errors;
-//!   `counting`: what is counted.
-//! - `blocking`: who holds a thread for too long.
+//! - `interface`: [`Script`]; `main_state`: its implementation, on the caller's thread; `parallel`: commands that run on all
+//!   users.
+//! - `failure`: why a script failed. `worker`, `user`: the users of a run.
+//! - `session`: the connections of one user; `requests`: the requests it answers; `errors`: failures of statements and
+//!   connections; `counting`: what the run counts.
+//! - `blocking`: detects a script that blocks its thread.
 
 // The only module of this crate that reads the clock and starts threads (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
-mod answers;
 mod blocking;
-mod broker;
 mod counting;
-mod exec_kind;
+mod errors;
+mod failure;
 mod interface;
-mod main;
-mod mishaps;
+mod main_state;
 mod parallel;
-mod player;
-mod stage;
-mod vms;
+mod requests;
+mod session;
+mod user;
 mod worker;
 
 pub use blocking::SCRIPT_BLOCKS;
-pub use interface::{CommandKind, Setting};
-pub use main::{Hooks, Main};
-
-use crate::ScriptError;
-use crate::api::cmdline::Refused;
-
-/// Why a script came to nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LuaFailure {
-    /// The chunk is not Lua, or failed.
-    #[error("{0}")]
-    Chunk(String),
-    /// A function of it failed.
-    #[error("`{function}' function failed: {message}")]
-    Function {
-        /// Its name, as sysbench gives it.
-        function: String,
-        /// What was raised.
-        message: String,
-    },
-    /// The options that were given do not fit those that it declares; the line to tell.
-    #[error("{0}")]
-    Usage(String),
-    /// There is no such function.
-    #[error("cannot find the {0}() function")]
-    Missing(String),
-    /// A command has returned false.
-    #[error("the command has returned false")]
-    False,
-}
-
-impl LuaFailure {
-    fn function(name: &str, error: ScriptError) -> Self {
-        let message = match error {
-            ScriptError::Restart => "(not a string)".into(),
-            ScriptError::Message(message) => message,
-        };
-        LuaFailure::Function { function: name.into(), message }
-    }
-
-    fn options(refused: Refused) -> Self {
-        match refused {
-            Refused::Usage(line) => LuaFailure::Usage(line),
-            Refused::Script(message) => {
-                let function = "sysbench.cmdline.read_cmdline_options".into();
-                LuaFailure::Function { function, message }
-            }
-        }
-    }
-}
+pub use failure::LuaFailure;
+pub use interface::{CommandKind, Report, Script, ScriptSetup};
+pub use main_state::load;

@@ -1,13 +1,14 @@
-//! What is to run; plain data, shared by all states of a run.
+//! A script and its settings: plain data, shared by all states of a run.
 
 use dbdyno_schema::plan::Distribution;
+use dbdyno_sysbench::Compat;
 
 /// A script and how its states are made.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The script.
     pub source: Source,
-    /// Its name in messages: the file's name without folders.
+    /// The file's name without folders, for messages.
     pub name: String,
     /// `package.path`, complete.
     pub path: String,
@@ -17,11 +18,11 @@ pub struct Program {
     pub version: String,
     /// `sysbench.version_string`, such as `sysbench 1.0.20`.
     pub version_string: String,
-    /// Whether the interface is that of 1.0, with the one of 0.5 beside it, or that of 1.1.
+    /// The version of the interface; that of 1.0 includes 0.5's.
     pub compat: Compat,
     /// Random numbers.
     pub random: RandomSettings,
-    /// Of which percentile reports tell, the first of `--percentile`; 0 where there is none.
+    /// The first of `--percentile`, for reports; 0 where there is none.
     pub percentile: f64,
     /// Number of users of a run, `--threads`.
     pub threads: u32,
@@ -31,24 +32,14 @@ pub struct Program {
     pub database: Database,
 }
 
-/// Which sysbench the interface is that of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compat {
-    /// 1.0.20.
-    #[default]
-    V10,
-    /// 1.1.
-    V11,
-}
-
 /// Where a script comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Its text, and its name as Lua wants it: `@` and a path, or `=stdin`.
+    /// Standard input, or a test's text.
     Text {
-        /// The script. A first line that begins with `#` is skipped.
+        /// A first line that begins with `#` is skipped.
         text: Vec<u8>,
-        /// Chunk name.
+        /// `@` and a path, or `=stdin`.
         chunk: String,
     },
     /// A file, which Lua loads.
@@ -57,12 +48,12 @@ pub enum Source {
     Module(String),
 }
 
-/// How `sysbench.rand` draws.
+/// Settings of `sysbench.rand`.
 #[derive(Clone, Debug)]
 pub struct RandomSettings {
     /// Seed of the users' streams.
     pub seed: u64,
-    /// What `sysbench.rand.default` draws by.
+    /// `sysbench.rand.default`.
     pub distribution: Distribution,
     /// `--rand-pareto-h`.
     pub pareto_h: f64,
@@ -88,18 +79,18 @@ pub enum Jit {
     Off,
 }
 
-/// What `sysbench.sql` needs to know of the database options.
+/// The database options that `sysbench.sql` reads.
 #[derive(Clone, Debug)]
 pub struct Database {
     /// `--db-driver`: `mysql` or `pgsql`.
     pub driver: String,
-    /// `--db-ps-mode`: whether statements are prepared on the server.
+    /// `--db-ps-mode`: whether the server prepares statements.
     pub prepared: bool,
-    /// Whether nothing is sent at all, `--mysql-dry-run`.
+    /// `--mysql-dry-run`: nothing is sent.
     pub dry_run: bool,
-    /// Why there is no driver: told when the script asks for one.
+    /// Why there is no driver: the message for a script that calls for one.
     pub fault: Option<String>,
-    /// What MySQL's driver calls the places where it looks for servers, in the order of the target's endpoints.
+    /// The target's endpoints as messages of MySQL's driver name them.
     pub places: Vec<String>,
 }
 

@@ -1,11 +1,11 @@
-//! Functions that Lua calls without any wrapper in between.
+//! Functions that Lua calls without a wrapper.
 //!
-//! mlua wraps every call of a Rust function with locks, protection and conversions that cost more than what a function
-//! such as `sysbench.rand.uniform` does. A [`Raw`] function reads its arguments from Lua's stack and pushes its results.
+//! mlua wraps every call of a Rust function in locks, protection and conversions that cost more than the work of a function
+//! such as `sysbench.rand.uniform`. A raw function reads its arguments from Lua's stack and pushes its results.
 //!
-//! Rules that make this sound, held by [`Call`] being the only way in:
-//! - Contexts outlive the state: its functions hold the address of the current one's, and `Vm` drops the state first.
-//! - An error is raised in [`enter`] alone, after everything that a function owned is gone: LuaJIT unwinds.
+//! [`Call`] is the only access to the stack and keeps the rules that make this sound:
+//! - Contexts outlive the state: its functions hold the address of the current one, and `Vm` drops the state first.
+//! - [`enter`] alone raises errors, after everything that a function owned is gone: LuaJIT unwinds.
 //! - Bytes borrowed from Lua's stack live no longer than the call.
 
 // Lua's C interface is unsafe as a whole.
@@ -15,51 +15,45 @@ use std::any::TypeId;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
 use std::rc::Rc;
 
 use mlua::ffi;
 use mlua::{Function, Lua, Value};
 
-use crate::context::Context;
-use crate::current::Current;
+use crate::context::{Context, Current};
+use crate::sql::Answer;
 
-/// What a raw function returns: how many values it pushed, that it leaves the coroutine, or the text of an error.
-pub(crate) type Returns = Result<Pushed, String>;
+/// How a raw function ends, or the text of the error that it raises.
+pub(crate) type CallResult = Result<Pushed, String>;
 
-/// How a function ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// With this many values, which were pushed last.
+    /// The call returns this many values, which were pushed last.
     Values(c_int),
-    /// By leaving the coroutine; whoever resumes it says what the call returns.
-    Left,
+    /// The coroutine yields; what resumes it decides what the call returns.
+    Yield,
 }
 
 /// No value.
-pub(crate) const NOTHING: Returns = Ok(Pushed::Values(0));
+pub(crate) const NOTHING: CallResult = Ok(Pushed::Values(0));
 /// One value.
-pub(crate) const ONE: Returns = Ok(Pushed::Values(1));
+pub(crate) const ONE: CallResult = Ok(Pushed::Values(1));
 
-/// A function for Lua to call.
-pub(crate) trait Raw {
-    /// Does it.
-    fn call(call: &Call) -> Returns;
-}
-
-/// One call under way.
+/// A call of a raw function.
 pub(crate) struct Call {
     lua: *mut ffi::lua_State,
 }
 
-/// The type of values made by `ffi`.
-const CDATA: c_int = 10;
+/// LuaJIT's type of `ffi` values, which mlua does not declare.
+pub(crate) const LUA_TCDATA: c_int = 10;
 
 unsafe extern "C" {
-    /// LuaJIT has it, but mlua does not declare it.
+    /// LuaJIT exports it, and mlua does not declare it.
     fn lua_isyieldable(lua: *mut ffi::lua_State) -> c_int;
 }
 
-/// The mark of a request that leaves a coroutine, so that it is not taken for the script's own yield.
+/// Its address is what a coroutine yields for a request, which tells it from a yield of the script.
 static MARK: u8 = 0;
 
 fn mark() -> *mut c_void {
@@ -80,32 +74,32 @@ impl Call {
     }
 
     /// Pushes the address of the context, for a function that the collector may call while another user runs.
-    pub(crate) fn push_owner(&self) {
+    pub(crate) fn push_context(&self) {
         let address = std::ptr::from_ref(self.context()).cast_mut().cast();
         // SAFETY: one slot is free, since Lua grants 20 to a call.
         unsafe { ffi::lua_pushlightuserdata(self.lua, address) }
     }
 
-    /// The context whose address [`Call::push_owner`] made argument `index`.
-    pub(crate) fn owner(&self, index: c_int) -> &Context {
-        // SAFETY: interface.lua hands on what it was given, and to nobody else; contexts outlive the state.
+    /// The context whose address [`Call::push_context`] pushed and argument `index` now is.
+    pub(crate) fn context_at(&self, index: c_int) -> &Context {
+        // SAFETY: interface.lua passes the address on unchanged and keeps it from scripts; contexts outlive the state.
         unsafe { &*ffi::lua_touserdata(self.lua, index).cast::<Context>() }
     }
 
-    /// How many arguments there are.
+    /// The number of arguments.
     pub(crate) fn count(&self) -> c_int {
         // SAFETY: the state is valid during the call.
         unsafe { ffi::lua_gettop(self.lua) }
     }
 
-    /// Argument `index`, from 1, as a number; strings that are one count. 0 for anything else.
+    /// Argument `index`, from 1, as a number; strings are converted. 0 for anything else.
     #[inline]
     pub(crate) fn number(&self, index: c_int) -> f64 {
         // SAFETY: any index is acceptable to lua_tonumber.
         unsafe { ffi::lua_tonumber(self.lua, index) }
     }
 
-    /// The same, as an integer.
+    /// [`Call::number`] without its fraction.
     #[inline]
     pub(crate) fn integer(&self, index: c_int) -> i64 {
         self.number(index) as i64
@@ -121,7 +115,7 @@ impl Call {
     /// Argument `index` as a C function takes an unsigned integer of 32 bits: its fraction is cut off, and it wraps.
     ///
     /// # Errors
-    /// It is no number; in LuaJIT's words.
+    /// It is no number; LuaJIT's message.
     #[inline]
     pub(crate) fn unsigned(&self, index: c_int) -> Result<u32, String> {
         match self.kind(index) {
@@ -136,14 +130,11 @@ impl Call {
         let number = unsafe {
             match ffi::lua_type(self.lua, index) {
                 ffi::LUA_TBOOLEAN => Some(f64::from(ffi::lua_toboolean(self.lua, index))),
-                CDATA => {
+                LUA_TCDATA => {
                     ffi::lua_getfield(self.lua, ffi::LUA_GLOBALSINDEX, c"tonumber".as_ptr());
                     ffi::lua_pushvalue(self.lua, index);
                     ffi::lua_pcall(self.lua, 1, 1, 0);
-                    let found = (ffi::lua_type(self.lua, -1) == ffi::LUA_TNUMBER)
-                        .then(|| ffi::lua_tonumber(self.lua, -1));
-                    ffi::lua_pop(self.lua, 1);
-                    found
+                    self.pop_number()
                 }
                 _ => None,
             }
@@ -164,12 +155,12 @@ impl Call {
             ffi::LUA_TTABLE => "table",
             ffi::LUA_TFUNCTION => "function",
             ffi::LUA_TTHREAD => "thread",
-            CDATA => "cdata",
+            LUA_TCDATA => "cdata",
             _ => "nil",
         }
     }
 
-    /// The type of argument `index`, one of `mlua::ffi::LUA_T*`; 10 is a cdata.
+    /// The type of argument `index`, one of `mlua::ffi::LUA_T*` or [`LUA_TCDATA`].
     #[inline]
     pub(crate) fn kind(&self, index: c_int) -> c_int {
         // SAFETY: any index is acceptable.
@@ -177,14 +168,14 @@ impl Call {
     }
 
     /// Whether argument `index` is neither nil nor false.
-    pub(crate) fn truth(&self, index: c_int) -> bool {
+    pub(crate) fn is_true(&self, index: c_int) -> bool {
         // SAFETY: any index is acceptable.
         unsafe { ffi::lua_toboolean(self.lua, index) != 0 }
     }
 
-    /// Argument `index`, an integer of `ffi` with 64 bits.
+    /// Argument `index`, a 64-bit integer of `ffi`.
     pub(crate) fn wide_integer(&self, index: c_int) -> Option<i64> {
-        // SAFETY: LuaJIT makes these strings without fail: digits, and a suffix that tells the type.
+        // SAFETY: LuaJIT makes these strings without fail: digits, and a suffix for the type.
         let text = unsafe {
             if ffi::luaL_callmeta(self.lua, index, c"__tostring".as_ptr()) == 0 {
                 return None;
@@ -214,8 +205,16 @@ impl Call {
         }
     }
 
-    /// What stands at `[position]` in the table that is argument `index`, as an integer; `None` where the argument is
-    /// no table or there is no number.
+    /// Argument `index`, which is a string; `name` is the one in the error that LuaJIT would raise.
+    pub(crate) fn string(&self, index: c_int, name: &str) -> Result<&[u8], String> {
+        match self.kind(index) {
+            ffi::LUA_TSTRING => Ok(self.bytes(index).unwrap_or_default()),
+            _ => Err(format!("attempt to get length of local '{name}' (a {} value)", self.kind_name(index))),
+        }
+    }
+
+    /// The integer at `[position]` of the table that is argument `index`; `None` where the argument is no table or the
+    /// field is no number.
     #[inline]
     pub(crate) fn field(&self, index: c_int, position: c_int) -> Option<i64> {
         // SAFETY: the argument is a table; one slot is free, since Lua grants 20 to a call.
@@ -224,33 +223,38 @@ impl Call {
                 return None;
             }
             ffi::lua_rawgeti(self.lua, index, position as _);
-            let found =
-                (ffi::lua_type(self.lua, -1) == ffi::LUA_TNUMBER).then(|| ffi::lua_tonumber(self.lua, -1));
-            ffi::lua_pop(self.lua, 1);
-            found.map(|number| number as i64)
+            self.pop_number().map(|number| number as i64)
         }
     }
 
-    /// Pushes a number.
+    /// Pops the last value; `None` where it is no number.
+    #[inline]
+    fn pop_number(&self) -> Option<f64> {
+        // SAFETY: the caller has pushed a value.
+        unsafe {
+            let is_number = ffi::lua_type(self.lua, -1) == ffi::LUA_TNUMBER;
+            let number = is_number.then(|| ffi::lua_tonumber(self.lua, -1));
+            ffi::lua_pop(self.lua, 1);
+            number
+        }
+    }
+
     #[inline]
     pub(crate) fn push(&self, number: f64) {
         // SAFETY: Lua grants 20 slots to a call; functions here push fewer.
         unsafe { ffi::lua_pushnumber(self.lua, number) }
     }
 
-    /// Pushes a string.
     pub(crate) fn push_bytes(&self, bytes: &[u8]) {
         // SAFETY: as above; Lua copies the bytes.
         unsafe { ffi::lua_pushlstring(self.lua, bytes.as_ptr().cast(), bytes.len()) };
     }
 
-    /// Pushes a boolean.
     pub(crate) fn push_bool(&self, value: bool) {
         // SAFETY: as above.
         unsafe { ffi::lua_pushboolean(self.lua, value.into()) }
     }
 
-    /// Pushes nil.
     pub(crate) fn push_nil(&self) {
         // SAFETY: as above.
         unsafe { ffi::lua_pushnil(self.lua) }
@@ -268,21 +272,22 @@ impl Call {
         unsafe { ffi::lua_rawseti(self.lua, -2, position as _) }
     }
 
-    /// Whether the coroutine can be left here.
+    /// Whether the coroutine can yield here; it cannot inside a callback of a C function such as `table.sort`.
     #[inline]
-    pub(crate) fn can_leave(&self) -> bool {
+    pub(crate) fn is_yieldable(&self) -> bool {
         // SAFETY: the state is valid during the call.
         unsafe { lua_isyieldable(self.lua) != 0 }
     }
 }
 
-/// What Lua calls.
-unsafe extern "C-unwind" fn enter<R: Raw>(lua: *mut ffi::lua_State) -> c_int {
-    // SAFETY: Lua calls with a valid state; the error leaves after `text` is gone.
+/// The C function that Lua calls for the raw function `F`.
+unsafe extern "C-unwind" fn enter<F: Fn(&Call) -> CallResult>(lua: *mut ffi::lua_State) -> c_int {
+    // SAFETY: `function` was given a value of `F`, which has no size, so that every aligned address holds it. Lua calls with
+    // a valid state; the error leaves after `text` is gone.
     unsafe {
-        match R::call(&Call { lua }) {
+        match NonNull::<F>::dangling().as_ref()(&Call { lua }) {
             Ok(Pushed::Values(count)) => return count,
-            Ok(Pushed::Left) => {
+            Ok(Pushed::Yield) => {
                 ffi::lua_pushlightuserdata(lua, mark());
                 return ffi::lua_yield(lua, 1);
             }
@@ -296,70 +301,63 @@ unsafe extern "C-unwind" fn enter<R: Raw>(lua: *mut ffi::lua_State) -> c_int {
     }
 }
 
-/// The raw functions of a state, which its users share, and whose turn it is.
-#[derive(Default)]
+/// The raw functions of a state, made once for all its users.
 pub(crate) struct Functions {
     current: Rc<Current>,
-    made: HashMap<TypeId, Function>,
+    cached: HashMap<TypeId, Function>,
 }
 
 impl Functions {
-    /// For a state whose users take turns by `current`.
     pub(crate) fn new(current: &Rc<Current>) -> Self {
-        Self { current: Rc::clone(current), made: HashMap::new() }
+        Self { current: Rc::clone(current), cached: HashMap::new() }
     }
 }
 
-/// The raw function `R` of a state that was made with [`Functions`].
-pub(crate) fn function<R: Raw + 'static>(lua: &Lua) -> mlua::Result<Function> {
-    let (known, current) = {
-        let functions = lua.app_data_ref::<Functions>().expect("the state was made with them");
-        (functions.made.get(&TypeId::of::<R>()).cloned(), Rc::as_ptr(&functions.current))
+/// `body` as a function of a state that has [`Functions`].
+pub(crate) fn function<F>(lua: &Lua, _body: F) -> mlua::Result<Function>
+where
+    F: Fn(&Call) -> CallResult + Copy + 'static,
+{
+    const { assert!(size_of::<F>() == 0, "a raw function captures nothing") };
+    let (cached, current) = {
+        let functions = lua.app_data_ref::<Functions>().expect("`Vm` has set them");
+        (functions.cached.get(&TypeId::of::<F>()).cloned(), Rc::as_ptr(&functions.current))
     };
-    if let Some(known) = known {
-        return Ok(known);
+    if let Some(cached) = cached {
+        return Ok(cached);
     }
-    // SAFETY: the closure is pushed under mlua's protection; the cell lives as long as the state, see above.
+    // SAFETY: mlua protects the call that pushes the closure; the cell lives as long as the state, see `Functions`.
     let function: Function = unsafe {
         lua.exec_raw((), |state| {
             ffi::lua_pushlightuserdata(state, current.cast_mut().cast::<c_void>());
-            ffi::lua_pushcclosure(state, enter::<R>, 1);
+            ffi::lua_pushcclosure(state, enter::<F>, 1);
         })?
     };
-    let mut functions = lua.app_data_mut::<Functions>().expect("the state was made with them");
-    functions.made.insert(TypeId::of::<R>(), function.clone());
+    let mut functions = lua.app_data_mut::<Functions>().expect("`Vm` has set them");
+    functions.cached.insert(TypeId::of::<F>(), function.clone());
     Ok(function)
 }
 
-/// What [`mark`] is in Lua, for wrappers of `coroutine.resume` to compare with.
+/// The value of [`mark`] in Lua, for wrappers of `coroutine.resume` to compare with.
 pub(crate) fn mark_value() -> mlua::LightUserData {
     mlua::LightUserData(mark())
 }
 
-/// A coroutine resumed by hand.
+/// A coroutine of the script, resumed without mlua.
 pub(crate) struct Coroutine {
     lua: *mut ffi::lua_State,
 }
 
-/// Why a coroutine came back.
-pub(crate) enum Back {
-    /// A raw function left it.
-    Left,
-    /// The script's own yield, which nobody waits for.
+/// How a resumed coroutine stopped.
+pub(crate) enum Stop {
+    /// A raw function yielded for a request.
+    Requested,
+    /// The script itself yielded, and nothing is there to resume it.
     Yielded,
-    /// It has ended; its results are on its stack.
-    Ended,
-    /// It has failed; the error is on top of its stack, and it cannot be resumed any more.
+    /// Its results are on its stack.
+    Returned,
+    /// The error is on top of its stack, and it cannot be resumed any more.
     Failed,
-}
-
-/// What a resumed call is told.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Told {
-    /// Nothing.
-    Nothing,
-    /// Yes or no.
-    Flag(bool),
 }
 
 impl Coroutine {
@@ -368,10 +366,10 @@ impl Coroutine {
         Self { lua: thread.state() }
     }
 
-    /// Runs the function that the coroutine was made with, which stays at the bottom of its stack for the next time.
+    /// Runs the function that the coroutine was made with, which stays at the bottom of its stack for the next call.
     #[inline]
-    pub(crate) fn begin(&self, arguments: &[i64]) -> Back {
-        // SAFETY: the coroutine is not under way, and has room for a function and a few arguments.
+    pub(crate) fn start(&self, arguments: &[i64]) -> Stop {
+        // SAFETY: the coroutine is not running, and has room for a function and a few arguments.
         unsafe {
             ffi::lua_settop(self.lua, 1);
             ffi::lua_pushvalue(self.lua, 1);
@@ -382,28 +380,28 @@ impl Coroutine {
         self.resume(arguments.len() as c_int)
     }
 
-    /// Goes on with `count` arguments on the stack.
-    pub(crate) fn resume(&self, count: c_int) -> Back {
-        // SAFETY: the coroutine is either fresh with a function and its arguments on the stack, or was left.
+    /// Resumes it with `count` arguments on the stack.
+    fn resume(&self, count: c_int) -> Stop {
+        // SAFETY: the coroutine is either fresh with a function and its arguments on the stack, or has yielded.
         unsafe {
             match ffi::lua_resume_(self.lua, count) {
-                ffi::LUA_OK => Back::Ended,
+                ffi::LUA_OK => Stop::Returned,
                 ffi::LUA_YIELD if ffi::lua_touserdata(self.lua, -1) == mark() => {
                     ffi::lua_settop(self.lua, 0);
-                    Back::Left
+                    Stop::Requested
                 }
-                ffi::LUA_YIELD => Back::Yielded,
-                _ => Back::Failed,
+                ffi::LUA_YIELD => Stop::Yielded,
+                _ => Stop::Failed,
             }
         }
     }
 
-    /// Goes on after it was left, telling the call that left it `told`.
-    pub(crate) fn go_on(&self, told: Told) -> Back {
-        // SAFETY: the coroutine was left, and its stack is empty but for what is pushed here.
-        let count = match told {
-            Told::Nothing => 0,
-            Told::Flag(flag) => unsafe {
+    /// Resumes it after a request: the call that yielded returns `answer`.
+    pub(crate) fn resume_with(&self, answer: Answer) -> Stop {
+        // SAFETY: the coroutine has yielded, and its stack is empty but for what is pushed here.
+        let count = match answer {
+            Answer::Nothing => 0,
+            Answer::Flag(flag) => unsafe {
                 ffi::lua_pushboolean(self.lua, flag.into());
                 1
             },
@@ -411,9 +409,9 @@ impl Coroutine {
         self.resume(count)
     }
 
-    /// Has the globals of `other`, a coroutine of the same state.
-    pub(crate) fn take_globals_of(&self, other: &Coroutine) {
-        // SAFETY: both have room for one more value, and neither is under way.
+    /// Gives it the globals of `other`, a coroutine of the same state.
+    pub(crate) fn set_globals_of(&self, other: &Coroutine) {
+        // SAFETY: both have room for one more value, and neither is running.
         unsafe {
             ffi::lua_pushvalue(other.lua, ffi::LUA_GLOBALSINDEX);
             ffi::lua_xmove(other.lua, self.lua, 1);
@@ -422,20 +420,33 @@ impl Coroutine {
     }
 
     /// Takes the error that it has failed with.
-    pub(crate) fn error(&self, lua: &Lua) -> Value {
+    pub(crate) fn take_error(&self, lua: &Lua) -> Value {
         // SAFETY: both are coroutines of one state, and the error is on top of this one's stack.
         unsafe { lua.exec_raw((), |state| ffi::lua_xmove(self.lua, state, 1)) }.unwrap_or(Value::Nil)
     }
 
-    /// Whether its first result is neither nil nor false.
-    pub(crate) fn result_is_true(&self) -> bool {
+    /// What it returned first.
+    pub(crate) fn return_value(&self) -> ReturnValue {
         // SAFETY: any index is acceptable.
-        unsafe { ffi::lua_toboolean(self.lua, 2) != 0 }
+        unsafe {
+            if ffi::lua_toboolean(self.lua, 2) != 0 {
+                ReturnValue::True
+            } else if ffi::lua_type(self.lua, 2) == ffi::LUA_TBOOLEAN {
+                ReturnValue::False
+            } else {
+                ReturnValue::Nothing
+            }
+        }
     }
+}
 
-    /// Whether its first result is the boolean false.
-    pub(crate) fn result_is_false(&self) -> bool {
-        // SAFETY: any index is acceptable.
-        unsafe { ffi::lua_type(self.lua, 2) == ffi::LUA_TBOOLEAN && ffi::lua_toboolean(self.lua, 2) == 0 }
-    }
+/// What a function of a script returned first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReturnValue {
+    /// Nothing, or nil.
+    Nothing,
+    /// The boolean false.
+    False,
+    /// Anything else.
+    True,
 }

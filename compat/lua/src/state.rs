@@ -1,22 +1,21 @@
-//! One user's script in a LuaJIT state: globals with the interface in them, and the script's chunk run there.
+//! One user's script in a LuaJIT state.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{Function, Lua, Table};
+use mlua::{Function, Lua, Table, Value};
 
 use crate::api;
-use crate::api::cmdline::Refused;
-use crate::chunks;
-use crate::context::{Context, World};
-use crate::error::{ScriptError, message, told};
-use crate::front::{Front, Stat};
-use crate::life;
+use crate::api::cmdline::OptionsError;
+use crate::compile;
+use crate::context::{Context, RequestHandler};
+use crate::error::ScriptError;
+use crate::host::{ScriptHost, Stat};
 use crate::program::{Program, Source};
 use crate::task::Task;
 use crate::vm::Vm;
 
-/// A script in globals of its own. Lives on one thread.
+/// The globals of one user, with sysbench's interface. Lives on one thread.
 pub struct State {
     vm: Rc<Vm>,
     globals: Table,
@@ -24,157 +23,110 @@ pub struct State {
 }
 
 impl State {
-    /// For user `tid`, in `vm`: everything but the script.
-    ///
-    /// # Errors
-    /// Lua has no memory, or the interface is broken.
+    /// Adds user `tid` to `vm`, without running the script.
     pub fn new(
         tid: i64,
         program: &Arc<Program>,
-        front: &Arc<dyn Front>,
-        world: Rc<dyn World>,
+        host: &Arc<dyn ScriptHost>,
+        handler: Rc<dyn RequestHandler>,
         vm: &Rc<Vm>,
     ) -> Result<Self, ScriptError> {
-        let context = Rc::new(Context::new(tid, Arc::clone(program), Arc::clone(front), world));
-        let globals = vm.admit(&context).map_err(told)?;
+        let context = Rc::new(Context::new(tid, Arc::clone(program), Arc::clone(host), handler));
+        let globals = vm.add_user(&context)?;
         let state = Self { vm: Rc::clone(vm), globals, context };
-        api::install(state.lua(), &state.context).map_err(told)?;
+        api::install(state.lua(), &state.context)?;
         Ok(state)
     }
 
     /// The LuaJIT state, in which this user's globals are current until another user's are.
     pub fn lua(&self) -> &Lua {
-        self.vm.turn_to(&self.context, &self.globals)
+        self.vm.activate(&self.context, &self.globals)
     }
 
-    /// The script's chunk, to be called once.
-    ///
-    /// # Errors
-    /// It is not Lua; in LuaJIT's own words.
-    pub fn chunk(&self) -> Result<Task, ScriptError> {
-        let loaded = match &self.context.program.source {
-            Source::Text { text, chunk } => chunks::load(self.lua(), chunk, chunks::without_first_line(text)),
-            Source::File(path) => self.load_file(path),
-            Source::Module(name) => self.requiring(name),
-        };
-        loaded.and_then(|chunk| self.task(chunk)).map_err(|error| ScriptError::Message(message(&error)))
-    }
-
-    /// The global function `name`; `None` where there is none.
-    ///
-    /// # Errors
-    /// Lua has no memory.
-    pub fn global(&self, name: &str) -> Result<Option<Task>, ScriptError> {
-        match self.globals.raw_get(name) {
-            Ok(mlua::Value::Function(function)) => {
-                self.task(function).map(Some).map_err(|error| ScriptError::Message(message(&error)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The function that plays one event, from anew for as long as it asks for that.
-    ///
-    /// # Errors
-    /// Lua has no memory.
-    pub fn event(&self) -> Result<Task, ScriptError> {
-        let play = life::event(self.lua());
-        play.and_then(|play| self.task(play)).map_err(|error| ScriptError::Message(message(&error)))
-    }
-
-    /// The script's own `thread_run`; `None` where events are to be played one by one.
-    ///
-    /// # Errors
-    /// Lua has no memory.
-    pub fn thread_run(&self) -> Result<Option<Task>, ScriptError> {
-        let own = api::life::thread_run(self.lua(), &self.context);
-        let task = own.and_then(|own| own.map(|own| self.task(own)).transpose());
-        task.map_err(|error| ScriptError::Message(message(&error)))
-    }
-
-    /// The command `name` of `sysbench.cmdline.commands`, which returns true or false, and whether it is a parallel one.
-    ///
-    /// # Errors
-    /// The script's table of commands is wrong.
-    pub fn command(&self, name: &str) -> Result<Option<(Task, bool)>, ScriptError> {
-        let found = api::cmdline::command(self.lua(), name);
-        let task = found.and_then(|found| {
-            found.map(|(function, parallel)| Ok((self.task(function)?, parallel))).transpose()
-        });
-        task.map_err(|error| ScriptError::Message(message(&error)))
-    }
-
-    fn task(&self, function: Function) -> mlua::Result<Task> {
-        self.lua();
-        Task::new(&self.vm, &self.context, function)
-    }
-
-    fn load_file(&self, path: &str) -> mlua::Result<Function> {
-        let (chunk, words): (Option<Function>, Option<String>) =
-            chunks::file_loader(self.lua())?.call(path)?;
-        chunk.ok_or_else(|| mlua::Error::RuntimeError(words.unwrap_or_default()))
-    }
-
-    fn requiring(&self, name: &str) -> mlua::Result<Function> {
-        self.lua().load("local name = ... return function() require(name) end").call(name)
-    }
-
-    /// Where it runs.
     pub fn vm(&self) -> &Rc<Vm> {
         &self.vm
     }
 
-    /// What the functions of this state share.
     pub fn context(&self) -> &Rc<Context> {
         &self.context
     }
 
-    /// Reads the options that the script declares and those that were given. For the main state, once.
-    ///
-    /// # Errors
-    /// What was given does not fit, or the script's own declarations are wrong.
-    pub fn read_options(&self) -> Result<(), Refused> {
+    /// The script's chunk, which runs once.
+    pub fn chunk(&self) -> Result<Task, ScriptError> {
+        let lua = self.lua();
+        let chunk = match &self.context.program.source {
+            Source::Text { text, chunk } => compile::load(lua, chunk, compile::without_first_line(text))?,
+            Source::File(path) => match compile::file_loader(lua)?.call(path.as_str())? {
+                (Some(chunk), _) => chunk,
+                (None, message) => return Err(ScriptError::Message(Option::unwrap_or_default(message))),
+            },
+            Source::Module(name) => {
+                lua.load("local name = ... return function() require(name) end").call(name.as_str())?
+            }
+        };
+        self.task(chunk)
+    }
+
+    fn task(&self, function: Function) -> Result<Task, ScriptError> {
+        self.lua();
+        Ok(Task::new(&self.vm, &self.context, function)?)
+    }
+
+    fn function(&self, name: &str) -> Option<Function> {
+        self.globals.raw_get::<Value>(name).ok()?.as_function().cloned()
+    }
+
+    pub fn has_function(&self, name: &str) -> bool {
+        self.function(name).is_some()
+    }
+
+    /// The global function `name`, if there is one.
+    pub fn global(&self, name: &str) -> Result<Option<Task>, ScriptError> {
+        self.function(name).map(|function| self.task(function)).transpose()
+    }
+
+    /// The function that plays one event, again as long as it fails with RESTART_EVENT.
+    pub fn event(&self) -> Result<Task, ScriptError> {
+        self.task(api::events::play_event(&self.context))
+    }
+
+    /// The script's own `thread_run`; `None` where it has none.
+    pub fn thread_run(&self) -> Result<Option<Task>, ScriptError> {
+        let function = api::events::own_thread_run(self.lua(), &self.context)?;
+        function.map(|function| self.task(function)).transpose()
+    }
+
+    /// The command `name` of `sysbench.cmdline.commands`, which returns true or false, and whether it is a parallel one.
+    pub fn command(&self, name: &str) -> Result<Option<(Task, bool)>, ScriptError> {
+        let command = api::cmdline::command(self.lua(), name)?;
+        command.map(|(function, parallel)| Ok((self.task(function)?, parallel))).transpose()
+    }
+
+    /// Reads the options of the command line, with those that the script declares.
+    pub fn read_options(&self) -> Result<(), OptionsError> {
         api::cmdline::read(self.lua(), &self.context)
     }
 
-    /// Fills `sysbench.opt` with every option that was read.
-    ///
-    /// # Errors
-    /// Lua has no memory.
+    /// Fills `sysbench.opt`.
     pub fn fill_options(&self) -> Result<(), ScriptError> {
-        let options = self.context.front.options();
-        api::opt::fill(self.lua(), self.context.program.compat, &options).map_err(told)
-    }
-
-    /// Whether `sysbench.hooks` has a function of that name.
-    pub fn has_hook(&self, name: &str) -> bool {
-        self.hook(name).is_ok_and(|hook| hook.is_some())
+        let options = self.context.host.options();
+        Ok(api::opt::fill(self.lua(), self.context.program.compat, &options)?)
     }
 
     fn hook(&self, name: &str) -> mlua::Result<Option<Function>> {
         let hooks = self.globals.get::<Table>("sysbench")?.get::<Table>("hooks")?;
-        Ok(match hooks.get(name)? {
-            mlua::Value::Function(function) => Some(function),
-            _ => None,
-        })
+        Ok(hooks.get::<Value>(name)?.as_function().cloned())
     }
 
-    /// The report hook `name` with what it is told.
-    ///
-    /// # Errors
-    /// Lua has no memory.
+    pub fn has_hook(&self, name: &str) -> bool {
+        self.hook(name).is_ok_and(|hook| hook.is_some())
+    }
+
+    /// The report hook `name`, bound to `stat`.
     pub fn report(&self, name: &str, stat: &Stat) -> Result<Option<Task>, ScriptError> {
-        let made = || {
-            let Some(hook) = self.hook(name)? else { return Ok(None) };
-            let told = api::reports::stat(self.lua(), stat)?;
-            let bound = self.lua().load("local hook, stat = ... return function() return hook(stat) end");
-            self.task(bound.call((hook, told))?).map(Some)
-        };
-        made().map_err(told)
-    }
-
-    /// Whether there is a global function of that name.
-    pub fn has_function(&self, name: &str) -> bool {
-        matches!(self.globals.raw_get(name), Ok(mlua::Value::Function(_)))
+        let Some(hook) = self.hook(name)? else { return Ok(None) };
+        let stat = api::reports::stat(self.lua(), stat)?;
+        let bound = self.lua().load("local hook, stat = ... return function() return hook(stat) end");
+        self.task(bound.call((hook, stat))?).map(Some)
     }
 }

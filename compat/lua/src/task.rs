@@ -1,39 +1,25 @@
-//! A script's functions under way.
+//! Calls of a script's functions.
 
 use std::rc::Rc;
 
 use mlua::{Function, Thread};
 
-use crate::context::Context;
-use crate::current;
+use crate::context::{self, Context};
 use crate::error::ScriptError;
-use crate::raw::{Back, Coroutine, Told};
+use crate::raw::{Coroutine, ReturnValue, Stop};
 use crate::sql::{Answer, Request};
 use crate::vm::Vm;
 
-/// What a coroutine comes back with.
+/// How far a call has come.
 #[derive(Debug)]
-pub enum Step {
-    /// It wants something from the world, and goes on with the answer ([`Task::answer`]).
-    Wants(Request),
-    /// The function has returned.
-    Done(Returned),
-    /// The function has failed.
+pub enum Progress {
+    /// It waits for the answer to a request ([`Task::answer`]).
+    Requested(Request),
+    Returned(ReturnValue),
     Failed(ScriptError),
 }
 
-/// What a function returned first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Returned {
-    /// Nothing, or nil.
-    Nothing,
-    /// The boolean false.
-    False,
-    /// Anything else.
-    True,
-}
-
-/// A function in a coroutine, to be called as often as one likes.
+/// A function in a coroutine; it can be called any number of times.
 pub struct Task {
     // Before the state, which closes with its last user.
     function: Function,
@@ -46,7 +32,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Calls of `function`, in the globals that are current.
+    /// Calls `function` in the globals that are current.
     pub(crate) fn new(vm: &Rc<Vm>, context: &Rc<Context>, function: Function) -> mlua::Result<Self> {
         let thread = vm.lua().create_thread(function.clone())?;
         let coroutine = Coroutine::of(&thread);
@@ -56,41 +42,36 @@ impl Task {
 
     /// Calls the function.
     #[inline]
-    pub fn begin(&mut self, arguments: &[i64]) -> Step {
+    pub fn start(&mut self, arguments: &[i64]) -> Progress {
         if self.failed
             && let Err(error) = self.renew()
         {
-            return Step::Failed(ScriptError::Message(error.to_string()));
+            return Progress::Failed(ScriptError::Message(error.to_string()));
         }
-        let back = current::within(&self.vm.current, &self.context, || self.coroutine.begin(arguments));
-        self.step(back)
+        let stop = context::with_current(&self.vm.current, &self.context, || self.coroutine.start(arguments));
+        self.progress(stop)
     }
 
-    /// Goes on after [`Step::Wants`].
+    /// Continues after [`Progress::Requested`].
     #[inline]
-    pub fn answer(&mut self, answer: Answer) -> Step {
-        let told = match answer {
-            Answer::Nothing => Told::Nothing,
-            Answer::Flag(flag) => Told::Flag(flag),
-        };
-        let back = current::within(&self.vm.current, &self.context, || self.coroutine.go_on(told));
-        self.step(back)
+    pub fn answer(&mut self, answer: Answer) -> Progress {
+        let resume = || self.coroutine.resume_with(answer);
+        let stop = context::with_current(&self.vm.current, &self.context, resume);
+        self.progress(stop)
     }
 
     #[inline]
-    fn step(&mut self, back: Back) -> Step {
-        match back {
-            Back::Left => Step::Wants(self.context.sql.take_request()),
-            Back::Ended if self.coroutine.result_is_true() => Step::Done(Returned::True),
-            Back::Ended if self.coroutine.result_is_false() => Step::Done(Returned::False),
-            Back::Ended => Step::Done(Returned::Nothing),
-            Back::Yielded => {
+    fn progress(&mut self, stop: Stop) -> Progress {
+        match stop {
+            Stop::Requested => Progress::Requested(self.context.sql.take_request()),
+            Stop::Returned => Progress::Returned(self.coroutine.return_value()),
+            Stop::Yielded => {
                 self.failed = true;
-                Step::Failed(ScriptError::Message("attempt to yield from outside a coroutine".into()))
+                Progress::Failed(ScriptError::Message("attempt to yield from outside a coroutine".into()))
             }
-            Back::Failed => {
+            Stop::Failed => {
                 self.failed = true;
-                Step::Failed(ScriptError::of(&self.coroutine.error(self.vm.lua())))
+                Progress::Failed(ScriptError::of(&self.coroutine.take_error(self.vm.lua())))
             }
         }
     }
@@ -99,7 +80,7 @@ impl Task {
     fn renew(&mut self) -> mlua::Result<()> {
         let thread = self.vm.lua().create_thread(self.function.clone())?;
         let coroutine = Coroutine::of(&thread);
-        coroutine.take_globals_of(&self.coroutine);
+        coroutine.set_globals_of(&self.coroutine);
         (self.thread, self.coroutine) = (thread, coroutine);
         self.failed = false;
         Ok(())

@@ -1,4 +1,4 @@
-//! What the tests of this crate run scripts with: a front that keeps what it hears, and a world without servers.
+//! For the tests of this crate: a host that records its calls, and a driver without servers.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -7,35 +7,37 @@ use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::declaration::{Declared, Value};
 
-use crate::context::{Context, World};
+use dbdyno_sysbench::Compat;
+use dbdyno_sysbench::log::Level;
+
+use crate::context::{Context, RequestHandler};
 use crate::error::ScriptError;
-use crate::front::{Front, Level};
-use crate::program::{Compat, Database, Jit, Program, RandomSettings, Source};
+use crate::host::ScriptHost;
+use crate::program::{Database, Jit, Program, RandomSettings, Source};
 use crate::sql::{Answer, Request};
 use crate::state::State;
-use crate::task::Step;
+use crate::task::Progress;
 use crate::vm::Vm;
 
-/// Keeps what it hears.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct RecordingHost {
     pub(crate) printed: Mutex<String>,
     pub(crate) logged: Mutex<Vec<(Level, String)>>,
     pub(crate) options: Vec<(String, Value)>,
     pub(crate) argv: Vec<String>,
     pub(crate) command: Option<String>,
     pub(crate) compat: Compat,
-    /// Of which percentile reports tell; the 95th where this says nothing.
+    /// `--percentile`; 95 by default.
     pub(crate) percentile: Option<f64>,
     /// Whether traces are not compiled.
     pub(crate) interpreted: bool,
-    /// Where the script is; `test.lua` where this says nothing.
+    /// `test.lua` by default.
     pub(crate) script_path: Option<String>,
-    /// What a script declared when its options were read last.
+    /// The argument of the last `read_options`.
     pub(crate) declared: Mutex<Option<Vec<Declared>>>,
 }
 
-impl Front for Heard {
+impl ScriptHost for RecordingHost {
     fn print(&self, text: &str) {
         self.printed.lock().unwrap().push_str(text);
     }
@@ -77,21 +79,21 @@ impl Front for Heard {
     }
 }
 
-/// Has nothing, and answers so.
-pub(crate) struct Nowhere;
+/// Fails every request.
+pub(crate) struct NoDatabase;
 
-impl World for Nowhere {
-    fn at_once(&self, _context: &Context, _request: Request) -> Answer {
+impl RequestHandler for NoDatabase {
+    fn handle(&self, _context: &Context, _request: Request) -> Answer {
         Answer::Flag(false)
     }
 
-    fn database_is_used(&self) {}
+    fn use_database(&self) {}
 
-    fn restarted(&self) {}
+    fn restart_event(&self) {}
 
-    fn event_start(&self) {}
+    fn start_event(&self) {}
 
-    fn event_stop(&self) {}
+    fn stop_event(&self) {}
 }
 
 /// A program with the text `text` and sysbench's defaults.
@@ -121,49 +123,49 @@ pub(crate) fn program(text: &str) -> Program {
 }
 
 /// A state with `text`, whose chunk has run.
-pub(crate) fn state(text: &str, heard: &Arc<Heard>) -> State {
-    let front: Arc<dyn Front> = heard.clone();
+pub(crate) fn state(text: &str, host: &Arc<RecordingHost>) -> State {
+    let dyn_host: Arc<dyn ScriptHost> = host.clone();
     let usual = program(text);
-    let percentile = heard.percentile.unwrap_or(usual.percentile);
-    let program = Program { compat: heard.compat, percentile, ..usual };
-    let vm = Vm::own(!heard.interpreted).unwrap();
-    user(0, program, &front, &vm)
+    let percentile = host.percentile.unwrap_or(usual.percentile);
+    let program = Program { compat: host.compat, percentile, ..usual };
+    let vm = Vm::own(!host.interpreted).unwrap();
+    user(0, program, &dyn_host, &vm)
 }
 
 /// As many users of one state with `text`, whose chunks have run one after the other.
-pub(crate) fn users(text: &str, heard: &Arc<Heard>, count: i64) -> Vec<State> {
-    let front: Arc<dyn Front> = heard.clone();
-    let vm = Vm::shared(!heard.interpreted).unwrap();
-    let program = || Program { compat: heard.compat, ..program(text) };
-    (0..count).map(|number| user(number, program(), &front, &vm)).collect()
+pub(crate) fn users(text: &str, host: &Arc<RecordingHost>, count: i64) -> Vec<State> {
+    let dyn_host: Arc<dyn ScriptHost> = host.clone();
+    let vm = Vm::shared(!host.interpreted).unwrap();
+    let program = || Program { compat: host.compat, ..program(text) };
+    (0..count).map(|number| user(number, program(), &dyn_host, &vm)).collect()
 }
 
-fn user(number: i64, program: Program, front: &Arc<dyn Front>, vm: &Rc<Vm>) -> State {
-    let state = State::new(number, &Arc::new(program), front, Rc::new(Nowhere), vm).unwrap();
-    match state.chunk().unwrap().begin(&[]) {
-        Step::Done(_) => state,
+fn user(number: i64, program: Program, host: &Arc<dyn ScriptHost>, vm: &Rc<Vm>) -> State {
+    let state = State::new(number, &Arc::new(program), host, Rc::new(NoDatabase), vm).unwrap();
+    match state.chunk().unwrap().start(&[]) {
+        Progress::Returned(_) => state,
         other => panic!("the chunk: {other:?}"),
     }
 }
 
 /// Runs `text` and returns what it printed.
 pub(crate) fn printed(text: &str) -> String {
-    let heard = Arc::new(Heard::default());
-    state(text, &heard);
-    heard.printed.lock().unwrap().clone()
+    let host = Arc::new(RecordingHost::default());
+    state(text, &host);
+    host.printed.lock().unwrap().clone()
 }
 
 /// The error with which `text` fails as a chunk.
 pub(crate) fn failure(text: &str) -> ScriptError {
-    let front: Arc<dyn Front> = Arc::new(Heard::default());
+    let host: Arc<dyn ScriptHost> = Arc::new(RecordingHost::default());
     let state =
-        State::new(0, &Arc::new(program(text)), &front, Rc::new(Nowhere), &Vm::own(true).unwrap()).unwrap();
+        State::new(0, &Arc::new(program(text)), &host, Rc::new(NoDatabase), &Vm::own(true).unwrap()).unwrap();
     let mut chunk = match state.chunk() {
         Ok(chunk) => chunk,
         Err(error) => return error,
     };
-    match chunk.begin(&[]) {
-        Step::Failed(error) => error,
+    match chunk.start(&[]) {
+        Progress::Failed(error) => error,
         other => panic!("it did not fail: {other:?}"),
     }
 }

@@ -1,4 +1,4 @@
--- Makes globals for one user of a shared state: what the state's own would be, if there were no other user.
+-- Makes the globals of one user of a shared state.
 local pristine, fresh_random, load = ...
 local error, type, tostring, tonumber, pairs, ipairs = error, type, tostring, tonumber, pairs, ipairs
 local setmetatable, setfenv, select, newproxy, pcall = setmetatable, setfenv, select, newproxy, pcall
@@ -7,7 +7,7 @@ local searchpath, loadlib, seeall, preload, config =
    package.searchpath, package.loadlib, package.seeall, package.preload, package.config
 local loading = newproxy()
 
--- A file is read once for all users; one that cannot be has `loadfile` say why.
+-- A file is read once for all users; `loadfile` has the message about one that cannot be read.
 local texts = {}
 local function load_file(path)
    local text = texts[path]
@@ -27,32 +27,32 @@ local function copy(from)
    return to
 end
 
-local function named(name)
+local function name_of(name)
    if type(name) == "number" then return tostring(name) end
    if type(name) == "string" then return name end
    error(("bad argument #1 to 'require' (string expected, got %s)"):format(name == nil and "no value" or type(name)), 3)
 end
 
--- The usual places of modules, in their order.
+-- Lua's own loaders, in their order.
 local function loaders(package, globals)
    local function path(field)
-      local found = package[field]
-      if type(found) ~= "string" then error(("'package.%s' must be a string"):format(field), 0) end
-      return found
+      local value = package[field]
+      if type(value) ~= "string" then error(("'package.%s' must be a string"):format(field), 0) end
+      return value
    end
    local function failed(name, file, message)
       error(("error loading module '%s' from file '%s':\n\t%s"):format(name, file, message), 0)
    end
    local function preloaded(name)
-      local found = package.preload[name]
-      if found == nil then return ("\n\tno field package.preload['%s']"):format(name) end
-      local field = preload[name] == found and name:match("^table%.(.+)$")
-      if not field then return found end
-      -- LuaJIT's own, which belong into the table too.
+      local loader = package.preload[name]
+      if loader == nil then return ("\n\tno field package.preload['%s']"):format(name) end
+      local field = preload[name] == loader and name:match("^table%.(.+)$")
+      if not field then return loader end
+      -- LuaJIT sets its own modules in `table` too.
       return function(...)
-         local made = found(...)
-         globals.table[field] = made
-         return made
+         local module = loader(...)
+         globals.table[field] = module
+         return module
       end
    end
    local function in_lua(name)
@@ -83,14 +83,14 @@ local function loaders(package, globals)
    return { preloaded, in_lua, in_c, in_c_root }
 end
 
-local function requiring(package)
+local function require_function(package)
    return function(name)
-      name = named(name)
+      name = name_of(name)
       local loaded = package.loaded
-      local found = loaded[name]
-      if found then
-         if found == loading then error(("loop or previous error loading module '%s'"):format(name), 2) end
-         return found
+      local module = loaded[name]
+      if module then
+         if module == loading then error(("loop or previous error loading module '%s'"):format(name), 2) end
+         return module
       end
       if type(package.loaders) ~= "table" then error("'package.loaders' must be a table", 2) end
       local missing, loader = {}, nil
@@ -102,61 +102,61 @@ local function requiring(package)
          if type(loader) == "string" then missing[#missing + 1] = loader end
       end
       loaded[name] = loading
-      local made = loader(name)
-      if made ~= nil then loaded[name] = made end
+      module = loader(name)
+      if module ~= nil then loaded[name] = module end
       if loaded[name] == loading then loaded[name] = true end
       return loaded[name]
    end
 end
 
--- A module of the old kind: a table that is the environment of whoever calls this.
-local function moduling(package, globals)
+-- `module` of Lua 5.1: the module's table becomes the environment of the caller.
+local function module_function(package, globals)
    return function(name, ...)
-      local made = package.loaded[name]
-      if type(made) ~= "table" then
-         made = globals
+      local module = package.loaded[name]
+      if type(module) ~= "table" then
+         module = globals
          for part in name:gmatch("[^.]+") do
-            local inner = made[part]
+            local inner = module[part]
             if inner == nil then
                inner = {}
-               made[part] = inner
+               module[part] = inner
             elseif type(inner) ~= "table" then
                error(("name conflict for module '%s'"):format(name), 2)
             end
-            made = inner
+            module = inner
          end
-         package.loaded[name] = made
+         package.loaded[name] = module
       end
-      if made._NAME == nil then
-         made._M, made._NAME, made._PACKAGE = made, name, name:match("^(.*%.)") or ""
+      if module._NAME == nil then
+         module._M, module._NAME, module._PACKAGE = module, name, name:match("^(.*%.)") or ""
       end
-      setfenv(2, made)
+      setfenv(2, module)
       for place = 1, select("#", ...) do
-         (select(place, ...))(made)
+         (select(place, ...))(module)
       end
    end
 end
 
--- Files that a user reads and writes by default, as soon as it chooses some.
-local function choosing(own)
-   local function default(name, mode, standard)
-      local usual, chosen = io[name], nil
+-- `io.output` and `io.input` of one user.
+local function set_default_files(own)
+   local function default(name, mode, use)
+      local standard, chosen = io[name], nil
       return function(file)
-         if file == nil then return chosen or usual() end
+         if file == nil then return chosen or standard() end
          if type(file) == "string" then
             local opened, message = io.open(file, mode)
             if not opened then error(message, 2) end
             file = opened
          end
          chosen = file
-         standard(file)
+         use(file)
          return file
       end
    end
    own.output = default("output", "w", function(file)
       own.write = function(...) return file:write(...) end
       local close = io.close
-      own.close = function(given) if given then return close(given) end return file:close() end
+      own.close = function(other) if other then return close(other) end return file:close() end
    end)
    own.input = default("input", "r", function(file)
       local lines = io.lines
@@ -165,9 +165,9 @@ local function choosing(own)
    end)
 end
 
--- A full collection looks through the memory of all users; one user's share of it is a step.
+-- A full collection would search the memory of all users, so each call does a step.
 local collect = collectgarbage
-local function collecting(option, ...)
+local function collect_step(option, ...)
    if option == nil or option == "collect" then
       collect("step", 100)
       return 0
@@ -175,10 +175,10 @@ local function collecting(option, ...)
    return collect(option, ...)
 end
 
--- Types are the state's: the first user declares them, and a user that declares one twice hears of it.
-local declared, made = {}, {}
+-- Types belong to the state: the first user declares them, and declaring one twice is an error for each user.
+local declared, metatypes = {}, {}
 local cdef, metatype, typeof = ffi.cdef, ffi.metatype, ffi.typeof
-local function declaring(own)
+local function set_declarations(own)
    local mine, types = {}, {}
    function own.cdef(text, ...)
       local known = select("#", ...) == 0 and declared[text] and not mine[text]
@@ -187,9 +187,9 @@ local function declaring(own)
    end
    function own.metatype(kind, methods)
       local number = tonumber(typeof(kind))
-      if types[number] or not made[number] then made[number] = metatype(kind, methods) end
+      if types[number] or not metatypes[number] then metatypes[number] = metatype(kind, methods) end
       types[number] = true
-      return made[number]
+      return metatypes[number]
    end
 end
 
@@ -199,7 +199,7 @@ local function make(path, cpath)
    local loaded = { _G = globals }
    for name, library in pairs(pristine) do
       if type(library) == "table" and name ~= "_G" then
-         -- Strings find their methods in the table that is there.
+         -- Strings have their methods in the state's table.
          globals[name] = name == "string" and library or copy(library)
          loaded[name] = globals[name]
       end
@@ -213,11 +213,11 @@ local function make(path, cpath)
    }
    package.loaders = loaders(package, globals)
    globals.package, loaded.package = package, package
-   globals.require, globals.module = requiring(package), moduling(package, globals)
+   globals.require, globals.module = require_function(package), module_function(package, globals)
    globals.math.random, globals.math.randomseed = fresh_random()
-   globals.collectgarbage = collecting
-   choosing(globals.io)
-   declaring(globals.ffi)
+   globals.collectgarbage = collect_step
+   set_default_files(globals.io)
+   set_declarations(globals.ffi)
    return globals
 end
 

@@ -1,12 +1,12 @@
-//! A LuaJIT state: one user's own, or shared by users that each have globals of their own.
+//! A LuaJIT state of one user, or of many users that each have their own globals.
 //!
-//! Thousands of states are thousands of copies of the same code, cold in every cache when their user's turn comes. Users
-//! that share a state share its bytecode, strings and compiled traces. Everything else a user has to itself: globals, the
-//! libraries' tables, loaded modules, random numbers, the `sysbench` table, and every function and local of the script,
-//! since its chunk is run for each of them ([`chunks`](crate::chunks)).
+//! Thousands of states are thousands of copies of the same code, cold in every cache when their user runs. Users that share
+//! a state share its bytecode, strings and compiled traces. Everything else belongs to one user: globals, the libraries'
+//! tables, loaded modules, random numbers, the `sysbench` table, and every function and local of the script, because its
+//! chunk runs for each of them ([`compile`](crate::compile)).
 //!
-//! What users share beside code: the table `string` (values find their methods there), types declared to `ffi`, and what
-//! C modules keep. A script that gives types methods of its own (`ffi.metatype`) has a state for each user.
+//! Besides code, users share the table `string` (values find their methods there), types declared to `ffi`, and what C
+//! modules keep. A script that gives types methods by `ffi.metatype` has a state for each user.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -14,62 +14,60 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, LuaOptions, StdLib, Table, ffi};
 
-use crate::chunks::{self, Chunks};
-use crate::context::Context;
-use crate::current::Current;
-use crate::error::{ScriptError, told};
+use crate::compile::{self, CompiledChunks};
+use crate::context::{Context, Current};
+use crate::error::ScriptError;
 use crate::program::Program;
 use crate::raw::Functions;
 
-/// Users of one state at most: each takes some of the slots that mlua has for references.
-pub const USERS_MAX: usize = 1024;
+/// Most users of one state: each takes some of the slots that mlua has for references.
+const USERS_MAX: usize = 1024;
+/// Users of a thread from which on they share states. Fewer have their code in the caches anyway.
+const SHARED_FROM: usize = 17;
 
-/// A LuaJIT state.
 pub struct Vm {
     // Before the contexts, whose addresses its functions hold.
     lua: Lua,
-    /// Makes the globals of one more user; `None` where there is one user alone.
+    /// Makes the globals of one more user; `None` in a state of one user.
     globals: Option<Function>,
     contexts: RefCell<Vec<Rc<Context>>>,
-    /// Whose turn it is.
     pub(crate) current: Rc<Current>,
 }
 
 impl Vm {
-    /// For one user alone.
-    ///
-    /// # Errors
-    /// Lua has no memory.
+    /// The states of a thread's users, by position; the same one several times where they may `share` and are many.
+    pub fn for_users(users: usize, share: bool, jit: bool) -> Result<Vec<Rc<Self>>, ScriptError> {
+        if !share || users < SHARED_FROM {
+            return (0..users).map(|_| Self::own(jit)).collect();
+        }
+        let shared = (0..users.div_ceil(USERS_MAX)).map(|_| Self::shared(jit));
+        let shared = shared.collect::<Result<Vec<_>, _>>()?;
+        Ok((0..users).map(|position| Rc::clone(&shared[position / USERS_MAX])).collect())
+    }
+
+    /// A state for one user.
     pub fn own(jit: bool) -> Result<Rc<Self>, ScriptError> {
-        let (lua, current) = open(jit).map_err(told)?;
+        let (lua, current) = open(jit)?;
         Ok(Rc::new(Self { lua, globals: None, contexts: RefCell::default(), current }))
     }
 
-    /// For several users.
-    ///
-    /// # Errors
-    /// Lua has no memory.
+    /// A state for several users.
     pub fn shared(jit: bool) -> Result<Rc<Self>, ScriptError> {
-        Self::for_several(jit).map_err(told)
-    }
-
-    fn for_several(jit: bool) -> mlua::Result<Rc<Self>> {
         let (lua, current) = open(jit)?;
         let random = lua.create_function(|lua, ()| fresh_random(lua))?;
-        let load = lua.create_function(chunks::load_text)?;
+        let load = lua.create_function(compile::load_text)?;
         let chunk = lua.load(include_str!("vm.lua")).set_name("=globals");
         let (globals, file_loader) = chunk.call((lua.globals(), random, load))?;
-        lua.set_app_data(Chunks::new(file_loader));
+        lua.set_app_data(CompiledChunks::new(file_loader));
         Ok(Rc::new(Self { lua, globals: Some(globals), contexts: RefCell::default(), current }))
     }
 
-    /// Whether several users share it.
-    pub fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.globals.is_some()
     }
 
-    /// Globals for one more user, whose `context` is kept for as long as there is the state.
-    pub(crate) fn admit(&self, context: &Rc<Context>) -> mlua::Result<Table> {
+    /// Returns the globals of one more user, whose `context` lives as long as the state.
+    pub(crate) fn add_user(&self, context: &Rc<Context>) -> mlua::Result<Table> {
         self.contexts.borrow_mut().push(Rc::clone(context));
         self.current.set(Rc::as_ptr(context));
         let Program { path, cpath, .. } = &*context.program;
@@ -89,36 +87,31 @@ impl Vm {
         &self.lua
     }
 
-    /// Makes it the turn of a user that was admitted, outside of any coroutine.
-    pub(crate) fn turn_to(&self, context: &Rc<Context>, globals: &Table) -> &Lua {
+    /// Makes the user of [`Vm::add_user`] current, outside of any coroutine.
+    pub(crate) fn activate(&self, context: &Rc<Context>, globals: &Table) -> &Lua {
         self.current.set(Rc::as_ptr(context));
         if self.is_shared() {
-            self.lua.set_globals(globals.clone()).expect("a table is all that it takes");
+            self.lua.set_globals(globals.clone()).expect("only a value other than a table is refused");
         }
         &self.lua
     }
 
-    /// A user was made, or has run its `thread_init`: where it is alone, what that leaves behind is given back. Many would
-    /// have to look through one another's memory again and again, and are looked through once, by [`Vm::collect`].
-    ///
-    /// # Errors
-    /// A finalizer of the script has failed.
-    pub fn has_grown(&self) -> Result<(), ScriptError> {
-        if self.is_shared() { Ok(()) } else { self.collect() }
+    /// Collects the garbage of a state's only user after it was made and after its `thread_init`, for the next state to
+    /// use. In a shared state each collection would search the memory of all users: [`Vm::collect_shared`] runs once.
+    pub fn collect_own(&self) -> Result<(), ScriptError> {
+        if self.is_shared() { Ok(()) } else { Ok(self.lua.gc_collect()?) }
     }
 
-    /// Gives back the memory that making its users has left behind, before they are at work.
-    ///
-    /// # Errors
-    /// A finalizer of the script has failed.
-    pub fn collect(&self) -> Result<(), ScriptError> {
-        self.lua.gc_collect().map_err(told)
+    /// Collects the garbage that making the users of `vms` has left, before they play events.
+    pub fn collect_shared(vms: &[Rc<Self>]) -> Result<(), ScriptError> {
+        let shared = vms.iter().step_by(USERS_MAX).filter(|vm| vm.is_shared());
+        shared.into_iter().try_for_each(|vm| Ok(vm.lua.gc_collect()?))
     }
 }
 
-#[allow(unsafe_code)] // Scripts get `ffi` and C modules, as sysbench gives them.
+#[allow(unsafe_code)] // Scripts have `ffi` and C modules, as in sysbench.
 fn open(jit: bool) -> mlua::Result<(Lua, Rc<Current>)> {
-    // SAFETY: what a script does through `ffi` is the script's affair.
+    // SAFETY: the user trusts the script, which `ffi` lets do anything.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::new()) };
     let globals = lua.globals();
     if !jit {
@@ -131,14 +124,14 @@ fn open(jit: bool) -> mlua::Result<(Lua, Rc<Current>)> {
     Ok((lua, current))
 }
 
-/// `math.random` and `math.randomseed` with numbers of their own, as in a state that was just made.
+/// `math.random` and `math.randomseed` with a generator of their own, as in a new state.
 #[allow(unsafe_code)]
 fn fresh_random(lua: &Lua) -> mlua::Result<(Function, Function)> {
     unsafe extern "C-unwind" fn open(state: *mut ffi::lua_State) -> c_int {
         // SAFETY: called by Lua; the library leaves its table.
         unsafe { ffi::luaopen_math(state) }
     }
-    // SAFETY: a plain C function of Lua's own.
+    // SAFETY: a C function of Lua's library.
     let open = unsafe { lua.create_c_function(open)? };
     let math: Table = open.call(())?;
     Ok((math.get("random")?, math.get("randomseed")?))
@@ -148,11 +141,11 @@ fn fresh_random(lua: &Lua) -> mlua::Result<(Function, Function)> {
 mod tests {
     use std::sync::Arc;
 
-    use crate::testing::{Heard, users};
+    use crate::testing::{RecordingHost, users};
 
     /// What two users of one state print.
     fn printed(text: &str) -> String {
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(RecordingHost::default());
         users(text, &heard, 2);
         heard.printed.lock().unwrap().clone()
     }
@@ -202,7 +195,7 @@ mod tests {
     fn files_of_modules_are_read_once_and_run_for_each() {
         let folder = env!("CARGO_MANIFEST_DIR").to_owned() + "/tests/modules";
         let script_path = Some(format!("{folder}/main.lua"));
-        let heard = Arc::new(Heard { script_path, ..Heard::default() });
+        let heard = Arc::new(RecordingHost { script_path, ..RecordingHost::default() });
         let text = "local beside = require('beside') beside.seen = (beside.seen or 0) + 1 print(beside.name, beside.seen)
             print((select(2, pcall(require, 'nowhere')):match(\"^[^\\n]*\")))
             print((select(2, pcall(require, 'broken')):match('^error loading module .broken. from file')))

@@ -4,7 +4,7 @@ mod common;
 
 use common::Run;
 use dbdyno_lua::Stat;
-use dbdyno_lua::play::{CommandKind, LuaFailure};
+use dbdyno_lua::play::{CommandKind, LuaFailure, Report};
 use dbdyno_schema::record::EndReason;
 
 /// Opens a connection in each user, and counts rows with it.
@@ -235,12 +235,11 @@ fn reports_of_the_script_have_states_of_their_own() {
         function sysbench.hooks.report_intermediate(stat) print('interval', sysbench.tid, stat.events, sysbench.opt.threads) end
         function sysbench.hooks.report_cumulative(stat) print('all', sysbench.tid, stat.events) end";
     let (main, heard) = Run::default().load(text).unwrap();
-    let hooks = main.hooks();
-    assert!(hooks.has_intermediate() && hooks.has_cumulative());
+    assert!(main.has_report(Report::Interval) && main.has_report(Report::Final));
     let stat = |events| Stat { events, ..Stat::default() };
-    hooks.intermediate(&stat(1)).unwrap();
-    hooks.checkpoint(&stat(2)).unwrap();
-    hooks.cumulative(&stat(3)).unwrap();
+    main.report(Report::Interval, &stat(1)).unwrap();
+    main.report(Report::Checkpoint, &stat(2)).unwrap();
+    main.report(Report::Final, &stat(3)).unwrap();
     assert_eq!(*heard.printed.lock().unwrap(), "interval\t2\t1\t2\nall\t2\t2\nall\t0\t3\n");
 }
 

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use dbdyno_lua::api::modules::SHARE;
+use dbdyno_lua::modules::SHARE;
 use dbdyno_schema::plan::WorkloadName;
 use dbdyno_sysbench::commandline::{self, CommandLine, Files};
 use dbdyno_sysbench::log::{Level, Log};
@@ -124,7 +124,7 @@ fn is_shadowed(name: &str) -> bool {
     if here(name.to_owned()) {
         return true;
     }
-    let path = script::package_path();
+    let path = script::module_paths().path;
     let templates = path.split(';').filter(|template| !template.is_empty());
     let mut before_share =
         templates.take_while(|template| Path::new(template).parent() != Some(Path::new(SHARE)));

@@ -2,11 +2,12 @@
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use dbdyno_lua::Stat;
-use dbdyno_lua::play::{Hooks, LuaFailure, SCRIPT_BLOCKS};
+use dbdyno_lua::play::{LuaFailure, Report, SCRIPT_BLOCKS, Script};
 use dbdyno_runner::Sink;
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Warning};
@@ -33,8 +34,8 @@ pub(super) struct Reporting<'a> {
     pub(super) mode_lines: Vec<String>,
     /// Whether a database is used; a script decides by itself.
     pub(super) database: bool,
-    /// Reports of the script's own.
-    pub(super) hooks: Option<Hooks>,
+    /// The script, which may replace reports.
+    pub(super) script: Option<Rc<dyn Script>>,
     /// How the run is stopped from outside, once it has begun.
     stop: Option<Stop>,
     /// Held until the users are ready.
@@ -61,7 +62,7 @@ impl<'a> Reporting<'a> {
             extra,
             mode_lines: Vec::new(),
             database: true,
-            hooks: None,
+            script: None,
             stop: None,
             starting: None,
             warnings: Vec::new(),
@@ -104,7 +105,7 @@ impl<'a> Reporting<'a> {
     }
 
     fn tell(&self, news: &News) {
-        let database = self.hooks.as_ref().map_or(self.database, Hooks::uses_database);
+        let database = self.script.as_ref().map_or(self.database, |script| script.uses_database());
         match self.settings.format {
             Format::Text => {}
             Format::Json => console::report(&json::line(self.settings, self.extra, &self.warnings, news)),
@@ -124,24 +125,24 @@ impl<'a> Reporting<'a> {
 
     /// A script's own reports stand in place of those they replace.
     fn tell_text(&self, news: &News, database: bool) {
-        let Some(hooks) = &self.hooks else {
+        let Some(script) = &self.script else {
             return self.console.say(|log| self.text.news(news, database, self.extra, log));
         };
         let told = match news {
-            News::Interval(stretch) if hooks.has_intermediate() => {
-                hooks.intermediate(&self.stat(stretch, false))
+            News::Interval(stretch) if script.has_report(Report::Interval) => {
+                script.report(Report::Interval, &self.stat(stretch, false))
             }
-            News::Checkpoint(stretch) if hooks.has_cumulative() => {
+            News::Checkpoint(stretch) if script.has_report(Report::Final) => {
                 self.console.say(|log| self.text.checkpoint_head(stretch, log));
-                hooks.checkpoint(&self.stat(stretch, true))
+                script.report(Report::Checkpoint, &self.stat(stretch, true))
             }
-            News::Ended(outcome) if outcome.is_told() && hooks.has_cumulative() => {
+            News::Ended(outcome) if outcome.is_told() && script.has_report(Report::Final) => {
                 self.console.say(|log| self.text.before_last(outcome, log));
-                hooks.cumulative(&self.stat(&outcome.last, true))
+                script.report(Report::Final, &self.stat(&outcome.last, true))
             }
             _ => {
                 if matches!(news, News::Ended(_)) {
-                    hooks.close_reports();
+                    script.close_reports();
                 }
                 self.console.say(|log| self.text.news(news, database, self.extra, log));
                 Ok(())

@@ -3,13 +3,12 @@
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dbdyno_lua::api::modules::{Environment, SHARE};
-use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
-use dbdyno_lua::{
-    Compat as ScriptCompat, Database, Front, Jit, Level as ScriptLevel, Program, RandomSettings, Source,
-};
+use dbdyno_lua::modules::ModulePaths;
+use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
+use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
 use dbdyno_runner::Order;
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::commandline::CommandLine;
@@ -47,25 +46,17 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Desk {
     fn fatal(&self, text: &str) -> ExitCode {
-        self.log(ScriptLevel::Fatal, text);
+        self.log(Level::Fatal, text);
         FAILED.into()
     }
 }
 
-impl Front for Desk {
+impl ScriptHost for Desk {
     fn print(&self, text: &str) {
         self.console.print(text);
     }
 
-    fn log(&self, level: ScriptLevel, text: &str) {
-        let level = match level {
-            ScriptLevel::Fatal => Level::Fatal,
-            ScriptLevel::Alert => Level::Alert,
-            ScriptLevel::Warning => Level::Warning,
-            ScriptLevel::Notice => Level::Notice,
-            ScriptLevel::Info => Level::Info,
-            ScriptLevel::Debug => Level::Debug,
-        };
+    fn log(&self, level: Level, text: &str) {
         self.console.log(level, text);
     }
 
@@ -136,8 +127,8 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         path,
         line: Mutex::new(line),
     });
-    let setting = Setting { order, program, front: desk.clone(), own_threads };
-    let script = match Main::load(setting) {
+    let setting = ScriptSetup { order, program, host: desk.clone(), own_threads };
+    let script = match play::load(setting) {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{asked}' not found")) => {
             let text = format!("Cannot find benchmark '{asked}': no such built-in test, file or module");
@@ -223,33 +214,26 @@ fn jit(command: &str) -> Option<bool> {
     }
 }
 
-/// Where `require` looks for Lua.
-pub(super) fn package_path() -> String {
-    with_environment(|environment| environment.package_path(SHARE))
-}
-
-fn with_environment<T>(make: impl FnOnce(&Environment<'_>) -> T) -> T {
-    let [home, path, cpath] = ["HOME", "LUA_PATH", "LUA_CPATH"].map(|name| std::env::var(name).ok());
-    make(&Environment { home: home.as_deref(), path: path.as_deref(), cpath: cpath.as_deref() })
+/// Where `require` searches.
+pub(super) fn module_paths() -> ModulePaths {
+    ModulePaths::new(|name| std::env::var(name).ok())
 }
 
 fn program(registry: &Registry, settings: &Settings, source: Source, name: &str) -> Program {
     let whole = |name: &str, usual: u32| registry.int(name).map_or(usual, |value| value.max(0) as u32);
-    let (compat, special) = match settings.compat {
-        Compat::V10 => (
-            ScriptCompat::V10,
-            [whole("rand-spec-iter", 12), whole("rand-spec-pct", 1), whole("rand-spec-res", 75)],
-        ),
-        Compat::V11 => (ScriptCompat::V11, [12, 1, 75]),
+    let special = match settings.compat {
+        Compat::V10 => [whole("rand-spec-iter", 12), whole("rand-spec-pct", 1), whole("rand-spec-res", 75)],
+        Compat::V11 => [12, 1, 75],
     };
+    let ModulePaths { path, cpath } = module_paths();
     Program {
         source,
         name: name.into(),
-        path: package_path(),
-        cpath: with_environment(|environment| environment.package_cpath()),
+        path,
+        cpath,
         version: settings.compat.version().into(),
         version_string: format!("{NAME} {}", settings.compat.version()),
-        compat,
+        compat: settings.compat,
         random: RandomSettings {
             seed: database::seed(settings),
             distribution: settings.keys.clone(),
@@ -279,7 +263,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
 /// A script whose chunk has run, and what is asked of it.
 struct Command {
     desk: Arc<Desk>,
-    script: Main,
+    script: Rc<dyn Script>,
     settings: Settings,
     name: String,
 }
@@ -291,7 +275,7 @@ impl Command {
         }
         if let Some(kind) = self.script.command(command) {
             if kind == CommandKind::Parallel && self.settings.threads > 1 {
-                self.desk.log(ScriptLevel::Notice, "Initializing worker threads...\n");
+                self.desk.log(Level::Notice, "Initializing worker threads...\n");
             }
             return self.done(self.script.run_command(command));
         }
@@ -327,7 +311,7 @@ impl Command {
         let (control, inbox) = dbdyno_runner::channel();
         let reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);
         let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
-        reporting.hooks = Some(self.script.hooks());
+        reporting.script = Some(Rc::clone(&self.script));
         let ended = self.script.run(inbox, &mut reporting);
         // The script's states end before the process does, with what they have to say then.
         drop(reporting);

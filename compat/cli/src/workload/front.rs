@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dbdyno_lua::api::modules::{Environment, SHARE};
-use dbdyno_lua::{Compat as ScriptCompat, Database, Front, Jit, Level, Program, RandomSettings, Source};
+use dbdyno_lua::modules::ModulePaths;
+use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
 use dbdyno_schema::plan::{Distribution, Endpoint, Plan, ScriptWorkload, StatementMode, Target};
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::{Declared, Value};
+use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::registry::Registry;
 
 use super::options;
@@ -39,7 +40,7 @@ impl PlanFront {
     }
 }
 
-impl Front for PlanFront {
+impl ScriptHost for PlanFront {
     fn print(&self, text: &str) {
         eprint!("{text}");
     }
@@ -88,18 +89,17 @@ impl Front for PlanFront {
 
 /// The script as it is to run, with the interface of sysbench 1.0.
 pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
-    let [home, path, cpath] = ["HOME", "LUA_PATH", "LUA_CPATH"].map(|name| std::env::var(name).ok());
-    let environment = Environment { home: home.as_deref(), path: path.as_deref(), cpath: cpath.as_deref() };
+    let ModulePaths { path, cpath } = ModulePaths::new(|name| std::env::var(name).ok());
     let name = Path::new(&script.path).file_name().map_or("".into(), |name| name.to_string_lossy());
     let version = Compat::V10.version();
     Program {
         source: Source::File(script.path.clone()),
         name: name.into(),
-        path: environment.package_path(SHARE),
-        cpath: environment.package_cpath(),
+        path,
+        cpath,
         version: version.into(),
         version_string: format!("sysbench {version}"),
-        compat: ScriptCompat::V10,
+        compat: Compat::V10,
         random: random(plan),
         percentile: PERCENTILE,
         threads: plan.load.connections,

@@ -7,13 +7,14 @@ mod options;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use dbdyno_cli::output::JsonLines;
 use dbdyno_cli::{command, exit};
-use dbdyno_lua::play::{CommandKind, LuaFailure, Main, Setting};
+use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
 use dbdyno_runner::{Ended, Inbox, Order, Sink, external};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Plan, Prewarm, ScriptWorkload};
@@ -81,19 +82,19 @@ fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
 }
 
 /// The script, its chunk run and its options read; else why the plan cannot be used.
-fn load(order: &Order, command: Command) -> Result<Main, String> {
+fn load(order: &Order, command: Command) -> Result<Rc<dyn Script>, String> {
     let plan = &*order.plan;
     let script = own_script(plan)?;
-    let setting = Setting {
+    let setting = ScriptSetup {
         order: order.clone(),
         program: front::program(plan, script),
-        front: Arc::new(PlanFront::new(plan, script, command.name())),
+        host: Arc::new(PlanFront::new(plan, script, command.name())),
         own_threads: None,
     };
     let unusable = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
-    let main = Main::load(setting).map_err(unusable)?;
-    main.read_options().map_err(unusable)?;
-    Ok(main)
+    let script = play::load(setting).map_err(unusable)?;
+    script.read_options().map_err(unusable)?;
+    Ok(script)
 }
 
 /// Plays the script. Where the plan says so its `prewarm` reads the tables first.
@@ -146,7 +147,7 @@ fn with_script(order: &Order, inbox: &Inbox, command: Command) -> Result<(), (En
     let (sender, done) = channel();
     let order = order.clone();
     std::thread::spawn(move || {
-        let result = load(&order, command).and_then(|script| call(&script, command));
+        let result = load(&order, command).and_then(|script| call(&*script, command));
         // The receiver is gone only when the process ends.
         let _ = sender.send(result);
     });
@@ -167,7 +168,7 @@ fn with_script(order: &Order, inbox: &Inbox, command: Command) -> Result<(), (En
 }
 
 /// Calls the command or the function of the script. One that has no `prepare` needs no `cleanup` either.
-fn call(script: &Main, command: Command) -> Result<(), String> {
+fn call(script: &dyn Script, command: Command) -> Result<(), String> {
     let has = |name: &str| script.command(name).is_some() || script.has_function(name);
     let name = command.name();
     let called = match command {

@@ -1,22 +1,13 @@
-//! What differs in Lua's own library: `print` goes through the front, `io` is unbuffered, and coroutines of the script
-//! pass on the requests made inside them.
+//! Changes to Lua's own library: `print` writes to the host, `io` is unbuffered, and coroutines of the script pass on the
+//! requests made inside them.
 
 use mlua::{Function, Lua, Table};
 
-use crate::chunks;
-use crate::raw::{self, Call, NOTHING, Pushed, Raw, Returns};
+use crate::compile;
+use crate::raw::{self, Call, CallResult, NOTHING, Pushed};
 
-/// Leaves the coroutine on behalf of one inside it, whose request waits.
-struct PassOn;
-
-impl Raw for PassOn {
-    fn call(_call: &Call) -> Returns {
-        Ok(Pushed::Left)
-    }
-}
-
-/// A coroutine inside a coroutine that was left for a request must itself be left for it, down to the one that is
-/// resumed by hand; the answer travels back the same way. What the script yields and resumes is untouched.
+/// A coroutine of the script that yields for a request makes the coroutines around it yield, down to the one that Rust
+/// resumes; the answer returns the same way. Yields of the script itself are unchanged.
 const COROUTINES: &str = r"
 local mark, pass_on, resume, create = ...
 local running, status = coroutine.running, coroutine.status
@@ -39,28 +30,28 @@ function coroutine.wrap(body)
 end
 ";
 
-/// Prints its argument, a string. A raw function: finalizers print while their state is closed.
-pub(super) struct Print;
-
-impl Raw for Print {
-    fn call(call: &Call) -> Returns {
-        call.context().front.print_bytes(call.bytes(1).unwrap_or_default());
-        NOTHING
-    }
+/// Prints its argument, a string. It is a raw function because finalizers print while their state closes.
+pub(super) fn print(call: &Call) -> CallResult {
+    call.context().host.print_bytes(call.bytes(1).unwrap_or_default());
+    NOTHING
 }
 
 const PRINT: &str = include_str!("lua/print.lua");
 
-pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
+pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
     let globals = lua.globals();
-    let print: Function =
-        chunks::load(lua, "=print", PRINT.as_bytes())?.call(raw::function::<Print>(lua)?)?;
+    let print: Function = compile::load(lua, "=print", PRINT.as_bytes())?.call(raw::function(lua, print)?)?;
     globals.set("print", print)?;
     lua.load("io.stdout:setvbuf('no')").exec()?;
     let coroutine = globals.get::<Table>("coroutine")?;
     let (resume, create) = (coroutine.get::<Function>("resume")?, coroutine.get::<Function>("create")?);
-    let pass_on = raw::function::<PassOn>(lua)?;
-    chunks::load(lua, "=coroutine", COROUTINES.as_bytes())?.call((raw::mark_value(), pass_on, resume, create))
+    let pass_on = raw::function(lua, |_| Ok(Pushed::Yield))?;
+    compile::load(lua, "=coroutine", COROUTINES.as_bytes())?.call((
+        raw::mark_value(),
+        pass_on,
+        resume,
+        create,
+    ))
 }
 
 #[cfg(test)]
@@ -68,7 +59,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::error::ScriptError;
-    use crate::testing::{Heard, failure, printed, users};
+    use crate::testing::{RecordingHost, failure, printed, users};
 
     #[test]
     fn print_joins_with_tabs_and_asks_tostring() {
@@ -99,7 +90,7 @@ mod tests {
         let text = "local state = newproxy(true)
             getmetatable(state).__gc = function() print('closed', sysbench.tid, nil) end held = state";
         assert_eq!(printed(text), "closed\t0\tnil\n");
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(RecordingHost::default());
         drop(users(text, &heard, 2));
         let said = heard.printed.lock().unwrap().clone();
         let mut lines: Vec<_> = said.lines().collect();

@@ -1,15 +1,14 @@
-//! `sysbench.cmdline`: what was given on the command line, and what a script declares for it.
+//! `sysbench.cmdline`: the command line, and the options that a script declares for it.
 //!
-//! Messages carry sysbench's words and the lines of its own file, since users look them up.
+//! Messages are those of sysbench, because users search for them.
 
 use std::ffi::CString;
-use std::rc::Rc;
 
 use dbdyno_sysbench::declaration::{Declared, Kind};
 use mlua::{Function, Lua, Table, Value};
 
-use crate::Context;
-use crate::chunks;
+use crate::compile;
+use crate::context::{Context, current};
 
 const CODE: &str = include_str!("lua/cmdline.lua");
 
@@ -26,66 +25,58 @@ const KINDS: [(&str, Kind); 7] = [
 
 /// Why options could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The command line is wrong: the line to tell the user, as it is.
+pub enum OptionsError {
+    /// The command line is wrong: the line to print as it is.
     #[error("{0}")]
     Usage(String),
-    /// The script's declarations are, or a validator has failed: why `sysbench.cmdline.read_cmdline_options` failed.
+    /// The script's declarations are wrong, or a validator has failed.
     #[error("{0}")]
     Script(String),
 }
 
-impl From<mlua::Error> for Refused {
+impl From<mlua::Error> for OptionsError {
     fn from(error: mlua::Error) -> Self {
-        Refused::Script(crate::error::message(&error))
+        OptionsError::Script(crate::error::message(&error))
     }
 }
 
-/// One of sysbench's messages about a wrong declaration.
-fn wrong(text: impl Into<String>) -> Refused {
-    Refused::Script(text.into())
+fn wrong(text: impl Into<String>) -> OptionsError {
+    OptionsError::Script(text.into())
 }
 
-/// An option of a script with its validator.
-struct Option_ {
+struct ScriptOption {
     declared: Declared,
     validator: Option<Function>,
 }
 
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let front = &context.front;
+pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
+    let host = &context.host;
     let cmdline = lua.create_table()?;
     let argv = lua.create_table()?;
-    for (position, argument) in front.argv().iter().enumerate() {
+    for (position, argument) in host.argv().iter().enumerate() {
         argv.raw_set(position, argument.as_str())?;
     }
     cmdline.set("argv", argv)?;
-    cmdline.set("command", front.command())?;
-    cmdline.set("script_path", front.script_path())?;
+    cmdline.set("command", host.command())?;
+    cmdline.set("script_path", host.script_path())?;
     cmdline.set("ARG_NULL", 0)?;
     for (number, (name, _)) in (1..).zip(KINDS) {
         cmdline.set(format!("ARG_{name}"), number)?;
     }
     cmdline.set("ARG_MAX", KINDS.len() + 1)?;
     cmdline.set("PARALLEL_COMMAND", true)?;
-    let (own, another) = (Rc::downgrade(context), Rc::downgrade(context));
-    let print_options = lua.create_function(move |lua, ()| {
-        let Some(context) = own.upgrade() else { return Ok(None) };
-        Ok(match options(lua) {
-            Ok(options) => {
-                let declared: Vec<_> = options.into_iter().flatten().map(|option| option.declared).collect();
-                context.front.print_options(&declared);
-                None
-            }
-            Err(refused) => Some(refused.to_string()),
-        })
+    let print_options = lua.create_function(|lua, ()| {
+        let Some(context) = current() else { return Ok(None) };
+        let print = |options: Vec<Declared>| context.host.print_options(&options);
+        let declared = declared(lua).map(Option::unwrap_or_default);
+        Ok(declared.map(print).err().map(|error| error.to_string()))
     })?;
-    let read_options = lua.create_function(move |lua, ()| {
-        let Some(context) = another.upgrade() else { return Ok(None) };
-        Ok(read(lua, &context).err().map(|refused| refused.to_string()))
+    let read_options = lua.create_function(|lua, ()| {
+        let Some(context) = current() else { return Ok(None) };
+        Ok(read(lua, &context).err().map(|error| error.to_string()))
     })?;
     lua.globals().get::<Table>("sysbench")?.set("cmdline", &cmdline)?;
-    let code: Function = chunks::load(lua, "sysbench.cmdline.lua", CODE.as_bytes())?;
+    let code: Function = compile::load(lua, "sysbench.cmdline.lua", CODE.as_bytes())?;
     code.call((cmdline, print_options, read_options))
 }
 
@@ -93,53 +84,50 @@ fn table(lua: &Lua) -> mlua::Result<Table> {
     lua.globals().get::<Table>("sysbench")?.get("cmdline")
 }
 
-/// Whether the script has left `sysbench.cmdline.options` alone.
+/// Whether the script has not set `sysbench.cmdline.options`.
 pub(crate) fn declares_nothing(lua: &Lua) -> mlua::Result<bool> {
     Ok(table(lua)?.get::<Value>("options")?.is_nil())
 }
 
-/// The options that the script declares, by name; none where it has left `sysbench.cmdline.options` alone.
-///
-/// # Errors
-/// A declaration is wrong.
-pub fn declared(lua: &Lua) -> Result<Option<Vec<Declared>>, Refused> {
-    Ok(options(lua)?.map(|options| options.into_iter().map(|option| option.declared).collect()))
+/// The options that the script declares, by name; `None` where it has not set `sysbench.cmdline.options`.
+pub fn declared(lua: &Lua) -> Result<Option<Vec<Declared>>, OptionsError> {
+    Ok(options(lua)?.map(without_validators))
 }
 
-/// Reads the options that the script declares: asks its validators about what the command line says, then the front.
-///
-/// # Errors
-/// A declaration or a value is wrong.
-pub fn read(lua: &Lua, context: &Context) -> Result<(), Refused> {
+fn without_validators(options: Vec<ScriptOption>) -> Vec<Declared> {
+    options.into_iter().map(|option| option.declared).collect()
+}
+
+/// Validates the options that the script declares, then lets the host read all options.
+pub fn read(lua: &Lua, context: &Context) -> Result<(), OptionsError> {
     let options = options(lua)?;
     for option in options.iter().flatten() {
         if let Some(validator) = &option.validator {
             validate(lua, context, &option.declared.name, validator)?;
         }
     }
-    let declared: Option<Vec<_>> =
-        options.map(|options| options.into_iter().map(|option| option.declared).collect());
-    context.front.read_options(declared.as_deref()).map(drop).map_err(Refused::Usage)
+    let declared = options.map(without_validators);
+    context.host.read_options(declared.as_deref()).map(drop).map_err(OptionsError::Usage)
 }
 
-/// Asks `validator` about every value that the command line has for the option `name`. As in sysbench it is called from
-/// C: with the option's name as it was typed and the value, both as `const char *`.
-fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> Result<(), Refused> {
+/// Calls `validator` for every value that the command line has for the option `name`. As in sysbench its arguments are
+/// those of a call from C: the option's name as it was typed and the value, both `const char *`.
+fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> Result<(), OptionsError> {
     let name = name.replace('-', "_");
     let pointer: Function = lua.load("return ffi.cast('const char *', ...)").into_function()?;
-    for argument in context.front.argv().iter().skip(1) {
+    for argument in context.host.argv().iter().skip(1) {
         let Some(option) = argument.strip_prefix("--") else { continue };
         let (typed, value) = option.split_once('=').unwrap_or((option, ""));
         if typed.replace('-', "_") != name {
             continue;
         }
-        // Both strings stay with Rust until the validator is back.
+        // Both strings live until the validator returns.
         let (typed, value) = (CString::new(typed), CString::new(value));
         let (Ok(typed), Ok(value)) = (typed, value) else { continue };
         let cdata =
             |text: &CString| pointer.call::<Value>(mlua::LightUserData(text.as_ptr().cast_mut().cast()));
         if !validator.call::<bool>((cdata(&typed)?, cdata(&value)?))? {
-            return Err(Refused::Usage(format!("invalid option: {argument}")));
+            return Err(OptionsError::Usage(format!("invalid option: {argument}")));
         }
     }
     Ok(())
@@ -147,9 +135,6 @@ fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> R
 
 /// The command `name` that the script declares, as a function without arguments that returns true or false, and whether
 /// it is a parallel one.
-///
-/// # Errors
-/// The declaration is wrong.
 pub fn command(lua: &Lua, name: &str) -> mlua::Result<Option<(Function, bool)>> {
     let cmdline = table(lua)?;
     if !cmdline.get::<Function>("command_defined")?.call::<bool>(name)? {
@@ -161,7 +146,7 @@ pub fn command(lua: &Lua, name: &str) -> mlua::Result<Option<(Function, bool)>> 
     Ok(Some((function, parallel)))
 }
 
-fn options(lua: &Lua) -> Result<Option<Vec<Option_>>, Refused> {
+fn options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
     let table = match table(lua)?.get::<Value>("options")? {
         Value::Nil => return Ok(None),
         Value::Table(table) => table,
@@ -182,10 +167,11 @@ fn options(lua: &Lua) -> Result<Option<Vec<Option_>>, Refused> {
 }
 
 /// Reads `{description, default, type, validator}`.
-fn option_of(lua: &Lua, name: String, option: &Table) -> Result<Option_, Refused> {
+fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, OptionsError> {
     let help = match option.get::<Value>(1)? {
         Value::Nil => return Err(wrong(format!("nil description for option {name}"))),
-        value => description(lua, value)?,
+        number @ (Value::Integer(_) | Value::Number(_)) => return Err(no_string(&number)),
+        value => string(lua, value)?,
     };
     let kind = option.get::<Value>(3)?;
     let (default, inferred) = match option.get::<Value>(2)? {
@@ -208,49 +194,41 @@ fn option_of(lua: &Lua, name: String, option: &Table) -> Result<Option_, Refused
             return Err(wrong(format!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
         }
     };
-    Ok(Option_ { declared: Declared { name, kind, default, help: Some(help) }, validator })
+    Ok(ScriptOption { declared: Declared { name, kind, default, help: Some(help) }, validator })
 }
 
 /// The option type that a script names by its number, or by its name in C.
-fn kind_of(value: &Value) -> Result<Kind, Refused> {
+fn kind_of(value: &Value) -> Result<Kind, OptionsError> {
     let number = match value {
         Value::Integer(number) => *number,
         Value::Number(number) => *number as i64,
         Value::String(name) => {
             let name = name.to_string_lossy();
             let short = name.strip_prefix("SB_ARG_TYPE_").unwrap_or_default();
-            let found = KINDS.iter().find(|(known, _)| *known == short);
-            return found
-                .map(|&(_, kind)| kind)
-                .ok_or_else(|| wrong("cannot convert 'string' to 'sb_arg_type_t'"));
+            let kind = KINDS.iter().find(|(known, _)| *known == short).map(|&(_, kind)| kind);
+            return kind.ok_or_else(|| wrong("cannot convert 'string' to 'sb_arg_type_t'"));
         }
         other => {
             return Err(wrong(format!("cannot convert '{}' to 'sb_arg_type_t'", kind_name(other))));
         }
     };
-    let known = usize::try_from(number.saturating_sub(1)).ok().and_then(|place| KINDS.get(place));
-    known.map(|&(_, kind)| kind).ok_or_else(|| Refused::Usage(format!("Unknown argument type: {number}")))
-}
-
-/// A description: a number is none.
-fn description(lua: &Lua, value: Value) -> Result<String, Refused> {
-    match value {
-        Value::Integer(_) | Value::Number(_) => Err(no_string(&value)),
-        _ => string(lua, value),
-    }
+    let known = usize::try_from(number.saturating_sub(1)).ok().and_then(|index| KINDS.get(index));
+    known
+        .map(|&(_, kind)| kind)
+        .ok_or_else(|| OptionsError::Usage(format!("Unknown argument type: {number}")))
 }
 
 /// A string, or a number as Lua writes it.
-fn string(lua: &Lua, value: Value) -> Result<String, Refused> {
+fn string(lua: &Lua, value: Value) -> Result<String, OptionsError> {
     let text = lua.coerce_string(value.clone())?;
     text.map(|text| text.to_string_lossy()).ok_or_else(|| no_string(&value))
 }
 
-fn no_string(value: &Value) -> Refused {
+fn no_string(value: &Value) -> OptionsError {
     wrong(format!("cannot convert '{}' to 'const char *'", kind_name(value)))
 }
 
-/// The name of a value's type, in Lua's words.
+/// Lua's name of a value's type; mlua has another one for integers.
 fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "number",
@@ -259,7 +237,7 @@ fn kind_name(value: &Value) -> &'static str {
 }
 
 /// The elements of a list, with commas between them.
-fn joined(lua: &Lua, values: &Table) -> Result<String, Refused> {
+fn joined(lua: &Lua, values: &Table) -> Result<String, OptionsError> {
     let mut texts = Vec::new();
     for (position, value) in (1..).zip(values.sequence_values::<Value>()) {
         let value = value?;

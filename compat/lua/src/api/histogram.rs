@@ -1,6 +1,6 @@
 //! `sysbench.histogram`: counts in logarithmic buckets, printed as bars.
 //!
-//! A histogram is a C structure to scripts, as in sysbench, and its functions are among the symbols of `ffi.C`.
+//! Scripts have it as a C structure, as in sysbench, with functions in `ffi.C`.
 
 use std::fmt::Write as _;
 

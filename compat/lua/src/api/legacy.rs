@@ -1,17 +1,15 @@
-//! The interface of 0.5, which 1.0 still has: globals for the database, for the thread and for the script.
-
-use std::rc::Rc;
+//! The interface of 0.5, which 1.0 includes: globals for the database, for the thread and for the script.
 
 use mlua::{Function, Lua, Table};
 
-use crate::Context;
-use crate::chunks;
-use crate::program::Compat;
+use crate::compile;
+use crate::context::Context;
+use dbdyno_sysbench::Compat;
 
 const CODE: &str = include_str!("lua/legacy.lua");
 
-/// Puts the functions in place. Thousands of states that call none of them need not hold their code, so each of them
-/// has it compiled at the first call; tail calls keep the script's place in messages.
+/// Sets the functions, whose code is compiled at the first call: thousands of states that call none of them do not hold it.
+/// Tail calls keep the script's line in messages.
 const STUBS: &str = "
 local sysbench, compile, names = ...
 local db, functions = { DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2 }
@@ -31,17 +29,17 @@ myisam_max_rows = 1000000
 const NAMES: &str = "connect disconnect query bulk_insert_init bulk_insert_next bulk_insert_done prepare bind_param \
                      bind_result execute store_results free_results close";
 
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     if context.program.compat != Compat::V10 {
         return Ok(());
     }
     let globals = lua.globals();
     globals.set("thread_id", context.tid)?;
-    globals.set("test", context.front.script_path())?;
+    globals.set("test", context.host.script_path())?;
     let compile = lua.create_function(|lua, sysbench: Table| {
-        chunks::load(lua, "sysbench.compat.lua", CODE.as_bytes())?.call::<Table>(sysbench)
+        compile::load(lua, "sysbench.compat.lua", CODE.as_bytes())?.call::<Table>(sysbench)
     })?;
-    let stubs: Function = chunks::load(lua, "sysbench.compat.lua", STUBS.as_bytes())?;
+    let stubs: Function = compile::load(lua, "sysbench.compat.lua", STUBS.as_bytes())?;
     stubs.call((globals.get::<Table>("sysbench")?, compile, NAMES))
 }
 

@@ -2,9 +2,9 @@
 
 mod base;
 pub mod cmdline;
+pub mod events;
 mod histogram;
 mod legacy;
-pub mod life;
 pub mod modules;
 pub mod opt;
 pub(crate) mod rand;
@@ -16,9 +16,9 @@ use std::rc::Rc;
 
 use mlua::Lua;
 
-use crate::Context;
+use crate::context::Context;
 
-/// Makes everything that a script finds when its first line runs.
+/// Sets the globals that a script has when its first line runs.
 pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     let sysbench = lua.create_table()?;
     lua.globals().set("sysbench", &sysbench)?;
@@ -37,7 +37,7 @@ pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
     cmdline::install(lua, context)?;
     reports::install(lua, context)?;
     legacy::install(lua, context)?;
-    life::install(lua, context)?;
+    events::install(lua, context)?;
     modules::install(lua, context)?;
     Ok(())
 }

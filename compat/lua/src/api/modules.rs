@@ -1,82 +1,75 @@
-//! Where `require` looks: sysbench's paths, then the script's own folder, then modules that Debian's LuaJIT has.
-
-use std::rc::Rc;
+//! The search order of `require`: sysbench's paths, the script's own folder, modules that Debian's LuaJIT has.
 
 use mlua::{Function, Lua};
 
-use crate::Context;
-use crate::chunks;
+use crate::compile;
+use crate::context::Context;
 
 const CODE: &str = include_str!("lua/modules.lua");
 
-/// Where sysbench's own scripts are installed.
+/// The folder of sysbench's own scripts.
 pub const SHARE: &str = "/usr/share/sysbench";
 
-/// The environment's part in the paths.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Environment<'a> {
-    /// `HOME`.
-    pub home: Option<&'a str>,
-    /// `LUA_PATH`.
-    pub path: Option<&'a str>,
-    /// `LUA_CPATH`.
-    pub cpath: Option<&'a str>,
+/// `package.path` and `package.cpath`.
+#[derive(Clone, Debug)]
+pub struct ModulePaths {
+    /// Of modules in Lua.
+    pub path: String,
+    /// Of modules in C.
+    pub cpath: String,
 }
 
-impl Environment<'_> {
-    /// `package.path` with sysbench's default: the working folder, LuaRocks' folders, Lua's own, and `share`.
-    pub fn package_path(&self, share: &str) -> String {
-        let mut default = String::from("./?.lua;./?/init.lua;./src/lua/?.lua;");
-        for rocks in self
-            .home
-            .iter()
-            .flat_map(|home| ["5.1/", ""].map(|version| format!("{home}/.luarocks/share/lua/{version}")))
-        {
-            default.push_str(&format!("{rocks}?.lua;{rocks}?/init.lua;"));
+impl ModulePaths {
+    /// The paths of sysbench: the working folder, LuaRocks' folders, Lua's own, and those of sysbench's package. `variable`
+    /// reads `HOME`, `LUA_PATH` and `LUA_CPATH`.
+    pub fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let home = variable("HOME");
+        let rocks = |kind: &str, files: &[&str]| -> String {
+            let versions = home.iter().flat_map(|home| ["5.1/", ""].map(|version| (home, version)));
+            let folders = versions.map(|(home, version)| format!("{home}/.luarocks/{kind}/lua/{version}"));
+            folders.flat_map(|folder| files.iter().map(move |file| format!("{folder}{file};"))).collect()
+        };
+        let path = format!(
+            "./?.lua;./?/init.lua;./src/lua/?.lua;{}/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;{SHARE}/?.lua;",
+            rocks("share", &["?.lua", "?/init.lua"])
+        );
+        let cpath = format!(
+            "./?.so;{}/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so;/usr/lib/{}-linux-gnu/sysbench;",
+            rocks("lib", &["?.so"]),
+            std::env::consts::ARCH
+        );
+        Self {
+            path: with_default(variable("LUA_PATH"), &path),
+            cpath: with_default(variable("LUA_CPATH"), &cpath),
         }
-        default.push_str(&format!("/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;{share}/?.lua;"));
-        with_default(self.path, &default)
-    }
-
-    /// `package.cpath`, in the same order.
-    pub fn package_cpath(&self) -> String {
-        let mut default = String::from("./?.so;");
-        for version in self.home.iter().flat_map(|_| ["5.1/", ""]) {
-            default.push_str(&format!("{}/.luarocks/lib/lua/{version}?.so;", self.home.unwrap_or_default()));
-        }
-        let triple = format!("{}-linux-gnu", std::env::consts::ARCH);
-        default.push_str(&format!(
-            "/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so;/usr/lib/{triple}/sysbench;"
-        ));
-        with_default(self.cpath, &default)
     }
 }
 
-/// What a variable says, with the default for each `;;` in it, as Lua does; the default where there is no variable.
-fn with_default(variable: Option<&str>, default: &str) -> String {
+/// The variable with the default for each `;;` in it, as in Lua; the default where the variable is not set.
+fn with_default(variable: Option<String>, default: &str) -> String {
     match variable {
-        Some(given) => given.replace(";;", &format!(";{default};")),
+        Some(text) => text.replace(";;", &format!(";{default};")),
         None => default.to_owned(),
     }
 }
 
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let folder = context.front.script_path().and_then(|path| path.rsplit_once('/')).map(|(folder, _)| folder);
-    let code: Function = chunks::load(lua, "sysbench.lua", CODE.as_bytes())?;
-    code.call((folder, chunks::file_loader(lua)?))
+pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
+    let folder = context.host.script_path().and_then(|path| path.rsplit_once('/')).map(|(folder, _)| folder);
+    let code: Function = compile::load(lua, "sysbench.lua", CODE.as_bytes())?;
+    code.call((folder, compile::file_loader(lua)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Heard, state};
+    use crate::testing::{RecordingHost, state};
 
     #[test]
     fn paths_are_sysbenchs() {
-        let environment = Environment { home: Some("/home/dba"), ..Environment::default() };
+        let paths = ModulePaths::new(|name| (name == "HOME").then(|| "/home/dba".to_owned()));
         // What sysbench 1.0.20 of Debian prints.
         assert_eq!(
-            environment.package_path(SHARE),
+            paths.path,
             "./?.lua;./?/init.lua;./src/lua/?.lua;/home/dba/.luarocks/share/lua/5.1/?.lua;\
              /home/dba/.luarocks/share/lua/5.1/?/init.lua;/home/dba/.luarocks/share/lua/?.lua;\
              /home/dba/.luarocks/share/lua/?/init.lua;/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;\
@@ -84,24 +77,20 @@ mod tests {
         );
         let triple = format!("{}-linux-gnu", std::env::consts::ARCH);
         assert_eq!(
-            environment.package_cpath(),
+            paths.cpath,
             format!(
                 "./?.so;/home/dba/.luarocks/lib/lua/5.1/?.so;/home/dba/.luarocks/lib/lua/?.so;\
                  /usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so;/usr/lib/{triple}/sysbench;"
             )
         );
-        let bare = Environment::default();
-        assert!(
-            bare.package_path("/x").ends_with(
-                "./src/lua/?.lua;/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;/x/?.lua;"
-            )
-        );
+        let bare = ModulePaths::new(|_| None).path;
+        assert!(bare.contains("./src/lua/?.lua;/usr/local/share/lua/5.1/?.lua;"), "{bare}");
     }
 
     #[test]
     fn variables_come_before_or_after_or_instead() {
-        let path = |given| Environment { path: Some(given), ..Environment::default() }.package_path("/s");
-        let default = Environment::default().package_path("/s");
+        let path = |text: &str| ModulePaths::new(|name| (name == "LUA_PATH").then(|| text.to_owned())).path;
+        let default = ModulePaths::new(|_| None).path;
         assert_eq!(path("/x/?.lua"), "/x/?.lua");
         assert_eq!(path("/x/?.lua;;"), format!("/x/?.lua;{default};"));
         assert_eq!(path(";;/y/?.lua"), format!(";{default};/y/?.lua"));
@@ -111,9 +100,9 @@ mod tests {
     #[test]
     fn modules_beside_the_script_are_found_last() {
         let folder = env!("CARGO_MANIFEST_DIR").to_owned() + "/tests/modules";
-        let heard = std::sync::Arc::new(Heard {
+        let heard = std::sync::Arc::new(RecordingHost {
             script_path: Some(format!("{folder}/main.lua")),
-            ..Heard::default()
+            ..RecordingHost::default()
         });
         let text = "print(require('beside').name, require('inner.deep').name, require('beside') == require('beside'))
             print((select(2, pcall(require, 'nowhere')):match(\"no file '[^']*/nowhere/init.lua'$\")) ~= nil)

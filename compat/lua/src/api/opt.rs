@@ -1,16 +1,13 @@
-//! `sysbench.opt`: the values of all options, and the globals that scripts of 0.5 have them as.
+//! `sysbench.opt`: the values of all options, and the globals of scripts of 0.5.
 
 use dbdyno_sysbench::declaration::Value;
 use mlua::{IntoLua, Lua, Table};
 
 use super::cmdline;
-use crate::program::Compat;
+use dbdyno_sysbench::Compat;
 
-/// Makes `sysbench.opt` of `options`. In 1.0 a script that declares no options has each of them as a global variable
-/// too, unless a global function has its name.
-///
-/// # Errors
-/// Lua has no memory, or the script has made `sysbench` something else.
+/// Sets `sysbench.opt`. In 1.0 a script that declares no options has each of them as a global variable too, unless a global
+/// function has its name.
 pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Result<()> {
     let globals = lua.globals();
     let sysbench = globals.get::<Table>("sysbench")?;
@@ -19,7 +16,7 @@ pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Res
     for (name, value) in options {
         let name = name.replace('-', "_");
         opt.raw_set(name.as_str(), of(lua, value)?)?;
-        // Raw: a script that forbids undeclared globals did not mean these.
+        // Raw, because a script may forbid undeclared globals by a metatable.
         if as_globals && !globals.raw_get::<mlua::Value>(name.as_str())?.is_function() {
             globals.raw_set(name, of(lua, value)?)?;
         }
@@ -43,10 +40,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::testing::{Heard, state};
+    use crate::testing::{RecordingHost, state};
 
     fn filled(compat: Compat, chunk: &str, text: &str) -> String {
-        let heard = Arc::new(Heard { compat, ..Heard::default() });
+        let heard = Arc::new(RecordingHost { compat, ..RecordingHost::default() });
         let state = state(chunk, &heard);
         let options = [
             ("table-size", Value::Double(100.0)),

@@ -1,11 +1,10 @@
 //! `sysbench.rand`: numbers and strings by the distributions of `dbdyno_random`, in sysbench's 32-bit integers.
 //!
-//! Arguments are taken as a C call takes them: fractions are cut off, and numbers wrap at 2^32. A range whose end lies
-//! before its beginning wraps too, as `b - a + 1` does in 32 bits.
+//! Arguments are converted as in a call of C: fractions are cut off, and numbers wrap at 2^32. A range whose end is before
+//! its start wraps too, as `b - a + 1` does in 32 bits.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::rc::Rc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,12 +13,13 @@ use dbdyno_random::text::eight_digits;
 use dbdyno_schema::plan::Distribution;
 use mlua::{Lua, Table};
 
-use super::ranges::{Place, keys};
-use crate::Context;
-use crate::program::{Compat, RandomSettings};
-use crate::raw::{self, Call, ONE, Raw, Returns};
+use super::ranges::{Cached, keys};
+use crate::context::Context;
+use crate::program::RandomSettings;
+use crate::raw::{self, Call, CallResult, ONE};
+use dbdyno_sysbench::Compat;
 
-/// How many numbers lie between `low` and `high`, counted up and around from `low`; 0 where `high` is the one before it.
+/// The number of values from `low` up to `high`, across the wrap at 2^32; 0 where `high` is `low - 1`.
 fn count(low: u32, high: u32) -> u64 {
     match (low, high) {
         (0, u32::MAX) => 1 << 32,
@@ -29,7 +29,7 @@ fn count(low: u32, high: u32) -> u64 {
 
 /// A distribution by its name in `sysbench.rand`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum DistributionName {
     Default,
     Uniform,
     Gaussian,
@@ -40,22 +40,23 @@ pub(crate) enum Named {
 
 /// A number from `low` to `high`, both included.
 #[inline]
-pub(crate) fn draw(context: &Context, named: Named, low: u32, high: u32) -> u32 {
+pub(crate) fn draw(context: &Context, name: DistributionName, low: u32, high: u32) -> u32 {
     let count = count(low, high);
     if count == 0 {
         return low;
     }
     let rng = &mut *context.rng.borrow_mut();
     let random = &context.program.random;
-    let drawn = match named {
-        Named::Uniform => u64::from(low) + rng.below(count),
-        Named::Gaussian => keys(&gaussian(random), low, count).draw(rng),
-        Named::Special => keys(&special(random), low, count).draw(rng),
-        Named::Default => context.ranges.draw(Place::Default, &random.distribution, low, count, rng),
-        Named::Pareto => context.ranges.draw(Place::Pareto, &pareto(random), low, count, rng),
-        Named::Zipfian => context.ranges.draw(Place::Zipfian, &zipfian(random), low, count, rng),
+    let ranges = &context.ranges;
+    let number = match name {
+        DistributionName::Uniform => u64::from(low) + rng.below(count),
+        DistributionName::Gaussian => keys(&gaussian(random), low, count).draw(rng),
+        DistributionName::Special => keys(&special(random), low, count).draw(rng),
+        DistributionName::Default => ranges.draw(Cached::Default, &random.distribution, low, count, rng),
+        DistributionName::Pareto => ranges.draw(Cached::Pareto, &pareto(random), low, count, rng),
+        DistributionName::Zipfian => ranges.draw(Cached::Zipfian, &zipfian(random), low, count, rng),
     };
-    drawn as u32
+    number as u32
 }
 
 fn gaussian(random: &RandomSettings) -> Distribution {
@@ -81,14 +82,14 @@ fn zipfian(random: &RandomSettings) -> Distribution {
 /// The prime below 2^32 whose remainder by 4 is 3.
 const PRIME: u64 = 4_294_967_291;
 
-/// Where the process-wide sequence of unique numbers stands, and the offset of this process. Two runs must not insert
-/// the same keys, so both come from the process's own randomness, not from the seed; so it is in sysbench on Debian.
+/// The next position in the process-wide sequence of unique numbers, and the offset of this process. Two runs must not
+/// insert the same keys, so both come from the process's own randomness, not from the seed, as in sysbench on Debian.
 static UNIQUE: LazyLock<(AtomicU32, u32)> = LazyLock::new(|| {
     let bits = RandomState::new().build_hasher().finish();
     (AtomicU32::new(bits as u32), (bits >> 32) as u32)
 });
 
-/// A number that no thread of this process has been given before, until 2^32 of them have been.
+/// A number that no thread of this process had before, for the first 2^32 calls.
 pub(crate) fn unique() -> u32 {
     let (next, offset) = &*UNIQUE;
     scatter(scatter(next.fetch_add(1, Ordering::Relaxed)).wrapping_add(*offset) ^ 0x5bf0_3635)
@@ -111,8 +112,8 @@ pub(crate) fn append(rng: &mut Rng, format: &[u8], to: &mut Vec<u8>) {
         match same[0] {
             b'#' => {
                 for digits in same.chunks(8) {
-                    let drawn = eight_digits(rng.below(100_000_000) as u32);
-                    to.extend_from_slice(&drawn[..digits.len()]);
+                    let eight = eight_digits(rng.below(100_000_000) as u32);
+                    to.extend_from_slice(&eight[..digits.len()]);
                 }
             }
             b'@' => to.extend(same.iter().map(|_| b'a' + rng.below(26) as u8)),
@@ -127,102 +128,68 @@ pub(crate) fn append_varied(rng: &mut Rng, shortest: u32, longest: u32, to: &mut
     to.extend((0..length).map(|_| b'0' + rng.below(u64::from(b'z' - b'0') + 1) as u8));
 }
 
-/// Two arguments as a C function takes unsigned integers.
+/// Two arguments, converted as for a C function of unsigned integers.
 #[inline]
 fn range_of(call: &Call) -> Result<(u32, u32), String> {
     Ok((call.unsigned(1)?, call.unsigned(2)?))
 }
 
-macro_rules! distributions {
-    ($($name:ident),*) => {$(
-        struct $name;
-        impl Raw for $name {
-            fn call(call: &Call) -> Returns {
-                let (low, high) = range_of(call)?;
-                call.push(draw(call.context(), Named::$name, low, high).into());
-                ONE
-            }
+/// Returns a number between its two arguments.
+macro_rules! distribution {
+    ($name:ident) => {
+        |call| {
+            let (low, high) = range_of(call)?;
+            call.push(draw(call.context(), DistributionName::$name, low, high).into());
+            ONE
         }
-    )*};
-}
-distributions!(Default, Uniform, Gaussian, Special, Pareto, Zipfian);
-
-struct Unique;
-
-impl Raw for Unique {
-    fn call(call: &Call) -> Returns {
-        call.push(unique().into());
-        ONE
-    }
-}
-
-struct UniformDouble;
-
-impl Raw for UniformDouble {
-    fn call(call: &Call) -> Returns {
-        call.push(call.context().rng.borrow_mut().unit());
-        ONE
-    }
-}
-
-/// 32 random bits: `sb_rnd` of 0.5.
-struct Bits;
-
-impl Raw for Bits {
-    fn call(call: &Call) -> Returns {
-        call.push(((call.context().rng.borrow_mut().bits() >> 32) as u32).into());
-        ONE
-    }
+    };
 }
 
 /// `string(format)`.
-struct Text;
-
-impl Raw for Text {
-    fn call(call: &Call) -> Returns {
-        if call.kind(1) != mlua::ffi::LUA_TSTRING {
-            return Err(format!("attempt to get length of local 'fmt' (a {} value)", call.kind_name(1)));
-        }
-        let format = call.bytes(1).unwrap_or_default();
-        let mut text = Vec::with_capacity(format.len());
-        append(&mut call.context().rng.borrow_mut(), format, &mut text);
-        call.push_bytes(&text);
-        ONE
-    }
+fn text(call: &Call) -> CallResult {
+    let format = call.string(1, "fmt")?;
+    let mut text = Vec::with_capacity(format.len());
+    append(&mut call.context().rng.borrow_mut(), format, &mut text);
+    call.push_bytes(&text);
+    ONE
 }
 
 /// `varstring(shortest, longest)` of 1.1.
-struct VariedText;
-
-impl Raw for VariedText {
-    fn call(call: &Call) -> Returns {
-        let (shortest, longest) = range_of(call)?;
-        if shortest > longest || longest == 0 {
-            return Err(format!("a string cannot have {shortest} to {longest} characters"));
-        }
-        let mut text = Vec::new();
-        append_varied(&mut call.context().rng.borrow_mut(), shortest, longest, &mut text);
-        call.push_bytes(&text);
-        ONE
+fn varied_text(call: &Call) -> CallResult {
+    let (shortest, longest) = range_of(call)?;
+    if shortest > longest || longest == 0 {
+        return Err(format!("a string cannot have {shortest} to {longest} characters"));
     }
+    let mut text = Vec::new();
+    append_varied(&mut call.context().rng.borrow_mut(), shortest, longest, &mut text);
+    call.push_bytes(&text);
+    ONE
 }
 
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
+pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     let rand = lua.create_table()?;
-    rand.set("default", raw::function::<Default>(lua)?)?;
-    rand.set("uniform", raw::function::<Uniform>(lua)?)?;
-    rand.set("gaussian", raw::function::<Gaussian>(lua)?)?;
-    rand.set("pareto", raw::function::<Pareto>(lua)?)?;
+    rand.set("default", raw::function(lua, distribution!(Default))?)?;
+    rand.set("uniform", raw::function(lua, distribution!(Uniform))?)?;
+    rand.set("gaussian", raw::function(lua, distribution!(Gaussian))?)?;
+    rand.set("pareto", raw::function(lua, distribution!(Pareto))?)?;
     match context.program.compat {
-        Compat::V10 => rand.set("special", raw::function::<Special>(lua)?)?,
+        Compat::V10 => rand.set("special", raw::function(lua, distribution!(Special))?)?,
         Compat::V11 => {
-            rand.set("zipfian", raw::function::<Zipfian>(lua)?)?;
-            rand.set("varstring", raw::function::<VariedText>(lua)?)?;
+            rand.set("zipfian", raw::function(lua, distribution!(Zipfian))?)?;
+            rand.set("varstring", raw::function(lua, varied_text)?)?;
         }
     }
-    rand.set("unique", raw::function::<Unique>(lua)?)?;
-    rand.set("uniform_double", raw::function::<UniformDouble>(lua)?)?;
-    rand.set("string", raw::function::<Text>(lua)?)?;
+    let unique = raw::function(lua, |call| {
+        call.push(unique().into());
+        ONE
+    })?;
+    let uniform_double = raw::function(lua, |call| {
+        call.push(call.context().rng.borrow_mut().unit());
+        ONE
+    })?;
+    rand.set("unique", unique)?;
+    rand.set("uniform_double", uniform_double)?;
+    rand.set("string", raw::function(lua, text)?)?;
     lua.globals().get::<Table>("sysbench")?.set("rand", &rand)?;
     if context.program.compat == Compat::V10 {
         legacy(lua, &rand)?;
@@ -242,27 +209,27 @@ fn legacy(lua: &Lua, rand: &Table) -> mlua::Result<()> {
     ] {
         globals.set(old, rand.get::<mlua::Function>(new)?)?;
     }
-    globals.set("sb_rnd", raw::function::<Bits>(lua)?)?;
-    globals.set("sb_rand_uniq", raw::function::<UniqueWithin>(lua)?)
+    let bits = raw::function(lua, |call| {
+        call.push(((call.context().rng.borrow_mut().bits() >> 32) as u32).into());
+        ONE
+    })?;
+    globals.set("sb_rnd", bits)?;
+    globals.set("sb_rand_uniq", raw::function(lua, unique_within)?)
 }
 
-/// `sb_rand_uniq([a, b])`: the next unique number that lies in the range.
-struct UniqueWithin;
-
-impl Raw for UniqueWithin {
-    fn call(call: &Call) -> Returns {
-        let drawn = if call.count() < 2 {
-            unique()
-        } else {
-            let (low, high) = range_of(call)?;
-            if low > high {
-                return Err(format!("there is no number from {low} to {high}"));
-            }
-            std::iter::repeat_with(unique).find(|number| (low..=high).contains(number)).unwrap_or(low)
-        };
-        call.push(drawn.into());
-        ONE
-    }
+/// `sb_rand_uniq([a, b])`: the next unique number in the range.
+fn unique_within(call: &Call) -> CallResult {
+    let number = if call.count() < 2 {
+        unique()
+    } else {
+        let (low, high) = range_of(call)?;
+        if low > high {
+            return Err(format!("there is no number from {low} to {high}"));
+        }
+        std::iter::repeat_with(unique).find(|number| (low..=high).contains(number)).unwrap_or(low)
+    };
+    call.push(number.into());
+    ONE
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Ranges that random numbers are drawn from, ready to be drawn from again.
+//! A cache of key distributions, whose initialisation is costly.
 
 use std::cell::RefCell;
 
@@ -6,9 +6,9 @@ use dbdyno_random::Rng;
 use dbdyno_random::key::Keys;
 use dbdyno_schema::plan::Distribution;
 
-/// Ranges asked for last, one per distribution that is costly to begin with: scripts ask for the same ids over and over.
+/// The last range of each costly distribution: scripts use the same ids again and again.
 #[derive(Default)]
-pub(crate) struct Ranges([RefCell<Option<Range>>; 3]);
+pub(crate) struct RangeCache([RefCell<Option<Range>>; 3]);
 
 struct Range {
     low: u32,
@@ -16,17 +16,24 @@ struct Range {
     keys: Keys,
 }
 
-/// Places in [`Ranges`].
+/// Indexes in [`RangeCache`].
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Cached {
     Default,
     Pareto,
     Zipfian,
 }
 
-impl Ranges {
-    pub(super) fn draw(&self, place: Place, kind: &Distribution, low: u32, count: u64, rng: &mut Rng) -> u64 {
-        let mut range = self.0[place as usize].borrow_mut();
+impl RangeCache {
+    pub(super) fn draw(
+        &self,
+        cached: Cached,
+        kind: &Distribution,
+        low: u32,
+        count: u64,
+        rng: &mut Rng,
+    ) -> u64 {
+        let mut range = self.0[cached as usize].borrow_mut();
         match &*range {
             Some(range) if range.low == low && range.count == count => range.keys.draw(rng),
             _ => range.insert(Range { low, count, keys: keys(kind, low, count) }).keys.draw(rng),
@@ -34,7 +41,7 @@ impl Ranges {
     }
 }
 
-/// `count` numbers from `low` on, ready to be drawn.
+/// The distribution `kind` over `count` numbers from `low` on.
 pub(super) fn keys(kind: &Distribution, low: u32, count: u64) -> Keys {
     Keys::new(kind, low.into(), u64::from(low) + count - 1)
 }

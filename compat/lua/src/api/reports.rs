@@ -1,20 +1,19 @@
-//! Report hooks: what they are given, and sysbench's own reporters, which scripts use as hooks.
+//! Report hooks: their argument, and sysbench's own reporters, which scripts use as hooks.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::{Function, Lua, Table, UserData};
 
-use super::base::Print;
-use crate::Context;
-use crate::chunks;
-use crate::front::{Front, Stat};
+use super::base::print;
+use crate::compile;
+use crate::context::Context;
+use crate::host::{ScriptHost, Stat};
 use crate::raw;
 
 const CODE: &str = include_str!("lua/reports.lua");
 
-/// Closes the array that `report_json` began, when the state that holds this is closed.
-struct OpenArray(Arc<dyn Front>);
+/// Closes the array that `report_json` has opened, when its state closes.
+struct OpenArray(Arc<dyn ScriptHost>);
 
 impl UserData for OpenArray {}
 
@@ -24,18 +23,15 @@ impl Drop for OpenArray {
     }
 }
 
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let front = Arc::clone(&context.front);
-    let emit = raw::function::<Print>(lua)?;
-    let closing = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&front))))?;
-    let code: Function = chunks::load(lua, "sysbench.lua", CODE.as_bytes())?;
+pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
+    let host = Arc::clone(&context.host);
+    let emit = raw::function(lua, print)?;
+    let closing = lua.create_function(move |_, ()| Ok(OpenArray(Arc::clone(&host))))?;
+    let code: Function = compile::load(lua, "sysbench.lua", CODE.as_bytes())?;
     code.call((lua.globals().get::<Table>("sysbench")?, emit, closing, context.program.percentile))
 }
 
-/// The table that a report hook is given.
-///
-/// # Errors
-/// Lua has no memory.
+/// The argument of a report hook.
 pub fn stat(lua: &Lua, stat: &Stat) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.set("threads_running", stat.threads_running)?;
@@ -71,8 +67,8 @@ mod tests {
 
     use super::*;
     use crate::api::opt;
-    use crate::program::Compat;
-    use crate::testing::{Heard, state};
+    use crate::testing::{RecordingHost, state};
+    use dbdyno_sysbench::Compat;
 
     fn example() -> Stat {
         Stat {
@@ -97,7 +93,7 @@ mod tests {
 
     /// What a hook prints where `percentile` is told, and scripts know it as `known`.
     fn reported_of(percentile: Option<f64>, known: i32, text: &str) -> String {
-        let heard = Arc::new(Heard { percentile, ..Heard::default() });
+        let heard = Arc::new(RecordingHost { percentile, ..RecordingHost::default() });
         let state = state(&format!("function hook(stat) {text} end"), &heard);
         opt::fill(state.lua(), Compat::V10, &[("percentile".into(), Value::Int(known))]).unwrap();
         let hook: Function = state.lua().globals().get("hook").unwrap();

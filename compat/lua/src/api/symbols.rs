@@ -1,45 +1,42 @@
-//! `ffi` as a global, and what `sysbench` exports to it.
+//! The global `ffi`, and the functions that sysbench exports to it.
 //!
-//! sysbench is linked so that `ffi.C` finds every C function of its own in it. Here `ffi.C` is a table: it holds pointers
-//! to the functions below, and asks the real `ffi.C` for everything else. C functions get nothing but their arguments,
-//! so they find their state through [`current::current`].
+//! sysbench is linked so that `ffi.C` finds its own C functions. Here `ffi.C` is a table with pointers to the functions
+//! below, and reads everything else from the real `ffi.C`. C functions get nothing but their arguments, so they find their
+//! user by [`current`].
 
-// Functions with a C interface, called through pointers that scripts hold; each says what it asks of its caller.
+// Functions with a C interface, called through pointers that scripts have.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::rc::Rc;
 
 use mlua::{Function, LightUserData, Lua, Table};
 
-use super::histogram::Histogram;
-use super::rand::{self, Named};
-use crate::chunks;
-use crate::context::{Context, Counter};
-use crate::current;
-use crate::life;
-use crate::program::Compat;
-use crate::raw::{self, Call, NOTHING, Raw, Returns};
+use super::rand::{self, DistributionName};
+use super::{events, histogram::Histogram};
+use crate::compile;
+use crate::context::{Context, Counter, current};
+use crate::raw::{self, NOTHING};
+use dbdyno_sysbench::Compat;
 
 const CODE: &str = include_str!("lua/symbols.lua");
 
 extern "C" fn sb_counter_inc(_user: c_int, counter: c_int) {
-    if let (Some(context), Some(counter)) = (current::current(), Counter::of(counter.into())) {
+    if let (Some(context), Some(counter)) = (current(), Counter::of(counter.into())) {
         context.count(counter);
     }
 }
 
 extern "C" fn sb_counter_val(_user: c_int, counter: c_int) -> u64 {
-    match (current::current(), Counter::of(counter.into())) {
+    match (current(), Counter::of(counter.into())) {
         (Some(context), Some(counter)) => context.counter(counter),
         _ => 0,
     }
 }
 
 macro_rules! distributions {
-    ($($symbol:ident => $named:ident),*) => {$(
+    ($($symbol:ident => $name:ident),*) => {$(
         extern "C" fn $symbol(low: u32, high: u32) -> u32 {
-            current::current().map_or(low, |context| rand::draw(&context, Named::$named, low, high))
+            current().map_or(low, |context| rand::draw(&context, DistributionName::$name, low, high))
         }
     )*};
 }
@@ -57,11 +54,11 @@ extern "C" fn sb_rand_unique() -> u32 {
 }
 
 extern "C" fn sb_rand_uniform_uint64() -> u64 {
-    current::current().map_or(0, |context| context.rng.borrow_mut().bits())
+    current().map_or(0, |context| context.rng.borrow_mut().bits())
 }
 
 extern "C" fn sb_rand_uniform_double() -> f64 {
-    current::current().map_or(0.0, |context| context.rng.borrow_mut().unit())
+    current().map_or(0.0, |context| context.rng.borrow_mut().unit())
 }
 
 /// # Safety
@@ -90,13 +87,13 @@ unsafe extern "C" fn sb_rand_varstr(to: *mut c_char, shortest: u32, longest: u32
     }
 }
 
-/// Copies what `append` makes to `to`, which must have room for it, and says how much it was.
+/// Copies the text of `append` to `to`, which must have room for it, and returns its length.
 unsafe fn fill(to: *mut c_char, append: impl FnOnce(&Context, &mut Vec<u8>)) -> u32 {
     let mut text = Vec::new();
-    if let Some(context) = current::current() {
+    if let Some(context) = current() {
         append(&context, &mut text);
     }
-    // SAFETY: the caller's promise; the text is our own.
+    // SAFETY: the caller's promise; the text is a local value.
     unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), to, text.len()) };
     text.len() as u32
 }
@@ -128,10 +125,10 @@ unsafe extern "C" fn sb_histogram_update(histogram: *mut Histogram, value: f64) 
 /// As for `sb_histogram_update`.
 unsafe extern "C" fn sb_histogram_print(histogram: *const Histogram) {
     // SAFETY: the caller's promise.
-    if let (Some(histogram), Some(context)) = (unsafe { histogram.as_ref() }, current::current()) {
+    if let (Some(histogram), Some(context)) = (unsafe { histogram.as_ref() }, current()) {
         let text = histogram.text();
         if !text.is_empty() {
-            context.front.print(&text);
+            context.host.print(&text);
         }
     }
 }
@@ -166,40 +163,27 @@ fn symbols(compat: Compat) -> Vec<(&'static str, &'static str, *const c_void)> {
     symbols
 }
 
-/// The script declares a function that makes a thread wait.
-struct Waits;
-
-impl Raw for Waits {
-    fn call(call: &Call) -> Returns {
-        call.context().set_declares_waiting();
-        NOTHING
-    }
-}
-
-/// The script gives a type methods of its own.
-struct Types;
-
-impl Raw for Types {
-    fn call(call: &Call) -> Returns {
-        call.context().set_gives_types_methods();
-        NOTHING
-    }
-}
-
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let found = lua.create_table()?;
+pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
+    let table = lua.create_table()?;
     for (name, kind, address) in symbols(context.program.compat) {
         let symbol = lua.create_table()?;
         symbol.push(kind)?;
         symbol.push(LightUserData(address.cast_mut()))?;
-        found.set(name, symbol)?;
+        table.set(name, symbol)?;
     }
     let sysbench = lua.globals().get::<Table>("sysbench")?;
-    let code: Function = chunks::load(lua, "sysbench.histogram.lua", CODE.as_bytes())?;
-    let own = life::symbols(lua)?;
-    let (waits, types) = (raw::function::<Waits>(lua)?, raw::function::<Types>(lua)?);
+    let code: Function = compile::load(lua, "sysbench.histogram.lua", CODE.as_bytes())?;
+    let waits = raw::function(lua, |call| {
+        call.context().declares_waiting.set(true);
+        NOTHING
+    })?;
+    let sets_metatype = raw::function(lua, |call| {
+        call.context().sets_metatypes.set(true);
+        NOTHING
+    })?;
+    let (own, exported) = (events::symbols(lua)?, crate::sql::exported(lua));
     let newer = context.program.compat == Compat::V11;
-    code.call((sysbench, found, own, crate::sql::exported(lua), waits, types, newer))
+    code.call((sysbench, table, own, exported, waits, sets_metatype, newer))
 }
 
 #[cfg(test)]
@@ -207,8 +191,8 @@ mod tests {
     use std::sync::Arc;
 
     use crate::context::Counter;
-    use crate::program::Compat;
-    use crate::testing::{Heard, failure, printed, state};
+    use crate::testing::{RecordingHost, failure, printed, state};
+    use dbdyno_sysbench::Compat;
 
     #[test]
     fn scripts_count_through_declarations_of_their_own() {
@@ -219,7 +203,7 @@ mod tests {
             ffi.C.sb_counter_inc(0, 99)
             print(ffi.C.sb_counter_val(0, ffi.C.SB_CNT_ERROR), tonumber(ffi.C.sb_counter_val(0, 1)), ffi.C.SB_CNT_MAX)
             print(ffi.sizeof('sb_counter_type'), ffi.C == require('ffi').C)";
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(RecordingHost::default());
         let state = state(text, &heard);
         assert_eq!(*heard.printed.lock().unwrap(), "3ULL\t1\t6\n4\ttrue\n");
         assert_eq!(state.context().counter(Counter::Error), 3);
@@ -240,7 +224,7 @@ mod tests {
 
     #[test]
     fn declaring_a_sleep_is_noticed_and_declaring_others_is_not() {
-        let waits = |text: &str| state(text, &Arc::default()).context().declares_waiting();
+        let waits = |text: &str| state(text, &Arc::default()).context().declares_waiting.get();
         assert!(waits("ffi.cdef[[int usleep(unsigned int usec);]]"));
         assert!(waits("local f = require 'ffi' f.cdef('typedef int t; unsigned sleep (unsigned);')"));
         assert!(waits("ffi.cdef[[int poll(struct pollfd *fds, unsigned long nfds, int timeout);]]"));
@@ -286,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_newer_interface_has_more_counters() {
-        let heard = Arc::new(Heard { compat: Compat::V11, ..Heard::default() });
+        let heard = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
         state(
             "print(ffi.C.SB_CNT_BYTES_WRITTEN, ffi.C.SB_CNT_MAX) ffi.C.sb_counter_inc(0, 6) print(ffi.C.sb_rand_zipfian(2, 2))",
             &heard,

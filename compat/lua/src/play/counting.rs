@@ -1,27 +1,27 @@
-//! What happens to a script's statements and connections, counted: where the run counts, and where the script reads it.
+//! Counts statements, errors and reconnects for the run, and for `sb_counter_val`.
 
-use crate::{Context, Counter};
 use dbdyno_load::Nanos;
 use dbdyno_metrics::Statement;
 use dbdyno_schema::record::ErrorClass;
 use dbdyno_wire::Outcome;
 use dbdyno_wire::scripted::ScriptedConnector;
 
-use super::broker::{Broker, Place};
+use super::session::{MeasuredUser, UserSession};
+use crate::context::{Context, Counter};
 
-impl<C: ScriptedConnector> Broker<C> {
-    /// From here on what happens is counted at `place`; what has happened before, too.
-    pub(super) fn take_place(&self, place: Place) {
-        let now = place.desk.now();
+impl<C: ScriptedConnector> UserSession<C> {
+    /// Counts for `user` from now on, and what was counted early.
+    pub(super) fn measure_as(&self, user: MeasuredUser) {
+        let now = user.worker.now();
         for (kind, early) in self.early.iter().enumerate() {
             for _ in 0..early.take() {
-                place.desk.statement(statement_of(kind, now, now, 0));
+                user.worker.statement(statement_of(kind, now));
             }
         }
-        *self.place.borrow_mut() = Some(place);
+        *self.measured.borrow_mut() = Some(user);
     }
 
-    /// A statement of the script has succeeded.
+    /// Counts a statement that has succeeded.
     #[inline]
     pub(super) fn count(&self, context: &Context, outcome: Outcome, start: Nanos) {
         let (kind, counter) = match (outcome.returns_rows, outcome.rows) {
@@ -29,11 +29,11 @@ impl<C: ScriptedConnector> Broker<C> {
             (false, 0) => (2, Counter::Other),
             (false, _) => (1, Counter::Write),
         };
-        context.note(counter, 1);
-        match &*self.place.borrow() {
-            Some(Place { desk, .. }) => {
-                let end = desk.now();
-                desk.statement(Statement {
+        context.add(counter, 1);
+        match &*self.measured.borrow() {
+            Some(MeasuredUser { worker, .. }) => {
+                let end = worker.now();
+                worker.statement(Statement {
                     class: None,
                     kind,
                     start,
@@ -49,49 +49,49 @@ impl<C: ScriptedConnector> Broker<C> {
     }
 
     pub(super) fn count_reconnect(&self, context: &Context) {
-        context.note(Counter::Reconnect, 1);
-        if let Some(Place { desk, .. }) = &*self.place.borrow() {
-            desk.reconnect(desk.now());
+        context.add(Counter::Reconnect, 1);
+        if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
+            worker.reconnect(worker.now());
         }
     }
 
     pub(super) fn count_error(&self, context: &Context, code: &str, class: ErrorClass) {
-        context.note(Counter::Error, 1);
-        if let Some(Place { desk, .. }) = &*self.place.borrow() {
-            desk.error(desk.now(), code, class);
+        context.add(Counter::Error, 1);
+        if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
+            worker.error(worker.now(), code, class);
         }
     }
 
-    /// Hands on what the script has counted itself: `sb_counter_inc`.
+    /// Counts for the run what the script has counted by `sb_counter_inc`.
     #[inline]
     pub(super) fn count_scripts_own(&self, context: &Context) {
         let Some(counted) = context.take_counted() else { return };
-        let Some(Place { desk, .. }) = self.place() else { return };
-        let now = desk.now();
+        let Some(MeasuredUser { worker, .. }) = self.measured() else { return };
+        let now = worker.now();
         for (counter, kind) in [(Counter::Read, 0), (Counter::Write, 1), (Counter::Other, 2)] {
             for _ in 0..counted[counter as usize] {
-                desk.statement(statement_of(kind, now, now, 0));
+                worker.statement(statement_of(kind, now));
             }
         }
         for _ in 0..counted[Counter::Error as usize] {
-            desk.error(now, "script", ErrorClass::Other);
+            worker.error(now, "script", ErrorClass::Other);
         }
         for _ in 0..counted[Counter::Reconnect as usize] {
-            desk.reconnect(now);
+            worker.reconnect(now);
         }
     }
 }
 
-/// A statement of which only its kind is known.
-fn statement_of(kind: usize, start: Nanos, end: Nanos, bytes: u64) -> Statement {
+/// A statement of which only the kind is known.
+fn statement_of(kind: usize, now: Nanos) -> Statement {
     Statement {
         class: None,
         kind,
-        start,
-        end,
+        start: now,
+        end: now,
         returns_rows: kind == 0,
         rows: u64::from(kind == 1),
         rows_expected: None,
-        bytes,
+        bytes: 0,
     }
 }

@@ -1,21 +1,22 @@
-//! What a script is loaded with, and what can then be asked of it, whatever its connections are.
+//! A loaded script, whatever its connections are.
 
 use std::sync::Arc;
 
 use dbdyno_runner::{Ended, Inbox, Order, Sink};
 
 use super::LuaFailure;
-use crate::{Front, Program, Stat};
+use crate::host::{ScriptHost, Stat};
+use crate::program::Program;
 
 /// What a script runs with.
-pub struct Setting {
-    /// Target, load, phases and reports. The workload means nothing.
+pub struct ScriptSetup {
+    /// Target, load, phases and reports. The workload is not used.
     pub order: Order,
     /// The script.
     pub program: Program,
-    /// Who runs it.
-    pub front: Arc<dyn Front>,
-    /// Whether every user has a thread of its own; `None` where the script's own declarations decide.
+    /// The program that runs it.
+    pub host: Arc<dyn ScriptHost>,
+    /// Whether every user has its own thread; `None` where the script's declarations decide.
     pub own_threads: Option<bool>,
 }
 
@@ -28,25 +29,67 @@ pub enum CommandKind {
     Parallel,
 }
 
-/// Which report a hook writes. Each kind has a state of its own, as in sysbench.
+/// The report that a hook writes. Each kind has its own state, as in sysbench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
-    Intermediate,
+pub enum Report {
+    /// `report_intermediate`, at each interval.
+    Interval,
+    /// `report_cumulative`, at each checkpoint.
     Checkpoint,
+    /// `report_cumulative`, at the end, when the states of the other reports are closed.
     Final,
 }
 
-/// A loaded script, without the type of its connections.
-pub(super) trait AnyStage {
+impl Report {
+    pub(super) fn hook(self) -> &'static str {
+        match self {
+            Report::Interval => "report_intermediate",
+            Report::Checkpoint | Report::Final => "report_cumulative",
+        }
+    }
+}
+
+/// A script whose chunk has run in its main state. Commands, `init`, `done` and reports run on the caller's thread.
+pub trait Script {
+    /// Reads the options that the script declares, and fills `sysbench.opt`.
+    ///
+    /// # Errors
+    /// [`LuaFailure::Usage`] with the line to print, or a failing validator of the script.
     fn read_options(&self) -> Result<(), LuaFailure>;
+
+    /// Whether the script has a global function of that name.
     fn has_function(&self, name: &str) -> bool;
+
+    /// Calls a global function: `prepare`, `cleanup`, `help`.
+    ///
+    /// # Errors
+    /// It does not exist, or fails.
     fn call(&self, name: &str) -> Result<(), LuaFailure>;
+
+    /// The command `name` of `sysbench.cmdline.commands`, if there is one.
     fn command(&self, name: &str) -> Option<CommandKind>;
+
+    /// Runs a command of `sysbench.cmdline.commands`.
+    ///
+    /// # Errors
+    /// It does not exist, fails, or returns false.
     fn run_command(&self, name: &str) -> Result<(), LuaFailure>;
-    fn has_hook(&self, name: &str) -> bool;
-    fn report(&self, which: Which, stat: &Stat) -> Result<(), LuaFailure>;
+
+    /// Whether the script replaces that report.
+    fn has_report(&self, report: Report) -> bool;
+
+    /// Calls the hook of that report.
+    ///
+    /// # Errors
+    /// It fails.
+    fn report(&self, report: Report, stat: &Stat) -> Result<(), LuaFailure>;
+
+    /// Closes the states of interval and checkpoint reports, after the last of them.
     fn close_reports(&self);
-    fn has_own_threads(&self) -> bool;
+
+    /// Whether any user has called for a database driver: reports then count statements.
     fn uses_database(&self) -> bool;
+
+    /// Runs `init`, the run and `done`, and writes every record. The log has the failures when it returns.
     fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> Ended;
 }

@@ -1,114 +1,88 @@
-//! One thread's users of a run.
+//! The users of a run on one thread.
 
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::Level;
-use dbdyno_schema::record::{EndReason, Failure, Session};
+use dbdyno_runner::external::{
+    Desk, Post, Seat, Signal, WorkerReady, give_back_memory, spawn_user, work_on_this_thread,
+};
+use dbdyno_schema::record::{EndReason, Session};
+use dbdyno_sysbench::log::Level;
 use dbdyno_wire::scripted::ScriptedConnector;
 use tokio::task::JoinSet;
 
 use super::LuaFailure;
-use super::blocking::Watch;
-use super::broker::{Common, KINDS, Shared};
-use super::player::{Making, Player};
-use super::vms::Vms;
-use dbdyno_runner::external::WorkerReady;
-use dbdyno_runner::external::{Desk, Seat};
-use dbdyno_runner::external::{Post, Signal, give_back_memory, spawn_user, work_on_this_thread};
+use super::blocking::BlockingMonitor;
+use super::session::{KINDS, RunContext, ThreadContext};
+use super::user::{ScriptUser, spawn_users};
+use crate::vm::Vm;
 
-/// One thread of a run.
-pub(super) struct LuaWorker<C> {
-    pub(super) post: Post,
-    pub(super) connector: C,
-    pub(super) making: Making,
-    /// What all threads share.
-    pub(super) common: Arc<Common>,
+/// Plays the share of the run that `post` has, on this thread.
+pub(super) fn run<C: ScriptedConnector>(post: Post, run: RunContext<C>) {
+    let links = post.links.clone();
+    work_on_this_thread(links, work(post, run));
 }
 
-impl<C: ScriptedConnector> LuaWorker<C> {
-    pub(super) fn run(self) {
-        let links = self.post.links.clone();
-        work_on_this_thread(links, work(self.post, self.connector, self.making, self.common));
-    }
-}
-
-async fn work<C: ScriptedConnector>(
-    post: Post,
-    connector: C,
-    making: Making,
-    common: Arc<Common>,
-) -> io::Result<()> {
+async fn work<C: ScriptedConnector>(post: Post, mut run: RunContext<C>) -> io::Result<()> {
     let mut signal = post.links.signal.clone();
     if !post.prepare() {
         return Ok(());
     }
+    run.plan = Arc::clone(&post.plan);
     let links = post.links.clone();
-    let wanted = post.share(post.plan.load.connections);
+    let connections = post.share(post.plan.load.connections);
+    let numbers: Vec<u64> = (0..u64::from(connections)).map(|position| post.number(position)).collect();
     let to_conductor = links.clone();
-    let tell = move |warning| to_conductor.warn(warning);
-    let watch = Rc::new(Watch::new(Box::new(tell), wanted as usize));
-    let plan = Arc::clone(&post.plan);
-    let shared = Shared::new(connector, plan, Arc::clone(&making.front), common);
-    let making_all = make_all(&post, wanted, &making, &shared, &watch);
-    let made = tokio::select! {
-        made = making_all => made,
+    let warn = Box::new(move |warning| to_conductor.warn(warning));
+    let monitor = BlockingMonitor::new(Some(warn), numbers.len(), false);
+    let thread = ThreadContext::new(run, monitor);
+    let users = tokio::select! {
+        users = make_users(&thread, &numbers) => users,
         _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
     };
-    let players = match made {
-        Ok(players) => players,
+    let users = match users {
+        Ok(users) => users,
         Err(failure) => {
-            making.front.log(Level::Fatal, &failure.to_string());
-            let failure = Failure { text: failure.to_string(), ..Failure::default() };
-            links.fail(EndReason::ScriptError, failure);
+            thread.run.host.log(Level::Fatal, &failure.to_string());
+            links.fail(EndReason::ScriptError, failure.record());
             return Ok(());
         }
     };
     let session = post.is_first().then(Session::default);
-    let ready = WorkerReady { connections: wanted, session, prepared_statements: 0 };
-    links.ready(ready);
+    links.ready(WorkerReady { connections, session, prepared_statements: 0 });
     let start = match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
         Ok(Signal::Go { start, .. }) => start,
         _ => return Ok(()),
     };
-    let numbers: Vec<u64> = players.iter().map(|player| player.number).collect();
-    let spawn = |desk: &Rc<Desk>, users: &mut JoinSet<()>| {
-        for (here, player) in players.into_iter().enumerate() {
-            let seat = Seat { here, overall: player.number };
-            spawn_user(users, desk, player.play(Rc::clone(desk), seat));
+    let spawn = |worker: &Rc<Desk>, tasks: &mut JoinSet<()>| {
+        for (here, user) in users.into_iter().enumerate() {
+            let id = Seat { here, overall: user.number };
+            spawn_user(tasks, worker, user.play(Rc::clone(worker), id));
         }
     };
-    let look = |_: &Desk, _| watch.look(Instant::now());
-    post.play(start, KINDS.len(), &numbers, spawn, look).await
+    let check = |_: &Desk, _| thread.monitor.check(Instant::now());
+    post.play(start, KINDS.len(), &numbers, spawn, check).await
 }
 
-/// Makes the states of this thread's users and has every one's `thread_init` done, all at the same time.
-async fn make_all<C: ScriptedConnector>(
-    post: &Post,
-    wanted: u32,
-    making: &Making,
-    shared: &Rc<Shared<C>>,
-    watch: &Rc<Watch>,
-) -> Result<Vec<Player<C>>, LuaFailure> {
-    let mut making_each = JoinSet::new();
-    let vms = Vms::new(making, wanted as usize)?;
-    for position in 0..u64::from(wanted) {
-        let (making, shared, watch) = (making.clone(), Rc::clone(shared), Rc::clone(watch));
-        let (number, vm) = (post.number(position), vms.of(position as usize)?);
-        making_each.spawn_local(async move {
-            let mut player = Player::new(&making, &shared, &watch, number, &vm).await?;
-            player.init().await?;
-            Ok(player)
-        });
+/// Makes this thread's users and calls `thread_init` of each, all at the same time.
+async fn make_users<C: ScriptedConnector>(
+    thread: &Rc<ThreadContext<C>>,
+    numbers: &[u64],
+) -> Result<Vec<ScriptUser<C>>, LuaFailure> {
+    let run = &thread.run;
+    let vms = Vm::for_users(numbers.len(), run.share_states, run.jit).map_err(LuaFailure::chunk)?;
+    let mut tasks = spawn_users(thread, numbers, &vms, async |mut user| {
+        user.init().await?;
+        Ok(user)
+    });
+    let mut users = Vec::with_capacity(numbers.len());
+    while let Some(joined) = tasks.join_next().await {
+        users.push(joined.expect("making a user does not panic")?);
     }
-    let mut players = Vec::with_capacity(wanted as usize);
-    while let Some(joined) = making_each.join_next().await {
-        players.push(joined.expect("making a state does not panic")?);
-    }
-    players.sort_unstable_by_key(|player| player.number);
-    vms.collect()?;
+    users.sort_unstable_by_key(|user: &ScriptUser<C>| user.number);
+    Vm::collect_shared(&vms).map_err(|error| LuaFailure::function("thread_init", error))?;
     give_back_memory();
-    Ok(players)
+    Ok(users)
 }

@@ -3,12 +3,13 @@
 /// Most bytes of one INSERT.
 const FULL_BYTES: usize = 512 * 1024;
 
-/// What a connection collects.
+/// The rows that a connection collects.
 #[derive(Default)]
 pub(super) struct Bulk {
     prefix: Vec<u8>,
-    /// The statement so far, and rows in it.
+    /// The statement so far.
     text: Vec<u8>,
+    /// Rows in `text`.
     rows: u64,
 }
 
@@ -17,7 +18,7 @@ impl Bulk {
         Self { prefix: prefix.to_vec(), text: prefix.to_vec(), rows: 0 }
     }
 
-    /// Adds a row. Where it does not fit, what was collected moves into `out`, which is to be sent.
+    /// Adds a row. Returns true where it did not fit: the rows before it are then in `out`, to be sent.
     pub(super) fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> bool {
         let full = self.rows > 0 && self.text.len() + row.len() + 1 > FULL_BYTES;
         if full {
@@ -31,7 +32,7 @@ impl Bulk {
         full
     }
 
-    /// Moves what is left into `out`, which is to be sent; false where there is nothing.
+    /// Moves the collected rows into `out`, to be sent; false where there are none.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> bool {
         if self.rows == 0 {
             return false;

@@ -1,321 +1,428 @@
-//! What Lua calls. Each function notes a request and leaves its coroutine, or does at once what needs no server.
+//! The functions behind interface.lua: each yields with a request, or does at once what needs no server.
 //!
-//! What a call returns after a request is for `interface.lua` alone: nothing where there are no rows, true where there
-//! are, false where it failed.
+//! A call that yields returns nothing where there are no rows, true where there are, and false where the request failed.
 
-use std::rc::Rc;
+use std::ffi::c_int;
+use std::ops::RangeInclusive;
 
-use mlua::{Function, Lua, Table};
+use dbdyno_sysbench::log::Level;
+use dbdyno_wire::scripted::{Rows, Type};
+use mlua::ffi::{LUA_TBOOLEAN, LUA_TNIL, LUA_TNONE, LUA_TNUMBER, LUA_TSTRING};
+use mlua::{Lua, Table};
 
-use super::arguments::{CLOSED, connection, refuse, statement, text, want};
-use super::book::ERROR_NONE;
 use super::bulk::Bulk;
-use super::parameters::{Bind, NewParameter, Set, SetRandom};
-use super::request::{ConnectionId, Request};
-use super::results::{FetchRow, Free, MoreResults, NextResult, ResultNumbers};
-use crate::Context;
-use crate::chunks;
-use crate::front::Level;
-use crate::program::{Compat, Program};
-use crate::raw::{self, Call, NOTHING, ONE, Pushed, Raw, Returns};
+use super::objects::{ERROR_NONE, StoredParameter};
+use super::request::{Answer, ConnectionId, Request, StatementId};
+use crate::api::rand::append;
+use crate::context::Counter;
+use crate::raw::{self, Call, CallResult, LUA_TCDATA, NOTHING, ONE, Pushed};
 
-/// A new connection: its number, for `connect`, and whose it is, for `abandon`.
-struct Create;
+const CLOSED: &str = "attempt to use an already closed connection";
+const CLOSED_BEFORE: &str = "attempt to close an already closed connection";
 
-impl Raw for Create {
-    fn call(call: &Call) -> Returns {
-        call.push(call.context().sql.book.borrow_mut().add_connection().0.into());
-        call.push_owner();
-        Ok(Pushed::Values(2))
+// Types of `sysbench.sql.type` that can be bound.
+const INTEGERS: RangeInclusive<i64> = 1..=4;
+const DOUBLES: RangeInclusive<i64> = 5..=6;
+const STRINGS: RangeInclusive<i64> = 11..=12;
+
+/// Yields with `request`; where the coroutine cannot yield, waits for the answer.
+#[inline]
+pub(crate) fn request(call: &Call, request: Request) -> CallResult {
+    let context = call.context();
+    if call.is_yieldable() {
+        context.sql.request.set(Some(request));
+        return Ok(Pushed::Yield);
     }
-}
-
-struct Connect;
-
-impl Raw for Connect {
-    fn call(call: &Call) -> Returns {
-        want(call, Request::Connect(connection(call)?.0))
-    }
-}
-
-struct Reconnect;
-
-impl Raw for Reconnect {
-    fn call(call: &Call) -> Returns {
-        let (connection, open) = connection(call)?;
-        if !open {
-            call.context().front.log(Level::Alert, "attempt to close an already closed connection");
-        }
-        want(call, Request::Reconnect(connection))
-    }
-}
-
-struct Disconnect;
-
-impl Raw for Disconnect {
-    fn call(call: &Call) -> Returns {
-        match connection(call)? {
-            (connection, true) => want(call, Request::Disconnect(connection)),
-            (_, false) => refuse(call, "attempt to close an already closed connection"),
+    match context.handler.handle(context, request) {
+        Answer::Nothing => NOTHING,
+        Answer::Flag(flag) => {
+            call.push_bool(flag);
+            ONE
         }
     }
 }
 
-/// A connection that the script has forgotten.
-struct Abandon;
+/// Returns false, with an alert in the log.
+fn refuse(call: &Call, alert: &str) -> CallResult {
+    call.context().host.log(Level::Alert, alert);
+    call.push_bool(false);
+    ONE
+}
 
-impl Raw for Abandon {
-    fn call(call: &Call) -> Returns {
-        // The collector may call this from anywhere, in the middle of everything: nothing else is touched.
-        let sql = &call.owner(1).sql;
-        sql.abandoned.borrow_mut().push(ConnectionId(call.integer(2) as u32));
-        sql.has_abandoned.set(true);
-        NOTHING
+fn refuse_closed(call: &Call, connection: ConnectionId) -> CallResult {
+    call.context().sql.connection(connection).class = ERROR_NONE;
+    refuse(call, CLOSED)
+}
+
+/// The connection that is argument 1, and whether it is open.
+#[inline]
+fn connection(call: &Call) -> Result<(ConnectionId, bool), String> {
+    let objects = call.context().sql.objects.borrow();
+    let id = objects.connection_of(call.field(1, 1)).ok_or("not a connection")?;
+    Ok((id, objects.connection(id).open))
+}
+
+/// The statement that is argument 1.
+#[inline]
+fn statement(call: &Call) -> Result<StatementId, String> {
+    let id = call.context().sql.objects.borrow().statement_of(call.field(1, 1));
+    id.ok_or_else(|| "attempt to use a closed statement".to_owned())
+}
+
+/// Returns the number of a new connection, and its user for `release`.
+fn create(call: &Call) -> CallResult {
+    call.push(call.context().sql.objects.borrow_mut().add_connection().0.into());
+    call.push_context();
+    Ok(Pushed::Values(2))
+}
+
+fn reconnect(call: &Call) -> CallResult {
+    let (connection, open) = connection(call)?;
+    if !open {
+        call.context().host.log(Level::Alert, CLOSED_BEFORE);
+    }
+    request(call, Request::Reconnect(connection))
+}
+
+fn disconnect(call: &Call) -> CallResult {
+    match connection(call)? {
+        (connection, true) => request(call, Request::Disconnect(connection)),
+        (_, false) => refuse(call, CLOSED_BEFORE),
     }
 }
 
-struct Query;
+/// The script's collector has freed a connection: arguments are its user and its number.
+fn release(call: &Call) -> CallResult {
+    // The collector may call this while anything else of `Sql` is borrowed.
+    let sql = &call.context_at(1).sql;
+    sql.unreferenced.borrow_mut().push(ConnectionId(call.integer(2) as u32));
+    sql.has_unreferenced.set(true);
+    NOTHING
+}
 
-impl Raw for Query {
-    fn call(call: &Call) -> Returns {
-        let (connection, open) = connection(call)?;
-        let sql = text(call, 2, "query")?;
-        {
-            let mut book = call.context().sql.book.borrow_mut();
-            if open {
-                book.text.clear();
-                book.text.extend_from_slice(sql);
-            } else {
-                book.connection_mut(connection).class = ERROR_NONE;
+fn query(call: &Call) -> CallResult {
+    let (connection, open) = connection(call)?;
+    let sql = call.string(2, "query")?;
+    if !open {
+        return refuse_closed(call, connection);
+    }
+    let mut objects = call.context().sql.objects.borrow_mut();
+    objects.text.clear();
+    objects.text.extend_from_slice(sql);
+    drop(objects);
+    request(call, Request::Query(connection))
+}
+
+/// Returns the number of a new statement with the text that is argument 2.
+fn new_statement(call: &Call) -> CallResult {
+    let (connection, open) = connection(call)?;
+    let sql = call.string(2, "query")?;
+    if !open {
+        return refuse_closed(call, connection);
+    }
+    let id = call.context().sql.objects.borrow_mut().add_statement(connection, sql);
+    call.push(id.0.into());
+    ONE
+}
+
+#[inline]
+fn execute(call: &Call) -> CallResult {
+    let id = statement(call)?;
+    let objects = call.context().sql.objects.borrow();
+    let connection = objects.statement(id).connection;
+    let open = objects.connection(connection).open;
+    drop(objects);
+    if open { request(call, Request::Execute(id)) } else { refuse_closed(call, connection) }
+}
+
+/// Frees the statement's number, after the server has closed it.
+fn remove_statement(call: &Call) -> CallResult {
+    let id = statement(call)?;
+    call.context().sql.objects.borrow_mut().remove_statement(id);
+    NOTHING
+}
+
+/// Arguments: statement, type, length. Returns the parameter's number; nothing for a type that cannot be bound.
+fn new_parameter(call: &Call) -> CallResult {
+    let (statement, number) = (statement(call)?, call.integer(2));
+    let (kind, length_max) = match number {
+        number if INTEGERS.contains(&number) => (Type::Int, 0),
+        number if DOUBLES.contains(&number) => (Type::Double, 0),
+        number if STRINGS.contains(&number) => {
+            if !call.is_number(3) {
+                return Err("bad argument #2 to 'new' (cannot convert 'nil' to 'int')".into());
             }
+            (Type::Text, call.integer(3).max(0) as usize)
         }
-        if open { want(call, Request::Query(connection)) } else { refuse(call, CLOSED) }
-    }
-}
-
-/// Argument 2 is the text. Returns the statement's number first.
-struct NewStatement;
-
-impl Raw for NewStatement {
-    fn call(call: &Call) -> Returns {
-        let (connection, open) = connection(call)?;
-        let sql = text(call, 2, "query")?;
-        if !open {
-            call.context().sql.book.borrow_mut().connection_mut(connection).class = ERROR_NONE;
-            return refuse(call, CLOSED);
-        }
-        let added = call.context().sql.book.borrow_mut().add_statement(connection, sql);
-        call.push(added.0.into());
-        ONE
-    }
-}
-
-struct Prepare;
-
-impl Raw for Prepare {
-    fn call(call: &Call) -> Returns {
-        want(call, Request::Prepare(statement(call)?))
-    }
-}
-
-struct Execute;
-
-impl Raw for Execute {
-    #[inline]
-    fn call(call: &Call) -> Returns {
-        let found = statement(call)?;
-        let sql = &call.context().sql;
-        let open = {
-            let mut book = sql.book.borrow_mut();
-            let connection = book.statement(found).connection;
-            let connection = book.connection_mut(connection);
-            if !connection.open {
-                connection.class = ERROR_NONE;
-            }
-            connection.open
-        };
-        if open { want(call, Request::Execute(found)) } else { refuse(call, CLOSED) }
-    }
-}
-
-struct Forget;
-
-impl Raw for Forget {
-    fn call(call: &Call) -> Returns {
-        want(call, Request::Forget(statement(call)?))
-    }
-}
-
-/// After [`Forget`]: the number is free.
-struct Remove;
-
-impl Raw for Remove {
-    fn call(call: &Call) -> Returns {
-        let found = statement(call)?;
-        call.context().sql.book.borrow_mut().remove_statement(found);
-        NOTHING
-    }
-}
-
-/// Of a connection's last error: class, number, state, words.
-struct LastError;
-
-impl Raw for LastError {
-    fn call(call: &Call) -> Returns {
-        let (connection, _) = connection(call)?;
-        let (class, error) = {
-            let book = call.context().sql.book.borrow();
-            let found = book.connection(connection);
-            (found.class, found.error.clone())
-        };
-        call.push(class as f64);
-        call.push(error.code.into());
-        call.push_bytes(error.state.as_bytes());
-        call.push_bytes(error.message.as_bytes());
-        Ok(Pushed::Values(4))
-    }
-}
-
-struct BulkInit;
-
-impl Raw for BulkInit {
-    fn call(call: &Call) -> Returns {
-        let (connection, open) = connection(call)?;
-        let prefix = text(call, 2, "query")?;
-        if !open {
-            // sysbench takes it for done.
-            call.context().front.log(Level::Alert, CLOSED);
-            return NOTHING;
-        }
-        call.context().sql.book.borrow_mut().connection_mut(connection).bulk = Some(Bulk::new(prefix));
-        NOTHING
-    }
-}
-
-struct BulkNext;
-
-impl Raw for BulkNext {
-    #[inline]
-    fn call(call: &Call) -> Returns {
-        let (connection, open) = connection(call)?;
-        let row = text(call, 2, "query")?;
-        let full = {
-            let mut book = call.context().sql.book.borrow_mut();
-            let mut out = std::mem::take(&mut book.text);
-            let full = book.connection_mut(connection).bulk.as_mut().map(|bulk| bulk.add(row, &mut out));
-            book.text = out;
-            full
-        };
-        match full {
-            _ if !open => refuse(call, CLOSED),
-            None => refuse(call, "attempt to call bulk_insert_next() before bulk_insert_init()"),
-            Some(true) => want(call, Request::Query(connection)),
-            Some(false) => NOTHING,
-        }
-    }
-}
-
-struct BulkDone;
-
-impl Raw for BulkDone {
-    fn call(call: &Call) -> Returns {
-        let (connection, open) = connection(call)?;
-        if !open {
-            return refuse(call, CLOSED);
-        }
-        let rest = {
-            let mut book = call.context().sql.book.borrow_mut();
-            let mut out = std::mem::take(&mut book.text);
-            let bulk = book.connection_mut(connection).bulk.take();
-            let rest = bulk.is_some_and(|mut bulk| bulk.finish(&mut out));
-            book.text = out;
-            rest
-        };
-        if rest { want(call, Request::Query(connection)) } else { NOTHING }
-    }
-}
-
-/// The script uses a driver.
-struct Used;
-
-impl Raw for Used {
-    fn call(call: &Call) -> Returns {
-        call.context().world.database_is_used();
-        NOTHING
-    }
-}
-
-/// Logs a fatal line.
-struct Fatal;
-
-impl Raw for Fatal {
-    fn call(call: &Call) -> Returns {
-        let text = String::from_utf8_lossy(call.bytes(1).unwrap_or_default()).into_owned();
-        call.context().front.log(Level::Fatal, &text);
-        NOTHING
-    }
-}
-
-/// What interface.lua has returned.
-#[derive(Clone)]
-struct Interface {
-    /// Makes `sysbench.sql` of one more user of the state.
-    of_user: Function,
-    /// What all users find in `ffi.C`.
-    exported: Table,
-}
-
-/// Functions of exported.lua that sysbench 1.0 declares to scripts.
-const EXPORTED: &str = "db_create db_destroy db_connection_create db_connection_close db_connection_reconnect \
-    db_connection_free db_bulk_insert_init db_bulk_insert_next db_bulk_insert_done db_query db_fetch_row db_prepare \
-    db_bind_param db_bind_result db_execute db_close db_free_results sb_lua_set_test_args sb_print_test_options";
-/// And those of 1.1.
-const EXPORTED_NEWER: &str = " db_more_results db_next_result db_stmt_next_result";
-
-pub(crate) fn install(lua: &Lua, context: &Rc<Context>) -> mlua::Result<()> {
-    let known = lua.app_data_ref::<Interface>().map(|interface| interface.of_user.clone());
-    let of_user = match known {
-        Some(of_user) => of_user,
-        None => {
-            let made = interface(lua, &context.program)?;
-            lua.set_app_data(made.clone());
-            made.of_user
-        }
+        _ => return NOTHING,
     };
-    let sql: Table = of_user.call(())?;
-    lua.globals().get::<Table>("sysbench")?.set("sql", sql)
+    let parameter = call.context().sql.objects.borrow_mut().add_parameter(statement, kind, length_max);
+    call.push(parameter as f64);
+    ONE
 }
 
-/// What `ffi.C` has of this, for all users of the state.
-pub(crate) fn exported(lua: &Lua) -> Table {
-    let interface = lua.app_data_ref::<Interface>().expect("`install` comes first");
-    interface.exported.clone()
+/// Arguments: statement, parameters.
+fn bind(call: &Call) -> CallResult {
+    let (statement, count) = (statement(call)?, call.count());
+    let mut objects = call.context().sql.objects.borrow_mut();
+    let index = |argument| objects.parameter_index(call.field(argument, 1));
+    let parameters: Option<Vec<u32>> = (2..=count).map(index).collect();
+    objects.statement_mut(statement).bind(parameters.ok_or("not a parameter of an open statement")?);
+    NOTHING
 }
 
-fn interface(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
-    let raw = lua.create_table()?;
+/// Arguments: parameter, value.
+#[inline]
+fn set(call: &Call) -> CallResult {
+    let kind = call.kind(2);
+    if kind == LUA_TNUMBER && with_parameter(call, |parameter| parameter.set_number(call.number(2)))? {
+        return NOTHING;
+    }
+    // Lua converts before anything is borrowed: its collector may call the script.
+    let (bytes, wide) = match kind {
+        LUA_TNUMBER | LUA_TSTRING => (call.bytes(2), None),
+        LUA_TCDATA => (None, call.wide_integer(2)),
+        LUA_TBOOLEAN => (None, Some(call.is_true(2).into())),
+        _ => (None, None),
+    };
+    let mismatch = with_parameter(call, |parameter| match (parameter.kind(), bytes, wide) {
+        _ if matches!(kind, LUA_TNIL | LUA_TNONE) => {
+            parameter.set_null();
+            None
+        }
+        (Type::Text, Some(value), _) => {
+            parameter.set_text(|text| text.extend_from_slice(value));
+            None
+        }
+        (_, _, Some(number)) if parameter.set_integer(number) => None,
+        (expected, ..) => Some(expected),
+    })?;
+    mismatch.map_or(NOTHING, |expected| Err(mismatch_message(call, expected, 2)))
+}
+
+/// Runs `work` with the parameter that is argument 1.
+#[inline]
+fn with_parameter<T>(call: &Call, work: impl FnOnce(&mut StoredParameter) -> T) -> Result<T, String> {
+    let number = call.field(1, 1);
+    match call.context().sql.objects.borrow_mut().parameter_mut(number) {
+        Some(parameter) => Ok(work(parameter)),
+        None => Err("attempt to set a parameter of a closed statement".into()),
+    }
+}
+
+#[cold]
+fn mismatch_message(call: &Call, expected: Type, argument: c_int) -> String {
+    let expected = match expected {
+        Type::Int => "int64_t",
+        Type::Double => "double",
+        Type::Text => "const char *",
+    };
+    format!("cannot convert '{}' to '{expected}'", call.kind_name(argument))
+}
+
+/// Arguments: parameter, template.
+#[inline]
+fn set_random(call: &Call) -> CallResult {
+    let template = call.bytes(2);
+    with_parameter(call, |parameter| match (parameter.kind(), template) {
+        (Type::Text, Some(template)) => {
+            parameter.set_text(|text| append(&mut call.context().rng.borrow_mut(), template, text));
+            NOTHING
+        }
+        (Type::Text, None) => Err("a template is a string".into()),
+        (Type::Int, _) => Err("Unsupported argument type: 4".into()),
+        (Type::Double, _) => Err("Unsupported argument type: 6".into()),
+    })?
+}
+
+/// Returns class, number, state and message of a connection's last error.
+fn last_error(call: &Call) -> CallResult {
+    let (connection, _) = connection(call)?;
+    let (class, error) = {
+        let connection = call.context().sql.connection(connection);
+        (connection.class, connection.error.clone())
+    };
+    call.push(class as f64);
+    call.push(error.code.into());
+    call.push_bytes(error.state.as_bytes());
+    call.push_bytes(error.message.as_bytes());
+    Ok(Pushed::Values(4))
+}
+
+fn bulk_init(call: &Call) -> CallResult {
+    let (connection, open) = connection(call)?;
+    let prefix = call.string(2, "query")?;
+    if open {
+        call.context().sql.connection(connection).bulk = Some(Bulk::new(prefix));
+    } else {
+        // sysbench takes this for success.
+        call.context().host.log(Level::Alert, CLOSED);
+    }
+    NOTHING
+}
+
+#[inline]
+fn bulk_next(call: &Call) -> CallResult {
+    let (connection, open) = connection(call)?;
+    let row = call.string(2, "query")?;
+    let full = {
+        let mut objects = call.context().sql.objects.borrow_mut();
+        let mut out = std::mem::take(&mut objects.text);
+        let full = objects.connection_mut(connection).bulk.as_mut().map(|bulk| bulk.add(row, &mut out));
+        objects.text = out;
+        full
+    };
+    match full {
+        _ if !open => refuse(call, CLOSED),
+        None => refuse(call, "attempt to call bulk_insert_next() before bulk_insert_init()"),
+        Some(true) => request(call, Request::Query(connection)),
+        Some(false) => NOTHING,
+    }
+}
+
+fn bulk_done(call: &Call) -> CallResult {
+    let (connection, open) = connection(call)?;
+    if !open {
+        return refuse(call, CLOSED);
+    }
+    let has_rows = {
+        let mut objects = call.context().sql.objects.borrow_mut();
+        let mut out = std::mem::take(&mut objects.text);
+        let bulk = objects.connection_mut(connection).bulk.take();
+        let has_rows = bulk.is_some_and(|mut bulk| bulk.finish(&mut out));
+        objects.text = out;
+        has_rows
+    };
+    if has_rows { request(call, Request::Query(connection)) } else { NOTHING }
+}
+
+/// Logs argument 1 as a fatal line.
+fn fatal(call: &Call) -> CallResult {
+    let text = String::from_utf8_lossy(call.bytes(1).unwrap_or_default()).into_owned();
+    call.context().host.log(Level::Fatal, &text);
+    NOTHING
+}
+
+/// Returns rows, columns and counter of a connection's last result.
+fn result_numbers(call: &Call) -> CallResult {
+    let (connection, _) = connection(call)?;
+    let connection = call.context().sql.connection(connection);
+    call.push(connection.row_count as f64);
+    call.push(connection.rows.columns.into());
+    call.push(Counter::Read as usize as f64);
+    Ok(Pushed::Values(3))
+}
+
+/// Returns the next row of a connection's last result as a table, or nil after the last row.
+fn fetch_row(call: &Call) -> CallResult {
+    let (id, _) = connection(call)?;
+    let sql = &call.context().sql;
+    // The rows are taken out while strings are made of them: Lua's collector may call the script.
+    let (live, empty, rows, position) = {
+        let mut connection = sql.connection(id);
+        let position = connection.next_row;
+        // The rows of a further result follow after `rows_end`.
+        connection.next_row = connection.rows_end.min(position + 1);
+        let empty = connection.row_count == 0 || connection.rows.ends.is_empty();
+        let position = (position < connection.rows_end).then_some(position);
+        (connection.result_is_live, empty, std::mem::take(&mut connection.rows), position)
+    };
+    let row = position.and_then(|position| rows.row(position)).filter(|_| live);
+    let is_last = row.is_none();
+    match row {
+        Some(row) => push_row(call, &rows, row),
+        None => call.push_nil(),
+    }
+    sql.connection(id).rows = rows;
+    let alert = |text| call.context().host.log(Level::Alert, text);
+    if !live {
+        alert("attempt to fetch row from an invalid result set");
+    } else if is_last && empty {
+        alert("attempt to fetch row from an empty result set");
+    }
+    ONE
+}
+
+/// Pushes a table of strings, without a field where a column is NULL.
+fn push_row(call: &Call, rows: &Rows, row: &[u8]) {
+    call.push_table(rows.columns as c_int);
+    rows.each_column(row, |(position, column)| {
+        if let Some(bytes) = column {
+            call.push_bytes(bytes);
+            call.set_field(position as c_int + 1);
+        }
+    });
+}
+
+/// Returns whether a connection's last statement has further results.
+fn more_results(call: &Call) -> CallResult {
+    let (connection, _) = connection(call)?;
+    call.push_bool(!call.context().sql.connection(connection).result_sets.is_empty());
+    ONE
+}
+
+fn next_result(call: &Call) -> CallResult {
+    let (connection, open) = connection(call)?;
+    if !open {
+        return refuse_closed(call, connection);
+    }
+    if call.context().sql.connection(connection).result_sets.is_empty() {
+        return NOTHING;
+    }
+    request(call, Request::NextResult(connection))
+}
+
+/// Frees a connection's last result.
+fn free(call: &Call) -> CallResult {
+    let (connection, _) = connection(call)?;
+    let was_live = {
+        let mut connection = call.context().sql.connection(connection);
+        if connection.result_sets.is_empty() {
+            connection.rows.clear();
+        }
+        std::mem::replace(&mut connection.result_is_live, false)
+    };
+    if was_live { NOTHING } else { refuse(call, "attempt to free an invalid result set") }
+}
+
+/// The functions, by their names in interface.lua.
+pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
     macro_rules! functions {
-        ($($name:literal => $function:ty),* $(,)?) => {
-            $(raw.raw_set($name, raw::function::<$function>(lua)?)?;)*
+        ($($name:literal => $function:expr),* $(,)?) => {
+            $(table.raw_set($name, raw::function(lua, $function)?)?;)*
         };
     }
     functions! {
-        "create" => Create, "connect" => Connect, "reconnect" => Reconnect, "disconnect" => Disconnect,
-        "abandon" => Abandon, "query" => Query, "new_statement" => NewStatement, "prepare" => Prepare,
-        "execute" => Execute, "forget" => Forget, "remove" => Remove, "new_parameter" => NewParameter,
-        "bind" => Bind, "set" => Set, "set_random" => SetRandom, "last_error" => LastError,
-        "result_numbers" => ResultNumbers, "fetch_row" => FetchRow, "free" => Free, "bulk_init" => BulkInit,
-        "bulk_next" => BulkNext, "bulk_done" => BulkDone, "fatal" => Fatal, "used" => Used,
-        "more_results" => MoreResults, "next_result" => NextResult,
+        "create" => create,
+        "connect" => |call| request(call, Request::Connect(connection(call)?.0)),
+        "reconnect" => reconnect,
+        "disconnect" => disconnect,
+        "release" => release,
+        "query" => query,
+        "new_statement" => new_statement,
+        "prepare" => |call| request(call, Request::Prepare(statement(call)?)),
+        "execute" => execute,
+        "close_statement" => |call| request(call, Request::CloseStatement(statement(call)?)),
+        "remove_statement" => remove_statement,
+        "new_parameter" => new_parameter,
+        "bind" => bind,
+        "set" => set,
+        "set_random" => set_random,
+        "last_error" => last_error,
+        "result_numbers" => result_numbers,
+        "fetch_row" => fetch_row,
+        "free" => free,
+        "bulk_init" => bulk_init,
+        "bulk_next" => bulk_next,
+        "bulk_done" => bulk_done,
+        "more_results" => more_results,
+        "next_result" => next_result,
+        "fatal" => fatal,
+        "use_database" => |call| {
+            call.context().handler.use_database();
+            NOTHING
+        },
     }
-    let newer = program.compat == Compat::V11;
-    raw.raw_set("driver", program.database.driver.as_str())?;
-    raw.raw_set("fault", program.database.fault.as_deref())?;
-    raw.raw_set("newer", newer)?;
-    raw.raw_set("exported", [EXPORTED, if newer { EXPORTED_NEWER } else { "" }].concat())?;
-    let compile = |lua: &Lua, ()| chunks::load(lua, "sysbench.sql.lua", include_bytes!("exported.lua"));
-    raw.raw_set("compile_exported", lua.create_function(compile)?)?;
-    let chunk = chunks::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?;
-    let (of_user, exported) = chunk.call(raw)?;
-    Ok(Interface { of_user, exported })
+    Ok(table)
 }

@@ -1,8 +1,8 @@
--- What sysbench exports of its database layer, for scripts that call it through `ffi.C`: C functions raise nothing, but
--- return a null pointer or another number than 0, and what failed stands in the fields of the connection.
+-- sysbench's database layer for scripts that call it through `ffi.C`. C functions raise nothing: they return a null pointer
+-- or another number than 0, and the fields of the connection have the error.
 --
--- They take and return the objects of interface.lua. Compiled when a script calls the first of them.
-local raw, noted, prepared, statement, NULL = ...
+-- They take and return the objects of interface.lua. Compiled at the first call of one.
+local raw, update_error, prepare, statement, NULL = ...
 local ffi = require("ffi")
 local error, ipairs, pairs, pcall, select = error, ipairs, pairs, pcall, select
 local max, tonumber, type, unpack = math.max, tonumber, type, unpack
@@ -18,9 +18,9 @@ local function text_of(text, length)
    return text
 end
 
--- What a call came to: 0, or 1 with its error noted.
+-- The return code: 0, or 1 where the call failed.
 local function code(self, failed)
-   noted(self)
+   update_error(self)
    return failed and 1 or 0
 end
 
@@ -32,7 +32,7 @@ function C.db_create(name)
    return fine and driver or NULL
 end
 
--- Drivers and connections that nobody holds are closed by themselves.
+-- The collector closes drivers and connections without references.
 function C.db_destroy()
    return 0
 end
@@ -62,7 +62,7 @@ for _, step in pairs { "init", "next", "done" } do
    end
 end
 
--- Parameters: the values lie in the script's own memory, and are read at each execution -----------------------------
+-- Parameters: the values are in the script's memory, and are read at each execution ---------------------------------
 
 local NUMBERS = {
    "const int8_t *", "const int16_t *", "const int32_t *", "const int64_t *", "const float *", "const double *"
@@ -117,7 +117,7 @@ local function read_bound(self)
    end
 end
 
--- In place of the method of a statement that was bound so.
+-- Replaces the method of a statement whose parameters were bound here.
 local function execute(self)
    read_bound(self)
    return statement.execute(self)
@@ -146,7 +146,7 @@ end
 -- Statements and results -------------------------------------------------------------------------------------------
 
 local function result_of(self, rows)
-   noted(self)
+   update_error(self)
    return rows and self.result or NULL
 end
 
@@ -155,7 +155,7 @@ function C.db_query(self, text, length)
 end
 
 function C.db_prepare(self, text, length)
-   return prepared(self, text_of(text, length)) or NULL
+   return prepare(self, text_of(text, length)) or NULL
 end
 
 function C.db_execute(self)
@@ -184,7 +184,7 @@ function C.db_fetch_row(result)
       end
    end
    row.values = values
-   result.row_held = { values, strings }
+   result.current_row = { values, strings }
    return row
 end
 

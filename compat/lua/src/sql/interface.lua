@@ -1,8 +1,8 @@
 -- Methods of drivers, connections, statements, parameters and results over the functions of calls.rs.
 --
--- Users of one state share all of it but what the function at the end makes, and find globals where they run.
--- [1] of every object is its number. Functions that talk to the server say nothing where there are no rows, true
--- where there are, and false where they failed. Objects are tables: a field or a method costs one look-up.
+-- Users of one state share everything but the table that the function at the end returns; `getfenv(0)` has a user's globals.
+-- [1] of every object is its number. Functions that talk to the server return nothing where there are no rows, true where
+-- there are, and false where they failed. Objects are tables: a field or a method costs one access.
 local raw = ...
 local ffi = require("ffi")
 local error, type, setmetatable, select, unpack = error, type, setmetatable, select, unpack
@@ -11,14 +11,13 @@ local execute, query, fetch_row = raw.execute, raw.query, raw.fetch_row
 
 local NONE, FATAL, RESTART = 0, 2, 1
 
-local function named(name)
+local function constant(name)
    return function() return name end
 end
 
--- Where there is no result a script finds something that equals nil, is true, and has a name, as in sysbench: a null
--- pointer.
+-- The result of a statement without rows: as in sysbench a null pointer, which equals nil, is true, and has a name.
 ffi.cdef("struct dbdyno_no_result;")
-local no_result = { __tostring = named("<sql_result>") }
+local no_result = { __tostring = constant("<sql_result>") }
 no_result.__index = {
    fetch_row = function() error("db_fetch_row() failed", 2) end,
    free = function() error("db_free_results() failed", 2) end
@@ -30,13 +29,13 @@ local NULL = ffi.cast("struct dbdyno_no_result *", nil)
 
 local connection = {}
 
--- How many connections of all users have fields that tell of a failure. While there is none, a statement that succeeds
--- need not look at its connection, which among many users lies in no cache.
+-- Number of connections, of all users, whose fields describe a failure. While it is 0, a statement that succeeds does not
+-- read its connection, which is in no cache where users are many.
 local failures = 0
 
--- Puts what became of the last statement into the fields of its connection; `unnumbered` is the class of a failure that
--- is no error of the server's. Called where something failed, and where the fields still tell of what did before.
-local function noted(self, unnumbered)
+-- Sets the fields of a connection after a statement; `unnumbered` is the class of a failure without an error of the server.
+-- Called after a failure, and while the fields describe an earlier one.
+local function update_error(self, unnumbered)
    local class, errno, state, message = raw.last_error(self)
    if class == NONE then
       class, errno, state, message = unnumbered or NONE, 0, nil, nil
@@ -45,10 +44,10 @@ local function noted(self, unnumbered)
    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = class, errno, state, message
 end
 
--- Raises what the last call on this connection failed with, at `level` of the caller; without an error of the
--- server's, as on a closed connection, at `level_without`.
+-- Raises the error of the last call on this connection at `level` of the caller; without an error of the server, as on a
+-- closed connection, at `level_without`.
 local function raise(self, text, level, level_without)
-   noted(self)
+   update_error(self)
    local class, errno, state, message = self.error, self.sql_errno, self.sql_state, self.sql_errmsg
    if class == NONE then
       error("SQL API error", (level_without or level) + 1)
@@ -78,8 +77,8 @@ end
 -- Drivers --------------------------------------------------------------------------------------------------------
 
 local driver = {}
-local driver_meta = { __index = driver, __tostring = named("<sql_driver>") }
-local connection_meta = { __index = connection, __tostring = named("<sql_connection>") }
+local driver_meta = { __index = driver, __tostring = constant("<sql_driver>") }
+local connection_meta = { __index = connection, __tostring = constant("<sql_connection>") }
 local result_meta
 
 local function driver_of(drivers, name)
@@ -96,7 +95,7 @@ local function driver_of(drivers, name)
       error("failed to initialize the DB driver", 2)
    end
    if not drivers[name] then
-      raw.used()
+      raw.use_database()
       local long = name == "mysql" and "MySQL driver" or "PostgreSQL driver"
       drivers[name] = setmetatable({ driver_name = name, sname = name, lname = long }, driver_meta)
    end
@@ -116,9 +115,9 @@ function driver:connect()
       error("connection creation failed", 2)
    end
    self_.result = setmetatable({ number }, result_meta)
-   -- Closes a connection that the script forgets.
+   -- Closes a connection that the script has no reference to.
    self_.guard = newproxy(true)
-   getmetatable(self_.guard).__gc = function() raw.abandon(owner, number) end
+   getmetatable(self_.guard).__gc = function() raw.release(owner, number) end
    return self_
 end
 
@@ -139,10 +138,10 @@ end
 function connection:query(text)
    local rows = query(self, text)
    if rows == false then
-      -- One place further out, where sysbench finds it.
+      -- One level further out, as in sysbench.
       raise(self, text, 2, 3)
    elseif failures > 0 and self.error ~= NONE then
-      noted(self)
+      update_error(self)
    end
    return rows and self.result or NULL
 end
@@ -152,7 +151,7 @@ function connection:query_row(text)
    if rows == false then
       raise(self, text, 2)
    elseif failures > 0 and self.error ~= NONE then
-      noted(self)
+      update_error(self)
    end
    if not rows then
       return nil
@@ -167,16 +166,16 @@ function connection:query_row(text)
 end
 
 local function bulk(name, call)
-   local words = "db_bulk_insert_" .. name .. "() failed"
+   local message = "db_bulk_insert_" .. name .. "() failed"
    return function(self, text)
       local failed = call(self, text) == false
       if failed or self.error ~= NONE then
-         noted(self)
+         update_error(self)
       end
       if failed then
-         error(words, 2)
+         error(message, 2)
       end
-      return true, words
+      return true, message
    end
 end
 
@@ -187,26 +186,26 @@ connection.bulk_insert_done = bulk("done", raw.bulk_done)
 -- Statements -----------------------------------------------------------------------------------------------------
 
 local statement = {}
-local statement_meta = { __index = statement, __tostring = named("<sql_statement>") }
+local statement_meta = { __index = statement, __tostring = constant("<sql_statement>") }
 local parameter = { set = raw.set, set_rand_str = raw.set_random }
-local parameter_meta = { __index = parameter, __tostring = named("<sql_param>") }
+local parameter_meta = { __index = parameter, __tostring = constant("<sql_param>") }
 
--- A statement, or nothing where it cannot be prepared: an error without a number, as sysbench has it.
-local function prepared(self, text)
+-- A statement, or nil where it cannot be prepared: as in sysbench an error without a number.
+local function prepare(self, text)
    local number = raw.new_statement(self, text)
    if number then
       local made = setmetatable({ number, connection = self, result = self.result }, statement_meta)
       if raw.prepare(made) ~= false then
          return made
       end
-      raw.remove(made)
+      raw.remove_statement(made)
    end
-   noted(self, FATAL)
+   update_error(self, FATAL)
    return nil
 end
 
 function connection:prepare(text)
-   local made = prepared(self, text)
+   local made = prepare(self, text)
    if not made then
       if raw.last_error(self) == NONE then
          error("SQL API error", 2)
@@ -240,15 +239,15 @@ function statement:execute()
       end
       raise(self.connection, "<prepared statement>", 2)
    elseif failures > 0 and self.connection.error ~= NONE then
-      noted(self.connection)
+      update_error(self.connection)
    end
    return rows and self.result or NULL
 end
 
 function statement:close()
    if self[1] then
-      raw.forget(self)
-      raw.remove(self)
+      raw.close_statement(self)
+      raw.remove_statement(self)
       self[1] = nil
    end
    return 0
@@ -260,7 +259,7 @@ local result = {}
 local numbers = { nrows = 1, nfields = 2, counter = 3 }
 
 result_meta = {
-   __tostring = named("<sql_result>"),
+   __tostring = constant("<sql_result>"),
    __index = function(self, key)
       local position = numbers[key]
       if position then
@@ -301,16 +300,16 @@ if raw.newer then
    end
 end
 
--- What `ffi.C` has of this: exported.lua, compiled when a script calls the first of it.
+-- The functions of exported.lua in `ffi.C`, compiled at the first call of one.
 local exported, functions = {}, nil
 for name in raw.exported:gmatch("%S+") do
    exported[name] = function(...)
-      functions = functions or raw.compile_exported()(raw, noted, prepared, statement, NULL)
+      functions = functions or raw.compile_exported()(raw, update_error, prepare, statement, NULL)
       return functions[name](...)
    end
 end
 
--- The table of one user, and what all have.
+-- Makes the table of one user.
 return function()
    local drivers = {}
    return {

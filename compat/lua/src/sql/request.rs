@@ -1,85 +1,76 @@
-//! What a script asks of the server, and what it is answered.
+//! Requests of a script to its server, and their answers.
 
-/// What a script wants from the world. The rest of it (texts, parameters) waits in [`Sql`](super::Sql).
+/// The rest of a request (texts, parameters) is in [`Sql`](super::Sql).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Open a connection.
     Connect(ConnectionId),
-    /// Close it and open it anew.
+    /// Close the connection and open it again.
     Reconnect(ConnectionId),
-    /// Close it.
     Disconnect(ConnectionId),
-    /// Run the text that waits.
+    /// Run [`Sql::with_text`](super::Sql::with_text).
     Query(ConnectionId),
-    /// Prepare a statement.
     Prepare(StatementId),
-    /// Execute it.
     Execute(StatementId),
-    /// Forget it.
-    Forget(StatementId),
-    /// Go on to the next of several results of the last statement.
+    CloseStatement(StatementId),
+    /// Go to the next result set of the last statement.
     NextResult(ConnectionId),
-    /// Say whether another event is due, as soon as one is: `sb_more_events`.
+    /// `sb_more_events`: wait until the next event is due; false where the run is over.
     NextEvent,
 }
 
-/// A connection of one state, by number.
+/// Index of a connection within one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionId(pub u32);
 
-/// A statement of one state, by number.
+/// Index of a statement within one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementId(pub u32);
 
-/// What a request came to, as far as the script's call is told at once.
+/// What interface.lua learns of a request at once; errors and rows it reads afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done; there are no rows.
+    /// Success without rows.
     Nothing,
-    /// Rows (yes), or it failed (no).
+    /// True: there are rows; false: the request failed.
     Flag(bool),
 }
 
 /// Why a statement failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SqlError {
-    /// The error number.
     pub code: u16,
     /// SQLSTATE.
     pub state: String,
-    /// The words.
     pub message: String,
-    /// Whether the event is to start anew, rather than the run to end.
+    /// Whether the event restarts, rather than the run end.
     pub ignorable: bool,
 }
 
-/// How a statement travels.
+/// How a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StatementMode {
     /// The server does not know it yet.
     Unprepared,
-    /// Prepared, under the server's number.
+    /// By the server's number.
     Prepared(u32),
-    /// As text with the parameters put in.
+    /// As text that includes the parameters.
     Text,
 }
 
-/// What an execution needs beside the parameters.
+/// What an execution needs besides the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
-    /// On which connection.
     pub connection: ConnectionId,
-    /// How it travels.
-    pub way: Way,
-    /// Whether the server is to be told the parameters' types.
+    pub mode: StatementMode,
+    /// Whether the message includes the parameters' types.
     pub types: bool,
 }
 
-/// How a string is put into a statement.
+/// How a string is quoted in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quoting {
-    /// As MySQL reads it: a backslash before a quote.
+    /// MySQL: a backslash before a quote.
     Backslashes,
-    /// As the standard has it: a quote twice.
+    /// Standard SQL: a quote is doubled.
     Doubled,
 }

@@ -1,24 +1,27 @@
 //! Runs scripts against a server in memory, and keeps what was printed, logged and recorded.
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use dbdyno_lua::play::{LuaFailure, Main, Setting};
-use dbdyno_lua::{Compat, Database, Front, Jit, Level, Program, RandomSettings, Source};
+use dbdyno_lua::play::{LuaFailure, Script, ScriptSetup, load};
+use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
 use dbdyno_runner::{Ended, LastEvents, Order, Secrets, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Distribution, Plan};
 use dbdyno_schema::record::{Counts, End, PhaseName, Warning};
+use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::{Declared, Value};
+use dbdyno_sysbench::log::Level;
 
-/// A front that keeps what it hears.
+/// Records its calls.
 #[derive(Default)]
-pub struct Heard {
+pub struct RecordingHost {
     pub printed: Mutex<String>,
     pub logged: Mutex<Vec<String>>,
     threads: u32,
 }
 
-impl Front for Heard {
+impl ScriptHost for RecordingHost {
     fn print(&self, text: &str) {
         self.printed.lock().unwrap().push_str(text);
     }
@@ -106,7 +109,7 @@ impl Default for Run {
 /// What a run left behind.
 pub struct Ran {
     pub ended: Ended,
-    pub heard: Arc<Heard>,
+    pub heard: Arc<RecordingHost>,
     pub records: Records,
 }
 
@@ -134,8 +137,8 @@ impl Run {
     }
 
     /// Loads `text` and reads its options.
-    pub fn load(&self, text: &str) -> Result<(Main, Arc<Heard>), LuaFailure> {
-        let heard = Arc::new(Heard { threads: self.threads, ..Heard::default() });
+    pub fn load(&self, text: &str) -> Result<(Rc<dyn Script>, Arc<RecordingHost>), LuaFailure> {
+        let heard = Arc::new(RecordingHost { threads: self.threads, ..RecordingHost::default() });
         let program = Program {
             source: Source::Text { text: text.into(), chunk: "@test.lua".into() },
             name: "test.lua".into(),
@@ -158,10 +161,10 @@ impl Run {
             jit: Jit::Auto,
             database: Database::default(),
         };
-        let front: Arc<dyn Front> = heard.clone();
+        let host: Arc<dyn ScriptHost> = heard.clone();
         let mut order = Order::new(self.plan(), Secrets::default());
         order.options.last_events = LastEvents::Counted;
-        let main = Main::load(Setting { order, program, front, own_threads: self.own_threads })?;
+        let main = load(ScriptSetup { order, program, host, own_threads: self.own_threads })?;
         main.read_options()?;
         Ok((main, heard))
     }

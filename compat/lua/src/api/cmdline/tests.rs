@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::task::{Returned, Step};
-use crate::testing::{Heard, printed, state};
+use crate::raw::ReturnValue;
+use crate::task::Progress;
+use crate::testing::{RecordingHost, printed, state};
 
-fn heard(argv: &[&str]) -> Arc<Heard> {
+fn heard(argv: &[&str]) -> Arc<RecordingHost> {
     let argv: Vec<_> = std::iter::once("sysbench").chain(argv.iter().copied()).map(str::to_owned).collect();
-    Arc::new(Heard { argv, command: Some("run".into()), ..Heard::default() })
+    Arc::new(RecordingHost { argv, command: Some("run".into()), ..RecordingHost::default() })
 }
 
-fn declare(options: &str) -> Result<Option<Vec<Declared>>, Refused> {
+fn declare(options: &str) -> Result<Option<Vec<Declared>>, OptionsError> {
     let state = state(&format!("sysbench.cmdline.options = {options}"), &heard(&[]));
     declared(state.lua())
 }
@@ -66,7 +67,7 @@ fn types_come_from_defaults_or_from_the_script() {
 #[test]
 fn wrong_declarations_get_sysbenchs_words() {
     let script = |options: &str| match declare(options) {
-        Err(Refused::Script(text)) => text,
+        Err(OptionsError::Script(text)) => text,
         other => panic!("{options}: {other:?}"),
     };
     for (options, expected) in [
@@ -86,7 +87,7 @@ fn wrong_declarations_get_sysbenchs_words() {
     }
     for (number, expected) in [("99", "99"), ("0", "0"), ("-1", "-1"), ("8", "8")] {
         let refused = declare(&format!("{{a = {{'x', 1, {number}}}}}")).unwrap_err();
-        assert_eq!(refused, Refused::Usage(format!("Unknown argument type: {expected}")));
+        assert_eq!(refused, OptionsError::Usage(format!("Unknown argument type: {expected}")));
     }
 }
 
@@ -109,11 +110,11 @@ fn each_option_has_its_own_validator() {
     let (fine, seen) = run(&["x.lua", "run", "--aaa=5", "--b_b=good", "--c=z", "aaa=4"]);
     assert_eq!((fine, seen.as_str()), (Ok(()), "A\tcdata\taaa\t5\nB\tcdata\tb_b\tgood\n"));
     let refused = |argument: &str| run(&["x.lua", argument]).0.unwrap_err();
-    assert_eq!(refused("--b-b=bad"), Refused::Usage("invalid option: --b-b=bad".into()));
-    assert_eq!(refused("--aaa"), Refused::Usage("invalid option: --aaa".into()));
-    assert_eq!(refused("--nothing=1"), Refused::Usage("invalid option: --nothing=1".into()));
-    assert_eq!(refused("--unknown"), Refused::Usage("invalid option: --unknown".into()));
-    assert!(matches!(refused("--raises=1"), Refused::Script(text) if text == "test.lua:8: no"));
+    assert_eq!(refused("--b-b=bad"), OptionsError::Usage("invalid option: --b-b=bad".into()));
+    assert_eq!(refused("--aaa"), OptionsError::Usage("invalid option: --aaa".into()));
+    assert_eq!(refused("--nothing=1"), OptionsError::Usage("invalid option: --nothing=1".into()));
+    assert_eq!(refused("--unknown"), OptionsError::Usage("invalid option: --unknown".into()));
+    assert!(matches!(refused("--raises=1"), OptionsError::Script(text) if text == "test.lua:8: no"));
 }
 
 #[test]
@@ -147,17 +148,17 @@ fn commands_run_as_coroutines() {
     let state = state(text, &heard(&[]));
     let call = |name: &str| {
         let (mut task, parallel) = state.command(name).unwrap().unwrap();
-        (task.begin(&[]), parallel)
+        (task.start(&[]), parallel)
     };
-    assert!(matches!(call("good"), (Step::Done(Returned::True), false)));
-    assert!(matches!(call("none"), (Step::Done(Returned::True), false)));
-    assert!(matches!(call("bad"), (Step::Done(Returned::False), false)));
-    assert!(matches!(call("both"), (Step::Done(Returned::True), true)));
-    let Step::Failed(error) = call("number").0 else { panic!("a number is no function") };
+    assert!(matches!(call("good"), (Progress::Returned(ReturnValue::True), false)));
+    assert!(matches!(call("none"), (Progress::Returned(ReturnValue::True), false)));
+    assert!(matches!(call("bad"), (Progress::Returned(ReturnValue::False), false)));
+    assert!(matches!(call("both"), (Progress::Returned(ReturnValue::True), true)));
+    let Progress::Failed(error) = call("number").0 else { panic!("a number is no function") };
     let text = error.to_string();
     assert!(text.starts_with("[string \"sysbench.cmdline.lua\"]:"), "{text}");
     assert!(text.ends_with("attempt to call a number value"), "{text}");
-    let Step::Failed(error) = call("raises").0 else { panic!("an error is an error") };
+    let Progress::Failed(error) = call("raises").0 else { panic!("an error is an error") };
     assert_eq!(error.to_string(), "(not a string)");
     assert!(state.command("nowhere").unwrap().is_none());
 }

@@ -1,4 +1,4 @@
--- Functions of `sysbench.cmdline`; the state calls commands through them, so that a script may do so too.
+-- Functions of `sysbench.cmdline`, for the host and for scripts.
 local cmdline, print_options, read_options = ...
 
 local function succeed(message)

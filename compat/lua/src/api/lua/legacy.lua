@@ -1,5 +1,4 @@
--- The database functions of 0.5: one connection per thread, opened when it is first needed. Compiled when a script calls
--- the first of them.
+-- The database functions of 0.5: one connection per thread, opened at the first use. Compiled at the first call of one.
 local sysbench = ...
 local pcall, type, error = pcall, type, error
 
@@ -13,10 +12,10 @@ local function connect()
    db_driver = driver:name()
 end
 
--- Passes results on. An error of the driver gets 0.5's words, and the place in the script that called; what tells that
--- the event is to start anew stays as it is.
-local function told(name, fine, ...)
-   if fine then return ... end
+-- Returns the results of a pcall. An error gets 0.5's message and the line of the script's call, unless it is the table that
+-- restarts the event.
+local function check(name, succeeded, ...)
+   if succeeded then return ... end
    local raised = ...
    if type(raised) == "table" then error(raised, 0) end
    error(name .. "() failed", 3)
@@ -41,7 +40,7 @@ end
 function db.query(text)
    text = text_of("db_query", text)
    connect()
-   local result = told("db_query", pcall(connection.query, connection, text))
+   local result = check("db_query", pcall(connection.query, connection, text))
    if result ~= nil then result:free() end
 end
 
@@ -52,36 +51,36 @@ for _, step in ipairs { "init", "next", "done" } do
       if step ~= "done" then text = text_of(name, text) end
       if step == "init" then connect() end
       if not connection then error(name .. "() failed", 2) end
-      told(name, pcall(connection[method], connection, text))
+      check(name, pcall(connection[method], connection, text))
    end
 end
 
--- Statements and results are handles without fields; what they stand for is kept here.
+-- Statements and results are userdata without fields; this table has their objects.
 local handles = setmetatable({}, { __mode = "k" })
 local statement, result = newproxy(true), newproxy(true)
 
-local function new(kind, held)
+local function new(kind, object)
    local handle = newproxy(kind)
-   handles[handle] = held
+   handles[handle] = object
    return handle
 end
 
-local function held(handle, kind, name)
-   local found = type(handle) == "userdata" and handles[handle]
-   if not found or found.kind ~= kind then
+local function object_of(handle, kind, name)
+   local object = type(handle) == "userdata" and handles[handle]
+   if not object or object.kind ~= kind then
       error(("bad argument #1 to '?' (%s expected, got %s)"):format(name, handle == nil and "no value" or type(handle)), 3)
    end
-   return found
+   return object
 end
 
 function db.prepare(text)
    text = text_of("db_prepare", text)
    connect()
-   return new(statement, { kind = statement, statement = told("db_prepare", pcall(connection.prepare, connection, text)) })
+   return new(statement, { kind = statement, statement = check("db_prepare", pcall(connection.prepare, connection, text)) })
 end
 
--- Numbers become integers and strings character strings, by what the values are when they are bound. Each execution
--- reads them again from the same table; a string that has grown is bound anew, and nil leaves what was there.
+-- The type of a value when it is bound decides: numbers become integers, strings character strings. Each execution reads the
+-- values again from the same table; a string that has grown is bound again, and nil leaves the last value.
 local function bind(own, values)
    local types, parameters = sysbench.sql.type, {}
    own.lengths = {}
@@ -131,39 +130,39 @@ local function set(own)
 end
 
 function db.bind_param(handle, values)
-   local own = held(handle, statement, "sysbench.stmt")
+   local own = object_of(handle, statement, "sysbench.stmt")
    if type(values) ~= "table" then error("table was expected", 2) end
    if not own.statement then error("db_bind_param() failed: the statement is closed", 2) end
    own.values, own.count = values, #values
    bind(own, values)
 end
 
--- Columns of prepared statements cannot be fetched, in sysbench either; their table is looked at alone.
+-- sysbench cannot fetch columns of prepared statements either; only the type of the argument is checked.
 function db.bind_result(handle, values)
-   held(handle, statement, "sysbench.stmt")
+   object_of(handle, statement, "sysbench.stmt")
    if type(values) ~= "table" then error("table was expected", 2) end
 end
 
 function db.execute(handle)
-   local own = held(handle, statement, "sysbench.stmt")
+   local own = object_of(handle, statement, "sysbench.stmt")
    if not own.statement then error("db_execute() failed: the statement is closed", 2) end
    set(own)
-   local found = told("db_execute", pcall(own.statement.execute, own.statement))
-   return new(result, { kind = result, result = found })
+   local executed = check("db_execute", pcall(own.statement.execute, own.statement))
+   return new(result, { kind = result, result = executed })
 end
 
 function db.store_results(handle)
-   held(handle, result, "sysbench.rs")
+   object_of(handle, result, "sysbench.rs")
 end
 
 function db.free_results(handle)
-   local own = held(handle, result, "sysbench.rs")
+   local own = object_of(handle, result, "sysbench.rs")
    if own.result ~= nil then own.result:free() end
    own.result = nil
 end
 
 function db.close(handle)
-   local own = held(handle, statement, "sysbench.stmt")
+   local own = object_of(handle, statement, "sysbench.stmt")
    if own.statement then own.statement:close() end
    own.statement = nil
 end

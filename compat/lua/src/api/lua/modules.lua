@@ -1,4 +1,4 @@
--- A last place for `require` to look: the folder of the script, if it has one, and what Debian's LuaJIT has built in.
+-- The last loader of `require`: the modules of Debian's LuaJIT, and the folder of the script, if it has one.
 local folder, load_file = ...
 
 local built_in = {

@@ -1,4 +1,4 @@
--- `print`. `tostring` is looked up at each call, as Lua does: a script may have one of its own.
+-- `print`. As in Lua each call uses the global `tostring`, which a script may replace.
 local emit = ...
 local select, type, rawget, getfenv, error, concat = select, type, rawget, getfenv, error, table.concat
 return function(...)

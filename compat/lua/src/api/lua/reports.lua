@@ -1,8 +1,8 @@
--- Reporters for `sysbench.hooks`: functions of the table that a hook is given.
+-- Reporters for `sysbench.hooks`; their argument is that of a hook.
 local sysbench, emit, closing, percentile = ...
 local format = string.format
 
--- What each of them tells: rates per second and the latency in milliseconds.
+-- Rates per second, and the latency in milliseconds.
 local function rates(stat)
    local seconds = stat.time_interval
    local all = stat.reads + stat.writes + stat.other
@@ -10,10 +10,10 @@ local function rates(stat)
       stat.latency_pct * 1000, stat.errors / seconds, stat.reconnects / seconds
 end
 
--- Options tell scripts a whole number; a script may have put another one there.
+-- Scripts have the option as a whole number, and may have changed it.
 local function percent()
-   local told = sysbench.opt.percentile
-   return told == math.max(math.floor(percentile), 1) and percentile or told
+   local option = sysbench.opt.percentile
+   return option == math.max(math.floor(percentile), 1) and percentile or option
 end
 
 function sysbench.report_default(stat)
@@ -28,7 +28,7 @@ function sysbench.report_csv(stat)
       rates(stat)))
 end
 
--- Reports of one state make one array, which is closed when the state is.
+-- The reports of one state are one array, which ends when the state closes.
 local array
 function sysbench.report_json(stat)
    local object = format([[

@@ -1,5 +1,5 @@
--- The global `ffi`, with a `C` that knows the functions which sysbench exports, and what is made of them.
-local sysbench, symbols, C, exported, waits, types, newer = ...
+-- The global `ffi`, whose `C` has the functions that sysbench exports, and Lua functions over them.
+local sysbench, symbols, C, exported, waits, sets_metatype, newer = ...
 local ffi = ffi
 local cdef = ffi.cdef
 
@@ -27,7 +27,7 @@ typedef struct { sb_counter_type counter; uint32_t nrows; uint32_t nfields; sql_
    sql_row row; } sql_result;
 ]])
 
--- C comes with functions that leave the coroutine: no pointer could do that.
+-- C already has functions that yield, which a C pointer cannot.
 for name, symbol in pairs(symbols) do
    C[name] = ffi.cast(symbol[1], symbol[2])
 end
@@ -35,20 +35,20 @@ local libraries = ffi.C
 if not getmetatable(exported) then setmetatable(exported, { __index = libraries }) end
 ffi.C = setmetatable(C, { __index = exported, __newindex = libraries })
 
--- Functions of sysbench's own that a script declares and nobody carries over. A library that the script has loaded may
--- have one of that name.
+-- Functions of sysbench that a script declares and that do not exist here. A library that the script has loaded may have one
+-- of that name.
 local function refuse(name)
-   local way = "it is internal to sysbench, and what it works on is not there"
-   if name:find("^sb_get_") or name:find("^sb_opt") then way = "options are in sysbench.opt" end
-   if name:find("^log_") then way = "print tells a line" end
+   local advice = "it is internal to sysbench, and what it works on is not there"
+   if name:find("^sb_get_") or name:find("^sb_opt") then advice = "options are in sysbench.opt" end
+   if name:find("^log_") then advice = "print tells a line" end
    rawset(C, name, function(...)
-      local found, symbol = pcall(function() return libraries[name] end)
-      if found then return symbol(...) end
-      error(("ffi.C.%s is not carried over: %s"):format(name, way), 2)
+      local loaded, symbol = pcall(function() return libraries[name] end)
+      if loaded then return symbol(...) end
+      error(("ffi.C.%s is not carried over: %s"):format(name, advice), 2)
    end)
 end
 
--- A script that declares one of these will make its thread wait.
+-- A script that declares one of these blocks its thread.
 local waiting = { usleep = 1, sleep = 1, nanosleep = 1, clock_nanosleep = 1, poll = 1, ppoll = 1, select = 1, pselect = 1 }
 function ffi.cdef(text, ...)
    if type(text) == "string" then
@@ -63,7 +63,7 @@ function ffi.cdef(text, ...)
    return cdef(text, ...)
 end
 
--- Compiled traces take a pointer in their stride, and end at the functions that are faster in the interpreter.
+-- Compiled traces call C pointers, and end at the raw functions, which are faster in the interpreter.
 if jit.status() then
    for _, name in ipairs { "default", "uniform", "gaussian", "pareto", "special", "zipfian" } do
       if sysbench.rand[name] then
@@ -99,9 +99,9 @@ function sysbench.histogram.new(size, min, max)
    return ffi.gc(histogram, C.sb_histogram_delete)
 end
 
--- What follows is the script's.
+-- From here on the script is the caller.
 local metatype = ffi.metatype
 function ffi.metatype(...)
-   types()
+   sets_metatype()
    return metatype(...)
 end

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::*;
-use crate::testing::{Heard, failure, printed, state};
+use crate::testing::{RecordingHost, failure, printed, state};
 
 /// What `text` prints where traces are compiled, and the same where they are not.
 fn printed_twice(text: &str) -> [String; 2] {
     [false, true].map(|interpreted| {
-        let heard = Arc::new(Heard { interpreted, ..Heard::default() });
+        let heard = Arc::new(RecordingHost { interpreted, ..RecordingHost::default() });
         state(text, &heard);
         heard.printed.lock().unwrap().clone()
     })
@@ -218,7 +218,7 @@ fn the_names_are_those_of_each_version() {
         printed(names),
         "default gaussian pareto special string uniform uniform_double uniform_uint64 unique\ttrue\n"
     );
-    let heard = Arc::new(Heard { compat: Compat::V11, ..Heard::default() });
+    let heard = Arc::new(RecordingHost { compat: Compat::V11, ..RecordingHost::default() });
     let text = format!(
         "{names} assert(sysbench.rand.zipfian(3, 3) == 3)
          for _ = 1, 1000 do local s = sysbench.rand.varstring(2, 5) assert(#s >= 2 and #s <= 5 and s:match('^[0-z]+$')) end

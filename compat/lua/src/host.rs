@@ -1,31 +1,15 @@
-//! What a script needs from whoever runs it.
+//! What a script needs from the program that runs it.
 
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::declaration::{Declared, Value};
+use dbdyno_sysbench::log::Level;
 
-/// How important a line of the log is, in sysbench's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// The run ends.
-    Fatal,
-    /// Something failed.
-    Alert,
-    /// Something looks wrong.
-    Warning,
-    /// What everybody sees.
-    Notice,
-    /// Details.
-    Info,
-    /// For those who look for errors.
-    Debug,
-}
-
-/// The way back from a script to the front end that runs it. Shared by all threads.
-pub trait Front: Send + Sync {
-    /// Writes to standard output, at once and in order with the reports.
+/// The program that runs a script: its output, log, options and command line. Shared by all threads.
+pub trait ScriptHost: Send + Sync {
+    /// Writes to standard output, in order with the reports.
     fn print(&self, text: &str);
 
-    /// The same for what a script prints, which need not be UTF-8.
+    /// Writes the output of a script, which may be other than UTF-8.
     fn print_bytes(&self, bytes: &[u8]) {
         self.print(&String::from_utf8_lossy(bytes));
     }
@@ -33,14 +17,14 @@ pub trait Front: Send + Sync {
     /// Writes one line to the log, under its verbosity.
     fn log(&self, level: Level, text: &str);
 
-    /// Tells of what makes a command slower than it had to be.
+    /// Reports what makes a command slower than necessary.
     fn warn(&self, warning: &Warning);
 
-    /// Reads the options that a script declares, and whatever else was given. `None` where the script declares none at
+    /// Reads the options of the command line, with those that a script declares. `None` where the script declares none at
     /// all: then 1.0 takes unknown options as strings.
     ///
     /// # Errors
-    /// The line to tell the user.
+    /// The line to print.
     fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String>;
 
     /// Every registered option with its value, for `sysbench.opt`; names in underscore form.
@@ -52,23 +36,23 @@ pub trait Front: Send + Sync {
     /// The command line; the first is the program's name.
     fn argv(&self) -> &[String];
 
-    /// The command: `run`, `prepare` and so on.
+    /// `run`, `prepare` and so on.
     fn command(&self) -> Option<&str>;
 
-    /// The script as it was given; none for one from standard input.
+    /// The script as the command line names it; `None` for standard input.
     fn script_path(&self) -> Option<&str>;
 }
 
-/// What a report hook is told: counts since the last report, times in seconds.
+/// The argument of a report hook: counts since the last report, times in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stat {
     /// Users that have not ended.
     pub threads_running: u32,
-    /// Length of the interval, in seconds.
+    /// Length of the interval.
     pub time_interval: f64,
-    /// Time since the start, in seconds.
+    /// Time since the start.
     pub time_total: f64,
-    /// The latency percentile asked for, in seconds.
+    /// The latency at the first of `--percentile`.
     pub latency_pct: f64,
     /// Events.
     pub events: u64,
@@ -82,8 +66,8 @@ pub struct Stat {
     pub errors: u64,
     /// Connections opened again.
     pub reconnects: u64,
-    /// Only in interval reports: events that wait, and that are under way.
+    /// In interval reports: the events that wait, and those that run.
     pub queue: Option<(u64, u64)>,
-    /// Only in cumulative reports: minimum, maximum, mean and sum of the latencies, in seconds.
+    /// In cumulative reports: minimum, maximum, mean and sum of the latencies.
     pub latency: Option<[f64; 4]>,
 }

@@ -1,46 +1,45 @@
-//! Chunks: loaded, and in a shared state compiled once for all its users.
+//! Compiles Lua code; a shared state compiles a chunk once for all its users.
 //!
-//! A function that returns the chunk as a function is compiled, and called once for each user with the user's globals as
-//! its environment: what it returns is new, and its code is not.
+//! A shared state compiles a function that returns the chunk as a function, and calls it once for each user with the user's
+//! globals as its environment: the returned function is new, and its code is shared.
 
 use std::collections::HashMap;
 
 use mlua::{Function, Lua};
 
-/// What was compiled in a shared state.
-pub(crate) struct Chunks {
-    /// By name and text; `None` where it cannot be shared.
+/// The chunks that a shared state has compiled.
+pub(crate) struct CompiledChunks {
+    /// By name and text; `None` where the chunk cannot be shared.
     makers: HashMap<String, HashMap<Vec<u8>, Option<Function>>>,
     file_loader: Function,
 }
 
-impl Chunks {
-    /// In a state where `file_loader` loads files.
+impl CompiledChunks {
     pub(crate) fn new(file_loader: Function) -> Self {
         Self { makers: HashMap::new(), file_loader }
     }
 }
 
-/// What LuaJIT's bytecode begins with.
+/// The first byte of LuaJIT's bytecode.
 const BYTECODE: u8 = 0x1b;
 
-/// The chunk `text`, named as Lua wants it (`@` and a path, or `=` and a word), in the globals that are current.
+/// The chunk `text`, with a name as Lua has it (`@` and a path, or `=` and a word), in the globals that are current.
 ///
 /// # Errors
-/// It is not Lua; in LuaJIT's own words.
+/// The text is not Lua; LuaJIT's message.
 pub(crate) fn load(lua: &Lua, name: &str, text: &[u8]) -> mlua::Result<Function> {
     let plain = || lua.load(text).set_name(name).into_function();
-    let known = match lua.app_data_ref::<Chunks>() {
+    let known = match lua.app_data_ref::<CompiledChunks>() {
         None => return plain(),
-        Some(chunks) => chunks.makers.get(name).and_then(|of| of.get(text)).cloned(),
+        Some(chunks) => chunks.makers.get(name).and_then(|texts| texts.get(text)).cloned(),
     };
     let maker = match known {
         Some(maker) => maker,
         None => {
-            // Its faults in its own words, before it stands in another function.
+            // Errors name the chunk itself, without the function around it.
             plain()?;
             let maker = maker(lua, name, text);
-            let mut chunks = lua.app_data_mut::<Chunks>().expect("it was there");
+            let mut chunks = lua.app_data_mut::<CompiledChunks>().expect("it was read above");
             chunks.makers.entry(name.to_owned()).or_default().insert(text.to_vec(), maker.clone());
             maker
         }
@@ -58,12 +57,12 @@ fn maker(lua: &Lua, name: &str, text: &[u8]) -> Option<Function> {
     if text.first() == Some(&BYTECODE) {
         return None;
     }
-    // On its first line, so that lines keep their numbers.
+    // On the chunk's first line, so that lines keep their numbers.
     let whole = [b"return function(...) ".as_slice(), text, b"\nend"].concat();
     lua.load(whole).set_name(name).into_function().ok()
 }
 
-/// What `loadstring` returns: the chunk, or nothing and why not.
+/// `loadstring` of a shared state: the chunk, or nil and the error.
 pub(crate) fn load_text(
     lua: &Lua,
     (name, text): (String, mlua::String),
@@ -74,9 +73,9 @@ pub(crate) fn load_text(
     }
 }
 
-/// What loads files: `loadfile`, or its like in a shared state.
+/// `loadfile`, or its replacement in a shared state.
 pub(crate) fn file_loader(lua: &Lua) -> mlua::Result<Function> {
-    match lua.app_data_ref::<Chunks>() {
+    match lua.app_data_ref::<CompiledChunks>() {
         Some(chunks) => Ok(chunks.file_loader.clone()),
         None => lua.globals().get("loadfile"),
     }

@@ -1,0 +1,193 @@
+//! Failures of statements and connections: counted, logged with sysbench's messages, and for some the connection opened again.
+
+use std::time::Duration;
+
+use dbdyno_runner::client_words;
+use dbdyno_runner::external::{self, is_lost, is_retried};
+use dbdyno_schema::record::ErrorClass;
+use dbdyno_sysbench::log::Level;
+use dbdyno_wire::mysql::errors::{CLIENT_LOST, CR_SERVER_GONE_ERROR};
+use dbdyno_wire::postgres::errors::CONNECTION_DOES_NOT_EXIST;
+use dbdyno_wire::scripted::ScriptedConnector;
+use dbdyno_wire::{Connection, WireError};
+
+use super::session::{MeasuredUser, NumberedConnection, UserSession};
+use crate::context::Context;
+use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
+
+/// Between attempts to open a lost connection.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Most bytes of a statement in a message. A bulk insert has half a MiB.
+const STATEMENT_BYTES: usize = 4096;
+
+/// The call of the original's client library that would have sent a statement, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExecKind {
+    /// Of a prepared statement.
+    Execute,
+    /// Of text.
+    Query,
+}
+
+impl ExecKind {
+    /// FATAL lines about a statement that failed.
+    fn lines(self, pgsql: bool, (code, message): (u16, &str), text: &str) -> Vec<String> {
+        match (pgsql, self) {
+            (false, ExecKind::Execute) => {
+                vec![format!("mysql_stmt_execute() returned error {code} ({message}) for query '{text}'")]
+            }
+            (false, ExecKind::Query) => {
+                vec![format!("mysql_drv_query() returned error {code} ({message}) for query '{text}'")]
+            }
+            // 7 is PGRES_FATAL_ERROR.
+            (true, ExecKind::Execute) => vec![format!("PQexecPrepared() failed: 7 {message}")],
+            (true, ExecKind::Query) => {
+                vec![format!("PQexec() failed: 7 {message}"), format!("failed query was: {text}")]
+            }
+        }
+    }
+}
+
+impl<C: ScriptedConnector> UserSession<C> {
+    fn log(&self, level: Level, text: &str) {
+        self.thread.run.host.log(level, text);
+    }
+
+    /// Handles the failure of a statement.
+    pub(super) async fn handle_error(
+        &self,
+        context: &Context,
+        connection: ConnectionId,
+        error: WireError,
+        exec: ExecKind,
+        text: impl FnOnce() -> Vec<u8>,
+        blocking: bool,
+    ) -> Answer {
+        let (plan, pgsql) = (&self.thread.run.plan, context.program.database.is_pgsql());
+        let (code, state, message) = client_words::told(&error, &plan.target);
+        let ignorable = is_retried(&error, plan);
+        self.count_error(context, &external::code(&error, &plan.target).to_string(), error.class());
+        let lost = if pgsql { is_lost(&error) } else { CLIENT_LOST.contains(&code) };
+        if !ignorable {
+            let text = text();
+            let text = String::from_utf8_lossy(&text[..text.len().min(STATEMENT_BYTES)]);
+            for line in exec.lines(pgsql, (code, &message), &text) {
+                self.log(Level::Fatal, &line);
+            }
+        } else {
+            if !pgsql {
+                self.log(Level::Debug, &format!("Ignoring error {code} {message}, "));
+            }
+            if lost {
+                self.reopen(context, connection, blocking).await;
+            } else if plan.retry.rollback {
+                self.roll_back(connection, blocking).await;
+            }
+        }
+        context.sql.connection(connection).fail(SqlError { code, state, message, ignorable })
+    }
+
+    /// Ends the transaction that has failed; sysbench does not count that statement.
+    async fn roll_back(&self, connection: ConnectionId, blocking: bool) {
+        if let Some(mut taken) = self.take(connection, blocking) {
+            // A failure repeats with the next statement, which reports it.
+            let _ = taken.connection.query(b"ROLLBACK").await;
+            self.put(connection, taken, blocking);
+        }
+    }
+
+    /// Opens a lost connection again, with attempts until the run is over.
+    async fn reopen(&self, context: &Context, connection: ConnectionId, blocking: bool) {
+        let Some(lost) = self.take(connection, false) else { return };
+        let number = lost.number;
+        drop(lost);
+        context.sql.set_open(connection, false);
+        loop {
+            let opened = match self.measured() {
+                Some(MeasuredUser { worker, .. }) if !blocking => {
+                    match worker.unless_over(self.open(context, number, false)).await {
+                        Some(opened) => opened,
+                        None => return,
+                    }
+                }
+                _ => self.open(context, number, blocking).await,
+            };
+            if let Ok(open) = opened {
+                self.put(connection, NumberedConnection { connection: open, number }, false);
+                context.sql.set_open(connection, true);
+                self.count_reconnect(context);
+                return;
+            }
+            if blocking {
+                if self.measured().is_none_or(|user| user.worker.is_over()) {
+                    return;
+                }
+                std::thread::sleep(PAUSE);
+            } else {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// Logs why connection `number` of the run could not be opened.
+    pub(super) fn fail_connect(&self, context: &Context, error: &WireError, number: u64) -> Answer {
+        let target = &self.thread.run.plan.target;
+        let failure = client_words::connecting(error, target, number);
+        if target.is_postgresql() {
+            self.log(Level::Fatal, &format!("Connection to database failed: {}\n", failure.message));
+            return Answer::Flag(false);
+        }
+        let places = &context.program.database.places;
+        let place = places.get(number as usize % places.len().max(1)).map_or("nobody", String::as_str);
+        self.log(Level::Fatal, &format!("unable to connect to MySQL server on {place}, aborting..."));
+        self.log(Level::Fatal, &format!("error {}: {}", failure.code, failure.message));
+        Answer::Flag(false)
+    }
+
+    pub(super) fn fail_prepare(
+        &self,
+        context: &Context,
+        connection: ConnectionId,
+        error: &WireError,
+    ) -> Answer {
+        let plan = &self.thread.run.plan;
+        let (code, state, message) = client_words::told(error, &plan.target);
+        if plan.target.is_postgresql() {
+            self.log(Level::Fatal, &format!("PQprepare() failed: ERROR:  {message}\n"));
+        } else {
+            self.log(Level::Fatal, "mysql_stmt_prepare() failed");
+            self.log(Level::Fatal, &format!("MySQL error: {code} \"{message}\""));
+        }
+        let ignorable = is_retried(error, plan);
+        context.sql.connection(connection).fail_prepare(SqlError { code, state, message, ignorable })
+    }
+
+    /// Fails an execution with a wrong number of parameters.
+    pub(super) fn fail_unbound(
+        &self,
+        context: &Context,
+        connection: ConnectionId,
+        statement: StatementId,
+    ) -> Answer {
+        self.count_error(context, "0", ErrorClass::Other);
+        if context.sql.statement(statement).has_parameters() {
+            self.log(Level::Fatal, "Wrong number of parameters to mysql_stmt_bind_param");
+        }
+        let text = String::from_utf8_lossy(&context.sql.statement(statement).sql).into_owned();
+        self.log(Level::Fatal, &format!("mysql_stmt_execute() returned error 0 () for query '{text}'"));
+        let state = "00000".to_owned();
+        context.sql.connection(connection).fail(SqlError { state, ..SqlError::default() })
+    }
+
+    /// Fails a statement on a connection that could not be opened again.
+    pub(super) fn fail_closed(&self, context: &Context, connection: ConnectionId) -> Answer {
+        let message = "Server has gone away".to_owned();
+        let (code, state) = match context.program.database.is_pgsql() {
+            true => (0, CONNECTION_DOES_NOT_EXIST),
+            false => (CR_SERVER_GONE_ERROR, "HY000"),
+        };
+        let error = SqlError { code, state: state.into(), message, ignorable: false };
+        context.sql.connection(connection).fail(error)
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a script failed.
+
+use crate::api::cmdline::OptionsError;
+use crate::error::ScriptError;
+use dbdyno_schema::record::Failure;
+
+/// Why a script failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LuaFailure {
+    /// The chunk is not Lua, or failed.
+    #[error("{0}")]
+    Chunk(String),
+    /// One of its functions failed.
+    #[error("`{function}' function failed: {message}")]
+    Function {
+        /// The name that sysbench prints.
+        function: String,
+        /// The message that it raised.
+        message: String,
+    },
+    /// The command line does not fit the options that it declares; the line to print.
+    #[error("{0}")]
+    Usage(String),
+    /// It has no such function.
+    #[error("cannot find the {0}() function")]
+    Missing(String),
+    /// A command has returned false.
+    #[error("the command has returned false")]
+    False,
+}
+
+impl LuaFailure {
+    pub(super) fn function(name: &str, error: ScriptError) -> Self {
+        LuaFailure::Function { function: name.into(), message: raised(error) }
+    }
+
+    pub(super) fn chunk(error: ScriptError) -> Self {
+        LuaFailure::Chunk(raised(error))
+    }
+
+    pub(super) fn options(error: OptionsError) -> Self {
+        match error {
+            OptionsError::Usage(line) => LuaFailure::Usage(line),
+            OptionsError::Script(message) => {
+                let function = "sysbench.cmdline.read_cmdline_options".into();
+                LuaFailure::Function { function, message }
+            }
+        }
+    }
+
+    pub(super) fn record(&self) -> Failure {
+        Failure { text: self.to_string(), ..Failure::default() }
+    }
+}
+
+fn raised(error: ScriptError) -> String {
+    match error {
+        ScriptError::Restart => "(not a string)".into(),
+        ScriptError::Message(message) => message,
+    }
+}

@@ -1,0 +1,267 @@
+//! The main state of a script and those of its reports, on a runtime of the calling thread.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use dbdyno_runner::external::{AnyConnector, Post, connector, play};
+use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_schema::Record;
+use dbdyno_schema::record::{EndReason, StatementKind};
+use dbdyno_sysbench::log::Level;
+use dbdyno_wire::mysql::MysqlConnector;
+use dbdyno_wire::scripted::ScriptedConnector;
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+
+use super::blocking::BlockingMonitor;
+use super::interface::{CommandKind, Report, Script, ScriptSetup};
+use super::session::{KINDS, RunContext, ThreadContext};
+use super::user::ScriptUser;
+use super::{LuaFailure, parallel, worker};
+use crate::host::Stat;
+use crate::program::Jit;
+use crate::raw::ReturnValue;
+use crate::task::Task;
+use crate::vm::Vm;
+
+/// Most states of a worker that compile traces. More would evict each other's machine code.
+const JIT_STATES_MAX: u32 = 64;
+
+/// Runs the chunk of a script.
+///
+/// # Errors
+/// It is not Lua, or it fails.
+pub fn load(setup: ScriptSetup) -> Result<Rc<dyn Script>, LuaFailure> {
+    Ok(match connector(&setup.order) {
+        AnyConnector::Mysql(connector) => {
+            Rc::new(MainState::load(MysqlConnector { multi_statements: true, ..connector }, setup)?)
+        }
+        AnyConnector::Postgres(connector) => Rc::new(MainState::load(connector, setup)?),
+        AnyConnector::Null(connector) => Rc::new(MainState::load(connector, setup)?),
+    })
+}
+
+struct MainState<C: ScriptedConnector> {
+    // The users go before the runtime, which their connections use.
+    main: RefCell<ScriptUser<C>>,
+    /// The users of interval reports and of checkpoints.
+    reports: RefCell<[Option<ScriptUser<C>>; 2]>,
+    /// A report hook that failed is not called again.
+    hook_failed: Cell<bool>,
+    thread: Rc<ThreadContext<C>>,
+    runtime: LocalRuntime,
+    setup: ScriptSetup,
+    /// For the users of a run and of parallel commands.
+    run: RunContext<C>,
+}
+
+impl<C: ScriptedConnector> MainState<C> {
+    fn load(connector: C, setup: ScriptSetup) -> Result<Self, LuaFailure> {
+        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let runtime = runtime.map_err(|error| LuaFailure::Chunk(error.to_string()))?;
+        let plan = &setup.order.plan;
+        let jit = match setup.program.jit {
+            Jit::Auto => plan.load.connections.div_ceil(plan.client.workers.max(1)) <= JIT_STATES_MAX,
+            Jit::On => true,
+            Jit::Off => false,
+        };
+        let mut run = RunContext {
+            connector,
+            plan: Arc::clone(plan),
+            program: Arc::new(setup.program.clone()),
+            host: Arc::clone(&setup.host),
+            counters: Arc::default(),
+            jit,
+            share_states: false,
+        };
+        let thread = ThreadContext::new(run.clone(), BlockingMonitor::new(None, 1, false));
+        let vm = Vm::own(jit).map_err(LuaFailure::chunk)?;
+        let main = runtime.block_on(ScriptUser::new(&thread, 0, &vm))?;
+        run.share_states = !main.state.context().sets_metatypes.get();
+        Ok(Self {
+            main: RefCell::new(main),
+            reports: RefCell::default(),
+            hook_failed: Cell::new(false),
+            thread,
+            runtime,
+            setup,
+            run,
+        })
+    }
+
+    fn has_own_threads(&self) -> bool {
+        let declares_waiting = || self.main.borrow().state.context().declares_waiting.get();
+        self.setup.own_threads.unwrap_or_else(declares_waiting)
+    }
+
+    /// The order with as many workers as users, where every user has its own thread.
+    fn order(&self) -> Order {
+        let mut order = self.setup.order.clone();
+        if self.has_own_threads() {
+            let plan = Arc::make_mut(&mut order.plan);
+            plan.client.workers = plan.load.connections;
+        }
+        order
+    }
+
+    fn call_task(&self, name: &str, mut task: Task) -> Result<ReturnValue, LuaFailure> {
+        let mut main = self.main.borrow_mut();
+        let result = self.runtime.block_on(main.call(&mut task, &[]));
+        result.map_err(|error| LuaFailure::function(name, error))
+    }
+
+    /// The end of a run that failed outside its users.
+    fn end_by(&self, failure: &LuaFailure) -> Ended {
+        self.run.host.log(Level::Fatal, &failure.to_string());
+        Ended { reason: EndReason::ScriptError, failure: Some(failure.record()) }
+    }
+
+    /// Makes the user of a report, whose number follows those of the run's users.
+    fn report_user(&self) -> Result<ScriptUser<C>, LuaFailure> {
+        let number = u64::from(self.run.plan.load.connections);
+        let vm = Vm::own(false).map_err(LuaFailure::chunk)?;
+        let user = self.runtime.block_on(ScriptUser::new(&self.thread, number, &vm))?;
+        user.state.fill_options().map_err(|error| LuaFailure::function("report_intermediate", error))?;
+        Ok(user)
+    }
+
+    /// Makes the users of the plan's reports, with or without hooks: as in sysbench the chunk runs once in each.
+    fn make_report_users(&self) -> Result<(), LuaFailure> {
+        let report = &self.run.plan.report;
+        let reports = [report.interval_us > 0, !report.marks_us.is_empty()];
+        for (index, _) in reports.into_iter().enumerate().filter(|&(_, exists)| exists) {
+            let user = self.report_user()?;
+            self.reports.borrow_mut()[index] = Some(user);
+        }
+        Ok(())
+    }
+
+    fn call_hook(&self, user: &mut ScriptUser<C>, name: &str, stat: &Stat) -> Result<(), LuaFailure> {
+        let failed = |error| LuaFailure::function(name, error);
+        let Some(mut task) = user.state.report(name, stat).map_err(failed)? else { return Ok(()) };
+        self.runtime.block_on(user.call(&mut task, &[])).map(drop).map_err(failed)
+    }
+}
+
+/// The statement kinds of a script in the records.
+fn statements() -> Vec<StatementKind> {
+    let kind = |kind: &&str| StatementKind {
+        kind: (*kind).to_owned(),
+        sql: String::new(),
+        per_event: 0,
+        per_connection: 0,
+        prepared: false,
+    };
+    KINDS.iter().map(kind).collect()
+}
+
+impl<C: ScriptedConnector> Script for MainState<C> {
+    fn read_options(&self) -> Result<(), LuaFailure> {
+        let main = self.main.borrow();
+        main.state.read_options().map_err(LuaFailure::options)?;
+        main.state.fill_options().map_err(|error| LuaFailure::function("init", error))
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        self.main.borrow().state.has_function(name)
+    }
+
+    fn call(&self, name: &str) -> Result<(), LuaFailure> {
+        let task = self.main.borrow().state.global(name);
+        match task.map_err(|error| LuaFailure::function(name, error))? {
+            None => Err(LuaFailure::Missing(name.to_owned())),
+            Some(task) => self.call_task(name, task).map(drop),
+        }
+    }
+
+    fn command(&self, name: &str) -> Option<CommandKind> {
+        let command = self.main.borrow().state.command(name).ok().flatten();
+        command.map(|(_, parallel)| if parallel { CommandKind::Parallel } else { CommandKind::Serial })
+    }
+
+    fn run_command(&self, name: &str) -> Result<(), LuaFailure> {
+        let command = self.main.borrow().state.command(name);
+        let command = command.map_err(|error| LuaFailure::function(parallel::CALL, error))?;
+        let (task, parallel) = command.ok_or_else(|| LuaFailure::Missing(name.to_owned()))?;
+        if parallel && self.run.plan.load.connections > 1 {
+            drop(task);
+            return parallel::run(&self.run, self.has_own_threads(), name);
+        }
+        match self.call_task(parallel::CALL, task)? {
+            ReturnValue::False => Err(LuaFailure::False),
+            ReturnValue::Nothing | ReturnValue::True => Ok(()),
+        }
+    }
+
+    fn has_report(&self, report: Report) -> bool {
+        self.main.borrow().state.has_hook(report.hook())
+    }
+
+    fn report(&self, report: Report, stat: &Stat) -> Result<(), LuaFailure> {
+        if report == Report::Final {
+            self.close_reports();
+        }
+        if self.hook_failed.get() {
+            return Ok(());
+        }
+        let result = match report {
+            Report::Final => self.call_hook(&mut self.main.borrow_mut(), report.hook(), stat),
+            Report::Interval | Report::Checkpoint => {
+                let index = report as usize;
+                let user = self.reports.borrow_mut()[index].take();
+                let mut user = user.map_or_else(|| self.report_user(), Ok)?;
+                let result = self.call_hook(&mut user, report.hook(), stat);
+                self.reports.borrow_mut()[index] = Some(user);
+                result
+            }
+        };
+        self.hook_failed.set(result.is_err());
+        result
+    }
+
+    fn close_reports(&self) {
+        self.reports.take();
+    }
+
+    fn uses_database(&self) -> bool {
+        self.run.counters.uses_database.load(Ordering::Relaxed)
+    }
+
+    fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+        if self.has_function("init")
+            && let Err(failure) = self.call("init")
+        {
+            return self.end_by(&failure);
+        }
+        // sysbench requires one even of a script with its own `thread_run`.
+        if !self.has_function("event") {
+            let text = format!("cannot find the event() function in {}", self.run.program.name);
+            return self.end_by(&LuaFailure::Chunk(text));
+        }
+        let order = self.order();
+        // A state that is alone on its thread has the machine code to itself.
+        let is_alone = self.setup.program.jit == Jit::Auto && order.plan.client.workers > JIT_STATES_MAX;
+        let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
+        let spawn = |number, links| {
+            let (post, run) = (Post::new(&order, number, links), run.clone());
+            std::thread::spawn(move || worker::run(post, run))
+        };
+        let before =
+            |_: &mut dyn FnMut(Record)| self.make_report_users().map_err(|failure| self.end_by(&failure));
+        let ended = play(&order, statements(), before, spawn, &inbox, sink);
+        // A forced shutdown waits for nothing.
+        if ended.reason != EndReason::ForcedShutdown
+            && self.has_function("done")
+            && let Err(failure) = self.call("done")
+        {
+            self.run.host.log(Level::Fatal, &failure.to_string());
+        }
+        match self.run.counters.failure_at_end.get() {
+            Some(failure) if ended.failure.is_none() => {
+                Ended { reason: EndReason::ScriptError, failure: Some(failure.record()) }
+            }
+            _ => ended,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Answers a script's requests on its connections.
+
+use std::sync::atomic::Ordering;
+
+use dbdyno_load::Nanos;
+use dbdyno_wire::Outcome;
+use dbdyno_wire::scripted::{self, ResultSet, Rows, Scripted, ScriptedConnector};
+
+use super::blocking::wait_for;
+use super::errors::ExecKind;
+use super::session::{CurrentEvent, MeasuredUser, NumberedConnection, UserSession};
+use crate::context::{Context, RequestHandler};
+use crate::sql::{Answer, ConnectionId, Quoting, Request, StatementId, StatementMode};
+
+fn quoting(context: &Context) -> Quoting {
+    if context.program.database.is_pgsql() { Quoting::Doubled } else { Quoting::Backslashes }
+}
+
+impl<C: ScriptedConnector> UserSession<C> {
+    /// Answers `request`. With `blocking` the thread waits instead of the task.
+    #[inline]
+    pub(super) async fn answer(&self, context: &Context, request: Request, blocking: bool) -> Answer {
+        match request {
+            Request::Execute(statement) => self.execute(context, statement, blocking).await,
+            Request::Query(connection) => self.query(context, connection, blocking).await,
+            // Boxed, so that the futures of thousands of users stay small.
+            rare => Box::pin(self.answer_rare(context, rare, blocking)).await,
+        }
+    }
+
+    async fn answer_rare(&self, context: &Context, request: Request, blocking: bool) -> Answer {
+        match request {
+            Request::Execute(_) | Request::Query(_) => unreachable!("`answer` has them"),
+            Request::Connect(connection) => self.connect(context, connection, blocking).await,
+            Request::Reconnect(connection) => {
+                self.close(context, connection, blocking).await;
+                let answer = self.connect(context, connection, blocking).await;
+                if answer == Answer::Nothing {
+                    self.count_reconnect(context);
+                }
+                answer
+            }
+            Request::Disconnect(connection) => {
+                self.close(context, connection, blocking).await;
+                Answer::Nothing
+            }
+            Request::Prepare(statement) => self.prepare(context, statement, blocking).await,
+            Request::CloseStatement(statement) => self.close_statement(context, statement, blocking).await,
+            Request::NextResult(connection) => self.next_result(context, connection),
+            Request::NextEvent => {
+                self.close_unreferenced(context).await;
+                Answer::Flag(self.next_event(blocking).await)
+            }
+        }
+    }
+
+    async fn execute(&self, context: &Context, statement: StatementId, blocking: bool) -> Answer {
+        let mut execution = context.sql.execution(statement);
+        if execution.mode == StatementMode::Unprepared {
+            // It was prepared on another connection to the server, which was lost.
+            if Box::pin(self.prepare(context, statement, blocking)).await == Answer::Flag(false) {
+                return Answer::Flag(false);
+            }
+            execution = context.sql.execution(statement);
+        }
+        let connection = execution.connection;
+        if !context.sql.statement(statement).is_bound() {
+            return self.fail_unbound(context, connection, statement);
+        }
+        if context.program.database.dry_run {
+            return self.succeed_dry(context, connection);
+        }
+        let Some(mut taken) = self.take(connection, blocking) else {
+            return self.fail_closed(context, connection);
+        };
+        match execution.mode {
+            StatementMode::Prepared(id) => context.sql.with_parameters(statement, |parameters| {
+                taken.connection.write_execute(id, parameters, execution.types);
+            }),
+            _ => {
+                let quoting = quoting(context);
+                context.sql.with_literals(statement, quoting, |text| taken.connection.write_query(text));
+            }
+        }
+        let start = self.now();
+        let result = taken.connection.skim().await;
+        let result_sets = taken.connection.take_result_sets();
+        self.put(connection, taken, blocking);
+        match result {
+            Ok(outcome) => self.succeed(context, connection, (outcome, None, result_sets), start),
+            Err(error) => {
+                let prepared = matches!(execution.mode, StatementMode::Prepared(_));
+                let exec = if prepared { ExecKind::Execute } else { ExecKind::Query };
+                // The text as it was sent: with `?` for parameters of the protocol, else with their values.
+                let text = || match exec {
+                    ExecKind::Execute => context.sql.statement(statement).sql.clone(),
+                    ExecKind::Query => context.sql.with_literals(statement, quoting(context), <[u8]>::to_vec),
+                };
+                Box::pin(self.handle_error(context, connection, error, exec, text, blocking)).await
+            }
+        }
+    }
+
+    async fn query(&self, context: &Context, connection: ConnectionId, blocking: bool) -> Answer {
+        if context.program.database.dry_run {
+            return self.succeed_dry(context, connection);
+        }
+        let Some(mut taken) = self.take(connection, blocking) else {
+            return self.fail_closed(context, connection);
+        };
+        context.sql.with_text(|text| taken.connection.write_query(text));
+        // Their memory is used again for the new rows.
+        let rows = std::mem::take(&mut context.sql.connection(connection).rows);
+        let start = self.now();
+        let (rows, result) = taken.connection.fetch_rows(rows).await;
+        let result_sets = taken.connection.take_result_sets();
+        self.put(connection, taken, blocking);
+        match result {
+            Ok(outcome) => self.succeed(context, connection, (outcome, Some(rows), result_sets), start),
+            Err(error) => {
+                let text = || context.sql.with_text(<[u8]>::to_vec);
+                Box::pin(self.handle_error(context, connection, error, ExecKind::Query, text, blocking)).await
+            }
+        }
+    }
+
+    /// Counts a statement. Of several results the first one counts now; each of the others when the script reads it.
+    #[inline]
+    fn succeed(
+        &self,
+        context: &Context,
+        connection: ConnectionId,
+        (outcome, rows, result_sets): (Outcome, Option<Rows>, Vec<ResultSet>),
+        start: Nanos,
+    ) -> Answer {
+        let answer = context.sql.connection(connection).succeed(outcome, rows);
+        if result_sets.is_empty() {
+            self.count(context, outcome, start);
+            return answer;
+        }
+        let first = context.sql.connection(connection).set_results(result_sets).unwrap_or_default();
+        self.count(context, Outcome { bytes: outcome.bytes, ..first }, start);
+        if first.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
+    }
+
+    fn next_result(&self, context: &Context, connection: ConnectionId) -> Answer {
+        let outcome = context.sql.connection(connection).next_result_set();
+        let Some(outcome) = outcome else { return Answer::Nothing };
+        self.count(context, outcome, self.now());
+        if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
+    }
+
+    /// `--mysql-dry-run`: nothing is sent, and everything succeeds.
+    fn succeed_dry(&self, context: &Context, connection: ConnectionId) -> Answer {
+        self.succeed(context, connection, (Outcome::default(), None, Vec::new()), self.now())
+    }
+
+    async fn connect(&self, context: &Context, connection: ConnectionId, blocking: bool) -> Answer {
+        let number = self.thread.run.counters.connections.fetch_add(1, Ordering::Relaxed);
+        if !context.program.database.dry_run {
+            match self.open(context, number, blocking).await {
+                Ok(open) => self.put(connection, NumberedConnection { connection: open, number }, false),
+                Err(error) => return self.fail_connect(context, &error, number),
+            }
+        }
+        context.sql.set_open(connection, true);
+        Answer::Nothing
+    }
+
+    async fn prepare(&self, context: &Context, statement: StatementId, blocking: bool) -> Answer {
+        let (connection, text) = {
+            let statement = context.sql.statement(statement);
+            (statement.connection, statement.sql.clone())
+        };
+        let set_mode = |mode, placeholders| {
+            context.sql.statement(statement).set_mode(mode, placeholders);
+            Answer::Nothing
+        };
+        let as_text =
+            || set_mode(StatementMode::Text, text.iter().filter(|&&byte| byte == b'?').count() as u16);
+        let database = &context.program.database;
+        if database.dry_run || !database.prepared {
+            return as_text();
+        }
+        let Some(mut taken) = self.take(connection, blocking) else {
+            return self.fail_closed(context, connection);
+        };
+        taken.connection.write_prepare(&text);
+        let result = taken.connection.send_prepare().await;
+        self.put(connection, taken, blocking);
+        match result {
+            Ok(prepared) => set_mode(StatementMode::Prepared(prepared.id), prepared.parameters),
+            // BEGIN, say, on MySQL.
+            Err(error) if error.is_unsupported_prepared() => as_text(),
+            Err(error) => self.fail_prepare(context, connection, &error),
+        }
+    }
+
+    async fn close_statement(&self, context: &Context, statement: StatementId, blocking: bool) -> Answer {
+        let execution = context.sql.execution(statement);
+        if let StatementMode::Prepared(id) = execution.mode
+            && let Some(mut taken) = self.take(execution.connection, blocking)
+        {
+            // On a broken connection there is nothing to close; the next statement reports it.
+            let _ = taken.connection.close_statement(id).await;
+            self.put(execution.connection, taken, blocking);
+        }
+        Answer::Nothing
+    }
+
+    /// For a script with its own loop: waits until the next event is due; false at the end of the run.
+    async fn next_event(&self, blocking: bool) -> bool {
+        let Some(MeasuredUser { worker, id }) = self.measured() else { return false };
+        if self.event.take().is_some() {
+            // The script has not ended its last event.
+            worker.failed(id, worker.now());
+        }
+        let due = worker.next_due(id, self.free_since.take());
+        let due = if blocking { wait_for(&worker, due) } else { due.await };
+        let start = worker.now();
+        self.event.set(due.map(|due| CurrentEvent { due, start }));
+        due.is_some()
+    }
+}
+
+impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
+    fn handle(&self, context: &Context, request: Request) -> Answer {
+        scripted::block_on(self.answer(context, request, true))
+    }
+
+    fn use_database(&self) {
+        self.thread.run.counters.uses_database.store(true, Ordering::Relaxed);
+    }
+
+    fn restart_event(&self) {
+        if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
+            worker.retry(worker.now());
+        }
+    }
+
+    fn start_event(&self) {
+        let start = self.now();
+        let due = match (self.event.get(), self.measured()) {
+            (Some(event), _) => event.due,
+            (None, None) => return,
+            // It counts, although the script has not waited for it to be due.
+            (None, Some(MeasuredUser { worker, id })) => {
+                worker.begin_unasked(id, start);
+                start
+            }
+        };
+        self.event.set(Some(CurrentEvent { due, start }));
+    }
+
+    fn stop_event(&self) {
+        let (Some(CurrentEvent { due, start }), Some(MeasuredUser { worker, id })) =
+            (self.event.take(), self.measured())
+        else {
+            return;
+        };
+        let end = worker.now();
+        worker.event(id, dbdyno_metrics::Event { due, start, end });
+        self.free_since.set(Some(end));
+    }
+}

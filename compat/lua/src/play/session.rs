@@ -1,0 +1,189 @@
+//! The connections of one user, and where the run counts what they do.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
+
+use dbdyno_load::Nanos;
+use dbdyno_runner::external::{Desk, OPENING_MAX, Seat};
+use dbdyno_schema::plan::Plan;
+use dbdyno_sysbench::Compat;
+use dbdyno_wire::scripted::{Scripted, ScriptedConnector};
+use dbdyno_wire::{Connection, WireError};
+use tokio::sync::Semaphore;
+
+use super::LuaFailure;
+use super::blocking::BlockingMonitor;
+use crate::context::Context;
+use crate::host::ScriptHost;
+use crate::program::Program;
+use crate::sql::ConnectionId;
+
+/// Names of a script's statement kinds, by their numbers.
+pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];
+
+/// What all users of a run share.
+#[derive(Clone)]
+pub(super) struct RunContext<C> {
+    pub(super) connector: C,
+    pub(super) plan: Arc<Plan>,
+    pub(super) program: Arc<Program>,
+    pub(super) host: Arc<dyn ScriptHost>,
+    pub(super) counters: Arc<RunCounters>,
+    /// Whether LuaJIT compiles traces.
+    pub(super) jit: bool,
+    /// Whether the users of a thread share states, where there are many.
+    pub(super) share_states: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RunCounters {
+    /// Connections opened so far: they take the server's addresses in turn.
+    pub(super) connections: AtomicU64,
+    /// The first failure of a `thread_done`, which does not end the run.
+    pub(super) failure_at_end: OnceLock<LuaFailure>,
+    /// Some user has called for a database driver.
+    pub(super) uses_database: AtomicBool,
+}
+
+/// What all users of a thread share.
+pub(super) struct ThreadContext<C> {
+    pub(super) run: RunContext<C>,
+    pub(super) monitor: BlockingMonitor,
+    connecting: Semaphore,
+}
+
+impl<C> ThreadContext<C> {
+    pub(super) fn new(run: RunContext<C>, monitor: BlockingMonitor) -> Rc<Self> {
+        Rc::new(Self { run, monitor, connecting: Semaphore::new(OPENING_MAX) })
+    }
+}
+
+/// The user of a run that counts what a session does.
+#[derive(Clone)]
+pub(super) struct MeasuredUser {
+    pub(super) worker: Rc<Desk>,
+    pub(super) id: Seat,
+}
+
+/// The event that a user plays.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CurrentEvent {
+    pub(super) due: Nanos,
+    pub(super) start: Nanos,
+}
+
+pub(super) struct UserSession<C: ScriptedConnector> {
+    pub(super) thread: Rc<ThreadContext<C>>,
+    /// By [`ConnectionId`]; `None` while a statement runs on it, so that nothing else can use it.
+    connections: RefCell<Vec<Option<NumberedConnection<C::Connection>>>>,
+    /// `None` before the clock starts, and outside a run.
+    pub(super) measured: RefCell<Option<MeasuredUser>>,
+    /// Statements before the clock started, by kind.
+    pub(super) early: [Cell<u64>; 3],
+    pub(super) event: Cell<Option<CurrentEvent>>,
+    /// When the last event ended, for a script with its own loop.
+    pub(super) free_since: Cell<Option<Nanos>>,
+}
+
+pub(super) struct NumberedConnection<L> {
+    pub(super) connection: L,
+    /// Within the run; it chooses the server's address.
+    pub(super) number: u64,
+}
+
+impl<C: ScriptedConnector> UserSession<C> {
+    pub(super) fn new(thread: &Rc<ThreadContext<C>>) -> Rc<Self> {
+        Rc::new(Self {
+            thread: Rc::clone(thread),
+            connections: RefCell::default(),
+            measured: RefCell::default(),
+            early: Default::default(),
+            event: Cell::default(),
+            free_since: Cell::default(),
+        })
+    }
+
+    #[inline]
+    pub(super) fn measured(&self) -> Option<MeasuredUser> {
+        self.measured.borrow().clone()
+    }
+
+    /// Opens connection `number` of the run.
+    pub(super) async fn open(
+        &self,
+        context: &Context,
+        number: u64,
+        blocking: bool,
+    ) -> Result<C::Connection, WireError> {
+        let mut connection = if blocking {
+            self.thread.run.connector.connect_blocking(number).await?
+        } else {
+            let _permit = self.thread.connecting.acquire().await;
+            self.thread.run.connector.connect(number).await?
+        };
+        if context.program.compat == Compat::V11 {
+            connection.track_result_sets();
+        }
+        Ok(connection)
+    }
+
+    pub(super) async fn close(&self, context: &Context, id: ConnectionId, blocking: bool) {
+        if let Some(mut taken) = self.take(id, blocking) {
+            taken.connection.close().await;
+        }
+        context.sql.set_open(id, false);
+    }
+
+    /// Closes the connections that the script's collector has freed.
+    pub(super) async fn close_unreferenced(&self, context: &Context) {
+        let unreferenced = context.sql.take_unreferenced();
+        if !unreferenced.is_empty() {
+            // Boxed, so that the many users without any are small.
+            Box::pin(async {
+                for connection in unreferenced {
+                    self.close(context, connection, false).await;
+                }
+            })
+            .await;
+        }
+    }
+
+    pub(super) async fn close_all(&self) {
+        let connections = self.connections.take();
+        for mut open in connections.into_iter().flatten() {
+            open.connection.close().await;
+        }
+    }
+
+    /// Takes a connection for a statement; `None` where it is closed. With `blocking` its socket waits in the kernel.
+    #[inline]
+    pub(super) fn take(&self, id: ConnectionId, blocking: bool) -> Option<NumberedConnection<C::Connection>> {
+        let mut taken = self.connections.borrow_mut().get_mut(id.0 as usize)?.take()?;
+        if blocking {
+            taken.connection.set_blocking(true);
+        }
+        Some(taken)
+    }
+
+    /// Puts a connection back after a statement.
+    #[inline]
+    pub(super) fn put(&self, id: ConnectionId, mut taken: NumberedConnection<C::Connection>, blocking: bool) {
+        if blocking {
+            taken.connection.set_blocking(false);
+        }
+        let mut connections = self.connections.borrow_mut();
+        let index = id.0 as usize;
+        if connections.len() <= index {
+            connections.resize_with(index + 1, || None);
+        }
+        connections[index] = Some(taken);
+    }
+
+    /// The run's time; 0 before the clock starts.
+    #[inline]
+    pub(super) fn now(&self) -> Nanos {
+        self.measured.borrow().as_ref().map_or(0, |user| user.worker.now())
+    }
+}

@@ -1,0 +1,53 @@
+//! `sysbench.sql` of one user: interface.lua over the functions of `calls`.
+
+use mlua::{Function, Lua, Table};
+
+use super::calls;
+use crate::compile;
+use crate::context::Context;
+use crate::program::Program;
+use dbdyno_sysbench::Compat;
+
+/// The results of interface.lua, which the users of a state share.
+#[derive(Clone)]
+struct Interface {
+    /// Makes the `sysbench.sql` of one more user.
+    of_user: Function,
+    /// The functions of exported.lua in `ffi.C`.
+    exported: Table,
+}
+
+/// Functions of exported.lua that sysbench 1.0 declares to scripts.
+const EXPORTED: &str = "db_create db_destroy db_connection_create db_connection_close db_connection_reconnect \
+    db_connection_free db_bulk_insert_init db_bulk_insert_next db_bulk_insert_done db_query db_fetch_row db_prepare \
+    db_bind_param db_bind_result db_execute db_close db_free_results sb_lua_set_test_args sb_print_test_options";
+/// Those that 1.1 adds.
+const EXPORTED_V11: &str = " db_more_results db_next_result db_stmt_next_result";
+
+pub(crate) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
+    if lua.app_data_ref::<Interface>().is_none() {
+        let interface = load(lua, &context.program)?;
+        lua.set_app_data(interface);
+    }
+    let of_user = lua.app_data_ref::<Interface>().expect("it was set above").of_user.clone();
+    lua.globals().get::<Table>("sysbench")?.set("sql", of_user.call::<Table>(())?)
+}
+
+/// What `ffi.C` has of this, for all users of the state.
+pub(crate) fn exported(lua: &Lua) -> Table {
+    lua.app_data_ref::<Interface>().expect("`install` comes first").exported.clone()
+}
+
+fn load(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
+    let raw = calls::table(lua)?;
+    let newer = program.compat == Compat::V11;
+    raw.raw_set("driver", program.database.driver.as_str())?;
+    raw.raw_set("fault", program.database.fault.as_deref())?;
+    raw.raw_set("newer", newer)?;
+    raw.raw_set("exported", [EXPORTED, if newer { EXPORTED_V11 } else { "" }].concat())?;
+    let compile = |lua: &Lua, ()| compile::load(lua, "sysbench.sql.lua", include_bytes!("exported.lua"));
+    raw.raw_set("compile_exported", lua.create_function(compile)?)?;
+    let chunk = compile::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?;
+    let (of_user, exported) = chunk.call(raw)?;
+    Ok(Interface { of_user, exported })
+}

@@ -1,0 +1,459 @@
+//! Connections, statements and parameters of one user, by number.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::io::Write;
+
+use dbdyno_wire::Outcome;
+use dbdyno_wire::scripted::{Parameter, ResultSet, Rows, Type};
+
+use super::bulk::Bulk;
+use super::request::{
+    Answer, ConnectionId, Execution, Quoting, Request, SqlError, StatementId, StatementMode,
+};
+
+/// `sysbench.sql.error`.
+pub(super) const ERROR_NONE: i64 = 0;
+pub(super) const ERROR_IGNORABLE: i64 = 1;
+pub(super) const ERROR_FATAL: i64 = 2;
+
+/// A parameter's number has its index in the low bits and its generation above, and fits into a double.
+const INDEX_BITS: u32 = 32;
+const GENERATIONS: u32 = (1 << 20) - 1;
+
+/// Shared by the functions that Lua calls and the driver of the state.
+#[derive(Default)]
+pub struct Sql {
+    pub(super) objects: RefCell<SqlObjects>,
+    pub(super) request: Cell<Option<Request>>,
+    /// Connections that the script's collector has freed without closing them.
+    pub(super) unreferenced: RefCell<Vec<ConnectionId>>,
+    pub(super) has_unreferenced: Cell<bool>,
+}
+
+impl Sql {
+    /// The request for which a coroutine has yielded.
+    #[inline]
+    pub(crate) fn take_request(&self) -> Request {
+        self.request.take().expect("a coroutine yields with a request")
+    }
+
+    /// Lets `read` read the text of [`Request::Query`].
+    #[inline]
+    pub fn with_text<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        read(&self.objects.borrow().text)
+    }
+
+    pub fn connection(&self, connection: ConnectionId) -> RefMut<'_, Connection> {
+        RefMut::map(self.objects.borrow_mut(), |objects| objects.connection_mut(connection))
+    }
+
+    pub fn statement(&self, statement: StatementId) -> RefMut<'_, Statement> {
+        RefMut::map(self.objects.borrow_mut(), |objects| objects.statement_mut(statement))
+    }
+
+    #[inline]
+    pub fn execution(&self, statement: StatementId) -> Execution {
+        let objects = self.objects.borrow();
+        let statement = objects.statement(statement);
+        Execution { connection: statement.connection, mode: statement.mode, types: !statement.types_sent }
+    }
+
+    /// Lets `write` write the parameters of a statement; the server knows their types afterwards.
+    #[inline]
+    pub fn with_parameters<T>(&self, statement: StatementId, write: impl FnOnce(Bound<'_>) -> T) -> T {
+        let mut objects = self.objects.borrow_mut();
+        objects.statement_mut(statement).types_sent = true;
+        write(objects.bound(statement))
+    }
+
+    /// Lets `read` read the text of a statement that includes its parameters.
+    pub fn with_literals<T>(
+        &self,
+        statement: StatementId,
+        quoting: Quoting,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        let mut objects = self.objects.borrow_mut();
+        objects.write_literals(statement, quoting);
+        read(&objects.text)
+    }
+
+    pub fn set_open(&self, connection: ConnectionId, open: bool) {
+        self.objects.borrow_mut().set_open(connection, open);
+    }
+
+    #[inline]
+    pub fn take_unreferenced(&self) -> Vec<ConnectionId> {
+        if !self.has_unreferenced.replace(false) {
+            return Vec::new();
+        }
+        let mut unreferenced = self.unreferenced.take();
+        unreferenced.retain(|&connection| self.connection(connection).open);
+        unreferenced
+    }
+}
+
+#[derive(Default)]
+pub(super) struct SqlObjects {
+    pub(super) connections: Vec<Connection>,
+    statements: Vec<Statement>,
+    /// Closed statements, whose index the next ones take: scripts may prepare in every event.
+    free_statements: Vec<u32>,
+    parameters: Vec<StoredParameter>,
+    /// Parameters of closed statements.
+    free_parameters: Vec<u32>,
+    /// The text of the current query, or of a statement that includes its parameters.
+    pub(super) text: Vec<u8>,
+}
+
+#[derive(Default)]
+pub struct Connection {
+    pub(super) open: bool,
+    /// One of `ERROR_*`, about the last call.
+    pub(super) class: i64,
+    pub(super) error: SqlError,
+    /// Whether the script may read the last result.
+    pub(super) result_is_live: bool,
+    pub(super) row_count: u64,
+    pub rows: Rows,
+    pub(super) next_row: usize,
+    /// End of the current result's rows: those of a further result may follow.
+    pub(super) rows_end: usize,
+    /// The remaining results of the same statement, the next one last.
+    pub(super) result_sets: Vec<ResultSet>,
+    pub(super) bulk: Option<Bulk>,
+}
+
+impl Connection {
+    #[inline]
+    pub fn succeed(&mut self, outcome: Outcome, rows: Option<Rows>) -> Answer {
+        self.class = ERROR_NONE;
+        self.result_is_live = outcome.returns_rows;
+        self.row_count = outcome.rows;
+        self.result_sets.clear();
+        if let Some(rows) = rows {
+            if outcome.returns_rows {
+                self.row_count = rows.ends.len() as u64;
+            }
+            self.rows_end = rows.ends.len();
+            (self.rows, self.next_row) = (rows, 0);
+        } else if self.rows.columns != 0 {
+            self.rows.clear();
+        }
+        if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
+    }
+
+    /// Sets the results of a statement that has succeeded. Returns the outcome of the first one.
+    pub fn set_results(&mut self, mut result_sets: Vec<ResultSet>) -> Option<Outcome> {
+        result_sets.reverse();
+        self.result_sets = result_sets;
+        self.next_result_set()
+    }
+
+    /// Goes to the next of several results and returns its outcome; `None` after the last.
+    pub fn next_result_set(&mut self) -> Option<Outcome> {
+        let ResultSet { returns_rows, rows, columns, first_row } = self.result_sets.pop()?;
+        self.class = ERROR_NONE;
+        (self.result_is_live, self.row_count) = (returns_rows, rows);
+        (self.rows.columns, self.next_row) = (columns, first_row);
+        self.rows_end = self.result_sets.last().map_or(self.rows.ends.len(), |next| next.first_row);
+        Some(Outcome { returns_rows, rows, bytes: 0 })
+    }
+
+    pub fn fail(&mut self, error: SqlError) -> Answer {
+        self.class = if error.ignorable { ERROR_IGNORABLE } else { ERROR_FATAL };
+        self.error = error;
+        self.result_is_live = false;
+        self.result_sets.clear();
+        Answer::Flag(false)
+    }
+
+    /// A statement could not be prepared: sysbench's interface has no error number for that.
+    pub fn fail_prepare(&mut self, error: SqlError) -> Answer {
+        let ignorable = error.ignorable;
+        let answer = self.fail(error);
+        if !ignorable {
+            self.class = ERROR_NONE;
+        }
+        answer
+    }
+}
+
+pub struct Statement {
+    pub connection: ConnectionId,
+    pub sql: Vec<u8>,
+    mode: StatementMode,
+    placeholders: u16,
+    /// Indexes of the bound parameters.
+    bound: Vec<u32>,
+    types_sent: bool,
+    /// Indexes of the parameters made for it.
+    owned: Vec<u32>,
+}
+
+impl Statement {
+    pub fn has_parameters(&self) -> bool {
+        !self.bound.is_empty()
+    }
+
+    /// Whether every placeholder has a parameter.
+    #[inline]
+    pub fn is_bound(&self) -> bool {
+        self.bound.len() == usize::from(self.placeholders)
+    }
+
+    pub fn set_mode(&mut self, mode: StatementMode, placeholders: u16) {
+        (self.mode, self.placeholders, self.types_sent) = (mode, placeholders, false);
+    }
+
+    pub(super) fn bind(&mut self, parameters: Vec<u32>) {
+        (self.bound, self.types_sent) = (parameters, false);
+    }
+}
+
+pub(super) struct StoredParameter {
+    kind: Type,
+    value: Value,
+    /// The value of a string, up to `length_max` bytes; reused to save the allocation.
+    text: Vec<u8>,
+    length_max: usize,
+    /// How many parameters had this index before; part of the number that the script has.
+    generation: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Value {
+    Null,
+    Int(i64),
+    Double(f64),
+    Text,
+}
+
+impl StoredParameter {
+    #[inline]
+    fn parameter(&self) -> Parameter<'_> {
+        match self.value {
+            Value::Null => Parameter::Null(self.kind),
+            Value::Int(number) => Parameter::Int(number),
+            Value::Double(number) => Parameter::Double(number),
+            Value::Text => Parameter::Text(&self.text),
+        }
+    }
+
+    pub(super) fn kind(&self) -> Type {
+        self.kind
+    }
+
+    pub(super) fn set_null(&mut self) {
+        self.value = Value::Null;
+    }
+
+    /// False for a parameter of strings.
+    #[inline]
+    pub(super) fn set_number(&mut self, number: f64) -> bool {
+        self.value = match self.kind {
+            // As C converts: towards zero.
+            Type::Int => Value::Int(number as i64),
+            Type::Double => Value::Double(number),
+            Type::Text => return false,
+        };
+        true
+    }
+
+    /// As [`Self::set_number`], for integers that a double does not hold exactly.
+    pub(super) fn set_integer(&mut self, number: i64) -> bool {
+        self.value = match self.kind {
+            Type::Int => Value::Int(number),
+            Type::Double => Value::Double(number as f64),
+            Type::Text => return false,
+        };
+        true
+    }
+
+    /// Lets `write` write a string, and cuts it at the parameter's length.
+    pub(super) fn set_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.text.clear();
+        write(&mut self.text);
+        self.text.truncate(self.length_max);
+        self.value = Value::Text;
+    }
+}
+
+/// The parameters of a statement in order.
+#[derive(Clone)]
+pub struct Bound<'a> {
+    parameters: &'a [StoredParameter],
+    bound: std::slice::Iter<'a, u32>,
+}
+
+impl<'a> Iterator for Bound<'a> {
+    type Item = Parameter<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Parameter<'a>> {
+        self.bound.next().map(|&index| self.parameters[index as usize].parameter())
+    }
+}
+
+impl SqlObjects {
+    pub(super) fn add_connection(&mut self) -> ConnectionId {
+        self.connections.push(Connection::default());
+        ConnectionId(self.connections.len() as u32 - 1)
+    }
+
+    /// The connection with a number that a script passes.
+    #[inline]
+    pub(super) fn connection_of(&self, number: Option<i64>) -> Option<ConnectionId> {
+        let number = usize::try_from(number?).ok()?;
+        (number < self.connections.len()).then_some(ConnectionId(number as u32))
+    }
+
+    #[inline]
+    pub(super) fn connection(&self, connection: ConnectionId) -> &Connection {
+        &self.connections[connection.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn connection_mut(&mut self, connection: ConnectionId) -> &mut Connection {
+        &mut self.connections[connection.0 as usize]
+    }
+
+    /// A new connection to the server does not know what was prepared on the one before it.
+    fn set_open(&mut self, id: ConnectionId, open: bool) {
+        let connection = self.connection_mut(id);
+        connection.open = open;
+        connection.result_is_live = false;
+        connection.result_sets.clear();
+        for statement in self.statements.iter_mut().filter(|statement| statement.connection == id) {
+            if let StatementMode::Prepared(_) = statement.mode {
+                statement.mode = StatementMode::Unprepared;
+            }
+        }
+    }
+
+    pub(super) fn add_statement(&mut self, connection: ConnectionId, sql: &[u8]) -> StatementId {
+        let statement = Statement {
+            connection,
+            sql: sql.to_vec(),
+            mode: StatementMode::Unprepared,
+            placeholders: 0,
+            bound: Vec::new(),
+            types_sent: false,
+            owned: Vec::new(),
+        };
+        match self.free_statements.pop() {
+            Some(free) => {
+                self.statements[free as usize] = statement;
+                StatementId(free)
+            }
+            None => {
+                self.statements.push(statement);
+                StatementId(self.statements.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Frees a statement and its parameters. interface.lua has cleared the script's number of it.
+    pub(super) fn remove_statement(&mut self, id: StatementId) {
+        let statement = self.statement_mut(id);
+        statement.bound.clear();
+        statement.mode = StatementMode::Unprepared;
+        for index in std::mem::take(&mut statement.owned) {
+            let parameter = &mut self.parameters[index as usize];
+            parameter.generation = parameter.generation.wrapping_add(1);
+            self.free_parameters.push(index);
+        }
+        self.free_statements.push(id.0);
+    }
+
+    #[inline]
+    pub(super) fn statement_of(&self, number: Option<i64>) -> Option<StatementId> {
+        let number = usize::try_from(number?).ok()?;
+        (number < self.statements.len()).then_some(StatementId(number as u32))
+    }
+
+    #[inline]
+    pub(super) fn statement(&self, statement: StatementId) -> &Statement {
+        &self.statements[statement.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn statement_mut(&mut self, statement: StatementId) -> &mut Statement {
+        &mut self.statements[statement.0 as usize]
+    }
+
+    /// Returns the parameter's number for the script.
+    pub(super) fn add_parameter(&mut self, statement: StatementId, kind: Type, length_max: usize) -> i64 {
+        let mut parameter =
+            StoredParameter { kind, value: Value::Null, text: Vec::new(), length_max, generation: 0 };
+        let index = match self.free_parameters.pop() {
+            Some(free) => {
+                parameter.generation = self.parameters[free as usize].generation;
+                self.parameters[free as usize] = parameter;
+                free
+            }
+            None => {
+                self.parameters.push(parameter);
+                self.parameters.len() as u32 - 1
+            }
+        };
+        self.statement_mut(statement).owned.push(index);
+        i64::from(index) | i64::from(self.parameters[index as usize].generation & GENERATIONS) << INDEX_BITS
+    }
+
+    /// The index of the parameter with the number that a script passes; `None` where its statement was closed.
+    #[inline]
+    pub(super) fn parameter_index(&self, number: Option<i64>) -> Option<u32> {
+        let number = number?;
+        let index = (number & ((1 << INDEX_BITS) - 1)) as u32;
+        let parameter = self.parameters.get(index as usize)?;
+        (i64::from(parameter.generation & GENERATIONS) == number >> INDEX_BITS).then_some(index)
+    }
+
+    #[inline]
+    pub(super) fn parameter_mut(&mut self, number: Option<i64>) -> Option<&mut StoredParameter> {
+        let index = self.parameter_index(number)?;
+        self.parameters.get_mut(index as usize)
+    }
+
+    #[inline]
+    fn bound(&self, statement: StatementId) -> Bound<'_> {
+        Bound { parameters: &self.parameters, bound: self.statement(statement).bound.iter() }
+    }
+
+    /// Writes the statement's text with the parameters in place of the `?`. Every `?` counts, as in sysbench.
+    fn write_literals(&mut self, statement: StatementId, quoting: Quoting) {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let mut parameters = self.bound(statement);
+        for &byte in &self.statement(statement).sql {
+            match (byte, if byte == b'?' { parameters.next() } else { None }) {
+                (_, Some(parameter)) => write_literal(&mut text, parameter, quoting),
+                (byte, None) => text.push(byte),
+            }
+        }
+        self.text = text;
+    }
+}
+
+fn write_literal(out: &mut Vec<u8>, parameter: Parameter<'_>, quoting: Quoting) {
+    // Writing to a Vec cannot fail.
+    let _ = match parameter {
+        Parameter::Null(_) => write!(out, "NULL"),
+        Parameter::Int(number) => write!(out, "{number}"),
+        Parameter::Double(number) => write!(out, "{number:.6}"),
+        Parameter::Text(text) => {
+            out.push(b'\'');
+            for &byte in text {
+                match (quoting, byte) {
+                    (Quoting::Backslashes, b'\'' | b'\\' | 0) => out.push(b'\\'),
+                    (Quoting::Doubled, b'\'') => out.push(byte),
+                    _ => {}
+                }
+                out.push(if byte == 0 && quoting == Quoting::Backslashes { b'0' } else { byte });
+            }
+            out.push(b'\'');
+            Ok(())
+        }
+    };
+}
