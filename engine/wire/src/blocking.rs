@@ -14,7 +14,6 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use tokio::io::ReadBuf;
 
 /// A socket whose reads and writes block the thread.
-#[derive(Debug)]
 pub(crate) struct BlockingSocket<S> {
     pub(crate) socket: S,
     /// Waiting ends in an error then.

@@ -30,15 +30,6 @@ pub(crate) struct Stream<S> {
     continues: bool,
 }
 
-impl<S: std::fmt::Debug> std::fmt::Debug for Stream<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream")
-            .field("socket", &self.socket)
-            .field("compression", &self.compression)
-            .finish()
-    }
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
     pub(crate) fn new(socket: S, compression: Compression) -> Self {
         Self {

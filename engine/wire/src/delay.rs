@@ -6,6 +6,7 @@
 //! have no timestamps.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -25,39 +26,22 @@ const EVERY: u32 = 8;
 const KEPT: usize = 16_384;
 
 thread_local! {
-    static DELAYS: RefCell<Delays> = RefCell::new(Delays::default());
+    static DELAYS: RefCell<VecDeque<u64>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Delays in nanoseconds.
-#[derive(Debug, Default)]
-struct Delays {
-    values: Vec<u64>,
-    next: usize,
-}
-
-impl Delays {
-    fn add(&mut self, value: u64) {
-        if self.values.len() < KEPT {
-            self.values.push(value);
-        } else {
-            self.values[self.next] = value;
-            self.next = (self.next + 1) % KEPT;
-        }
+fn add(delays: &mut VecDeque<u64>, delay_ns: u64) {
+    if delays.len() == KEPT {
+        delays.pop_front();
     }
-
-    fn take(&mut self) -> Vec<u64> {
-        self.next = 0;
-        std::mem::take(&mut self.values)
-    }
+    delays.push_back(delay_ns);
 }
 
 /// Takes the delays on this thread since the last call, in nanoseconds; at most the latest [`KEPT`].
-pub fn take() -> Vec<u64> {
-    DELAYS.with_borrow_mut(Delays::take)
+pub fn take() -> VecDeque<u64> {
+    DELAYS.take()
 }
 
 /// A TCP connection with timestamps on its replies.
-#[derive(Debug)]
 pub(crate) struct TimestampedStream {
     stream: TcpStream,
     reads: u32,
@@ -150,7 +134,7 @@ fn record_delay(arrived: Option<Duration>) {
     if let (Some(now), Some(arrived)) = (now, arrived)
         && let Some(delay) = now.checked_sub(arrived)
     {
-        DELAYS.with_borrow_mut(|delays| delays.add(delay.as_nanos() as u64));
+        DELAYS.with_borrow_mut(|delays| add(delays, delay.as_nanos() as u64));
     }
 }
 
@@ -164,15 +148,14 @@ mod tests {
 
     #[test]
     fn the_latest_delays_are_kept() {
-        let mut delays = Delays::default();
-        (0..KEPT).for_each(|_| delays.add(1_000_000));
-        (0..KEPT).for_each(|_| delays.add(5));
-        assert_eq!(delays.take(), vec![5; KEPT]);
-        assert!(delays.take().is_empty());
+        let mut delays = VecDeque::new();
+        (0..KEPT).for_each(|_| add(&mut delays, 1_000_000));
+        (0..KEPT).for_each(|_| add(&mut delays, 5));
+        assert_eq!(delays, vec![5; KEPT]);
     }
 
     /// Sends bytes, lets them lie for `wait`, and reads them; the delay that was seen.
-    async fn seen_after(wait: Duration) -> Vec<u64> {
+    async fn seen_after(wait: Duration) -> VecDeque<u64> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
@@ -192,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn the_delay_is_how_long_a_reply_lay_there() {
         // The kernel begins to stamp packets a moment after the first socket asks for it.
-        let mut seen = Vec::new();
+        let mut seen = VecDeque::new();
         for _ in 0..20 {
             seen = seen_after(Duration::from_millis(30)).await;
             if seen.len() == 2 {

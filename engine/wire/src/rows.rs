@@ -1,5 +1,6 @@
 //! Rows as the server sent them.
 
+use crate::mysql::fields::Cursor;
 use crate::{TextRow, WireError};
 
 /// Most bytes of the rows of a statement outside the load, with [`ROW_COST`] for each.
@@ -93,18 +94,12 @@ impl Rows {
 }
 
 /// Rows that the reader of an answer keeps, where a caller wants them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RowBuffer {
     pub(crate) rows: Option<Rows>,
     /// Bytes so far, with [`ROW_COST`] for each row.
     pub(crate) bytes: usize,
     bytes_max: usize,
-}
-
-impl Default for RowBuffer {
-    fn default() -> Self {
-        Self { rows: None, bytes: 0, bytes_max: BYTES_MAX }
-    }
 }
 
 impl RowBuffer {
@@ -142,25 +137,14 @@ impl RowBuffer {
 
 /// The columns of a row of MySQL's text protocol; `None` is NULL. Ends where the row is cut short.
 fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    let mut rest = row;
+    let mut cursor = Cursor(row);
     std::iter::from_fn(move || {
-        let (&first, after) = rest.split_first()?;
-        let (bytes, length) = match first {
-            0xfb => {
-                rest = after;
-                return Some(None);
-            }
-            0xfc => (2, 0),
-            0xfd => (3, 0),
-            0xfe => (8, 0),
-            0xff => return None,
-            length => (0, usize::from(length)),
-        };
-        let (size, after) = after.split_at_checked(bytes)?;
-        let length = size.iter().rev().fold(length, |value, &byte| value << 8 | usize::from(byte));
-        let (column, after) = after.split_at_checked(length)?;
-        rest = after;
-        Some(Some(column))
+        if let [0xfb, rest @ ..] = cursor.0 {
+            cursor.0 = rest;
+            return Some(None);
+        }
+        let length = cursor.length().ok()?;
+        cursor.bytes(usize::try_from(length).ok()?).ok().map(Some)
     })
 }
 

@@ -31,7 +31,6 @@ thread_local! {
 }
 
 /// A connected socket.
-#[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     /// The kernel's timestamps on some of its reads give the delay inside the client.

@@ -17,10 +17,10 @@ pub fn server_error(payload: &[u8]) -> WireError {
 }
 
 /// Little-endian reads that end in a protocol error, never in a panic.
-pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
+pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let (head, rest) = self
             .0
             .split_at_checked(count)
@@ -33,16 +33,16 @@ impl<'a> Cursor<'a> {
         Ok(self.bytes(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, WireError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, WireError> {
         Ok(self.number(2)? as u16)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, WireError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, WireError> {
         Ok(self.number(4)? as u32)
     }
 
     /// A length-encoded integer.
-    pub(super) fn length(&mut self) -> Result<u64, WireError> {
+    pub(crate) fn length(&mut self) -> Result<u64, WireError> {
         match self.number(1)? {
             0xfc => self.number(2),
             0xfd => self.number(3),

@@ -17,7 +17,7 @@ pub mod message;
 pub mod skim;
 
 mod connector;
-mod fields;
+pub(crate) mod fields;
 mod local_data;
 mod login;
 mod public_key;
@@ -75,7 +75,6 @@ impl MysqlConnector {
 }
 
 /// One session with a MySQL or MariaDB server.
-#[derive(Debug)]
 pub struct MysqlConnection {
     socket: Socket,
     session: Session,

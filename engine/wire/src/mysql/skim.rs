@@ -28,10 +28,11 @@ const RESULT_SETS_MAX: usize = 1 << 16;
 
 const STATUS_MORE_RESULTS: u16 = 0x0008;
 
-/// What kind of answer is expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of the next answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expect {
     /// The answer to a query or an execution.
+    #[default]
     Result,
     /// The answer to a prepare.
     Prepared,
@@ -52,9 +53,10 @@ pub struct Answer {
     pub data_requested: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// The first packet of a result.
+    #[default]
     Head,
     /// `left` definitions and, unless the end markers are deprecated, an end marker after each of the groups.
     Definitions { left: u64, ends: u8 },
@@ -65,7 +67,7 @@ enum State {
 }
 
 /// A reader of one answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Skim {
     expect: Expect,
     /// CLIENT_DEPRECATE_EOF: no end marker after definitions, and rows end with an OK packet.
@@ -94,23 +96,7 @@ pub struct Skim {
 impl Skim {
     /// A reader for one answer.
     pub fn new(expect: Expect, deprecate_eof: bool) -> Self {
-        Self {
-            expect,
-            deprecate_eof,
-            state: State::Head,
-            header: [0; 4],
-            header_length: 0,
-            left: 0,
-            length: 0,
-            continues: false,
-            kept: Vec::new(),
-            answer: Answer::default(),
-            rows: RowBuffer::default(),
-            first_only: false,
-            first_ended: false,
-            result_sets: None,
-            bytes_max: u64::MAX,
-        }
+        Self { expect, deprecate_eof, bytes_max: u64::MAX, ..Self::default() }
     }
 
     /// Fails at an answer of more than `bytes`: for short answers outside a run, whose end would stop the server.

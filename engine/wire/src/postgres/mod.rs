@@ -63,7 +63,7 @@ impl PostgresConnector {
 
     async fn log_in(&self, socket: Socket, address: &Address) -> Result<PostgresConnection, WireError> {
         let Login { socket, session, early } = login::log_in(socket, &self.options, address).await?;
-        let mut skim = Skim::default();
+        let mut skim = Skim::new();
         skim.feed(&early)?;
         Ok(PostgresConnection {
             socket,
@@ -79,7 +79,6 @@ impl PostgresConnector {
 }
 
 /// One session with a PostgreSQL server.
-#[derive(Debug)]
 pub struct PostgresConnection {
     socket: Socket,
     session: Session,

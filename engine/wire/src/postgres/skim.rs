@@ -24,10 +24,11 @@ const SHORT_MAX: u32 = 1024;
 const UNSOLICITED_MAX: u64 = 64 << 20;
 const HEADER: usize = 5;
 
-/// What kind of answer is expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of the next answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expect {
     /// Nothing: the session is idle.
+    #[default]
     Nothing,
     /// The answer to a query or an execution.
     Result,
@@ -53,7 +54,7 @@ pub struct Answer {
 }
 
 /// A reader of one server's messages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Skim {
     header: [u8; HEADER],
     header_length: u8,
@@ -81,30 +82,12 @@ pub struct Skim {
     rows: RowBuffer,
 }
 
-impl Default for Skim {
-    fn default() -> Self {
-        Self {
-            header: [0; HEADER],
-            header_length: 0,
-            left: 0,
-            length: 0,
-            kept: Vec::new(),
-            expect: Expect::Nothing,
-            answer: Answer::default(),
-            rows_now: 0,
-            returns_rows: false,
-            answered: false,
-            complete: false,
-            error: None,
-            fatal_error: None,
-            unsolicited_bytes: 0,
-            bytes_max: u64::MAX,
-            rows: RowBuffer::default(),
-        }
-    }
-}
-
 impl Skim {
+    /// A reader of an idle session.
+    pub fn new() -> Self {
+        Self { bytes_max: u64::MAX, ..Self::default() }
+    }
+
     /// Begins the answer to a request. `returns_rows` comes from the preparation of the statement.
     #[inline]
     pub fn begin(&mut self, expect: Expect, returns_rows: bool) {

@@ -29,7 +29,7 @@ pub fn skim(input: &[u8]) {
         _ => Expect::DataRequest,
     };
     let feed = |size: usize| {
-        let mut skim = Skim::default();
+        let mut skim = Skim::new();
         skim.begin(expect, switches & 4 != 0);
         if switches & 8 != 0 {
             skim.keep_rows();

@@ -27,36 +27,10 @@ pub(super) struct Channel<'a> {
     pub(super) binding: Option<Vec<u8>>,
 }
 
-/// A message of the client.
-pub(super) enum Response {
-    Password(Vec<u8>),
-    SaslInitial { mechanism: &'static str, data: Vec<u8> },
-    Sasl(Vec<u8>),
-}
-
-impl Response {
-    pub(super) fn write(&self, out: &mut BytesMut) -> std::io::Result<()> {
-        match self {
-            Response::Password(password) => frontend::password_message(password, out),
-            Response::SaslInitial { mechanism, data } => {
-                frontend::sasl_initial_response(mechanism, data, out)
-            }
-            Response::Sasl(data) => frontend::sasl_response(data, out),
-        }
-    }
-}
-
-/// The client's next step.
-pub(super) enum Step {
-    Send(Response),
-    Wait,
-    /// The server accepted the account, by this method.
-    Done(&'static str),
-}
-
 /// The client's side of one authentication.
 pub(super) struct Authenticator {
-    method: &'static str,
+    /// Name of the method.
+    pub(super) method: &'static str,
     scram: Option<ScramSha256>,
 }
 
@@ -67,44 +41,49 @@ impl Default for Authenticator {
 }
 
 impl Authenticator {
-    /// The answer to the server's request.
-    pub(super) fn answer(&mut self, request: &Message, channel: &Channel<'_>) -> Result<Step, WireError> {
+    /// Writes the answer to the server's request into `out`. Returns whether the server has accepted the account.
+    pub(super) fn answer(
+        &mut self,
+        request: &Message,
+        channel: &Channel<'_>,
+        out: &mut BytesMut,
+    ) -> Result<bool, WireError> {
         match request {
             // A server that stops in the middle of SCRAM has not proved its own identity.
-            Message::AuthenticationOk if self.scram.is_none() => Ok(Step::Done(self.method)),
+            Message::AuthenticationOk if self.scram.is_none() => return Ok(true),
             Message::AuthenticationOk => {
-                Err(WireError::Protocol("the server ended SCRAM without a proof of its own".into()))
+                return Err(WireError::Protocol("the server ended SCRAM without a proof of its own".into()));
             }
-            Message::AuthenticationCleartextPassword => self.clear(channel),
+            Message::AuthenticationCleartextPassword => self.clear(channel, out)?,
             Message::AuthenticationMd5Password(body) => {
                 let password = password(channel)?;
                 self.method = "md5";
                 let hash = md5_hash(channel.user.as_bytes(), password.as_bytes(), body.salt());
-                Ok(Step::Send(Response::Password(hash.into_bytes())))
+                frontend::password_message(hash.as_bytes(), out).map_err(unwritable)?;
             }
             Message::AuthenticationSasl(body) => {
                 let offered = body.mechanisms().collect::<Vec<_>>();
-                self.begin_scram(&offered.map_err(|error| scram_error(&error))?, channel)
+                self.begin_scram(&offered.map_err(scram_error)?, channel, out)?;
             }
             Message::AuthenticationSaslContinue(body) => {
                 let scram = self.scram.as_mut().ok_or_else(out_of_order)?;
-                scram.update(body.data()).map_err(|error| scram_error(&error))?;
-                Ok(Step::Send(Response::Sasl(scram.message().to_vec())))
+                scram.update(body.data()).map_err(scram_error)?;
+                frontend::sasl_response(scram.message(), out).map_err(unwritable)?;
             }
             Message::AuthenticationSaslFinal(body) => {
                 let mut scram = self.scram.take().ok_or_else(out_of_order)?;
-                scram.finish(body.data()).map_err(|error| scram_error(&error))?;
-                Ok(Step::Wait)
+                scram.finish(body.data()).map_err(scram_error)?;
             }
-            other => Err(unknown(other)),
+            other => return Err(unknown(other)),
         }
+        Ok(false)
     }
 
-    fn clear(&mut self, channel: &Channel<'_>) -> Result<Step, WireError> {
+    fn clear(&mut self, channel: &Channel<'_>, out: &mut BytesMut) -> Result<(), WireError> {
         let password = password(channel)?;
         if channel.is_private {
             self.method = "password";
-            return Ok(Step::Send(Response::Password(password.as_bytes().to_vec())));
+            return frontend::password_message(password.as_bytes(), out).map_err(unwritable);
         }
         let over = if channel.is_encrypted {
             "over TLS that does not verify the server"
@@ -118,7 +97,12 @@ impl Authenticator {
         ))
     }
 
-    fn begin_scram(&mut self, mechanisms: &[&str], channel: &Channel<'_>) -> Result<Step, WireError> {
+    fn begin_scram(
+        &mut self,
+        mechanisms: &[&str],
+        channel: &Channel<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), WireError> {
         let password = password(channel)?;
         let offers = |name: &str| mechanisms.contains(&name);
         let (mechanism, binding) = match &channel.binding {
@@ -137,9 +121,8 @@ impl Authenticator {
         };
         self.method = if mechanism == SCRAM_PLUS { "scram-sha-256-plus" } else { "scram-sha-256" };
         let scram = ScramSha256::new(password.as_bytes(), binding);
-        let data = scram.message().to_vec();
-        self.scram = Some(scram);
-        Ok(Step::Send(Response::SaslInitial { mechanism, data }))
+        let scram = self.scram.insert(scram);
+        frontend::sasl_initial_response(mechanism, scram.message(), out).map_err(unwritable)
     }
 }
 
@@ -158,8 +141,14 @@ fn out_of_order() -> WireError {
     WireError::Protocol("an unexpected part of SCRAM".into())
 }
 
+/// The error of a message that the library cannot write.
+pub(super) fn unwritable(error: std::io::Error) -> WireError {
+    let fix = "use a user, a password and a database without the character NUL";
+    refused(format!("the login cannot be written: {error}"), fix)
+}
+
 /// The library quotes the server.
-fn scram_error(error: &std::io::Error) -> WireError {
+fn scram_error(error: std::io::Error) -> WireError {
     WireError::Protocol(format!("SCRAM: {}", sanitize(error.to_string().as_bytes())))
 }
 

@@ -76,25 +76,11 @@ fn no_answer() -> WireError {
 struct MessageStream(LoginSocket);
 
 impl MessageStream {
-    async fn send(
-        &mut self,
-        write: impl FnOnce(&mut BytesMut) -> std::io::Result<()>,
-    ) -> Result<(), WireError> {
-        let mut out = BytesMut::new();
-        write(&mut out).map_err(|error| {
-            let fix = "use a user, a password and a database without the character NUL";
-            WireError::refused(0, format!("the login cannot be written: {error}"), fix)
-        })?;
-        self.0.send(&out).await
-    }
-
     /// Returns whether the server offers TLS. It answers with one byte.
     async fn request_tls(&mut self) -> Result<bool, WireError> {
-        self.send(|out| {
-            frontend::ssl_request(out);
-            Ok(())
-        })
-        .await?;
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
+        self.0.send(&request).await?;
         self.0.receive().await?;
         let is_offered = match &*self.0.bytes {
             [b'S', ..] => true,
@@ -114,7 +100,9 @@ impl MessageStream {
             ("client_encoding", "UTF8"),
             ("application_name", "dbdyno"),
         ];
-        self.send(|out| frontend::startup_message(parameters, out)).await
+        let mut out = BytesMut::new();
+        frontend::startup_message(parameters, &mut out).map_err(auth::unwritable)?;
+        self.0.send(&out).await
     }
 
     /// Reads one message. The server's own error is an `Err`.
@@ -152,11 +140,11 @@ impl MessageStream {
                 Message::NoticeResponse(_) | Message::ParameterStatus(_) => continue,
                 request => request,
             };
-            match authenticator.answer(&request, channel)? {
-                auth::Step::Send(answer) => self.send(|out| answer.write(out)).await?,
-                auth::Step::Wait => {}
-                auth::Step::Done(name) => return Ok(name),
+            let mut out = BytesMut::new();
+            if authenticator.answer(&request, channel, &mut out)? {
+                return Ok(authenticator.method);
             }
+            self.0.send(&out).await?;
         }
     }
 

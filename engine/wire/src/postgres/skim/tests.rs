@@ -23,7 +23,7 @@ fn skim(expect: Expect, bytes: &[u8]) -> Result<Answer, WireError> {
 }
 
 fn in_pieces(expect: Expect, bytes: &[u8], size: usize) -> Result<Answer, WireError> {
-    let mut skim = Skim::default();
+    let mut skim = Skim::new();
     skim.begin(expect, false);
     let mut answer = None;
     for piece in bytes.chunks(size) {
@@ -53,7 +53,7 @@ fn the_tag_reports_changed_rows() {
 
 #[test]
 fn a_range_without_rows_returns_rows_where_it_was_prepared_so() {
-    let mut skim = Skim::default();
+    let mut skim = Skim::new();
     skim.begin(Expect::Result, true);
     let answer = skim.feed(&messages(&[(b'2', b""), (b'C', b"SELECT 0\0"), READY])).unwrap().unwrap();
     assert_eq!((answer.outcome.returns_rows, answer.outcome.rows), (true, 0));
@@ -72,7 +72,7 @@ fn an_error_waits_for_the_end_of_its_answer() {
     let error = b"SERROR\0VERROR\0C40P01\0Mdeadlock detected\0\0";
     let found = skim(Expect::Result, &messages(&[ROW, (b'E', error), READY])).unwrap_err();
     assert_eq!(found.state(), Some("40P01"));
-    let mut open = Skim::default();
+    let mut open = Skim::new();
     open.begin(Expect::Result, false);
     assert_eq!(open.feed(&messages(&[(b'E', error)])), Ok(None));
 }
@@ -80,7 +80,7 @@ fn an_error_waits_for_the_end_of_its_answer() {
 #[test]
 fn a_fatal_error_is_reported_at_once_and_remembered() {
     let error = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
-    let mut skim = Skim::default();
+    let mut skim = Skim::new();
     assert!(skim.feed(&messages(&[(b'S', b"TimeZone\0UTC\0"), (b'E', error)])).is_err());
     assert_eq!(skim.fatal_error().and_then(WireError::state), Some("57P01"));
 }
@@ -91,7 +91,7 @@ fn unsolicited_messages_disturb_no_answer() {
     let bytes = messages(&[notice, (b'C', b"BEGIN\0"), READY, (b'S', b"a\0b\0"), notice]);
     assert!(skim(Expect::Result, &bytes).is_ok());
     let bytes = messages(&[(b'C', b"BEGIN\0"), READY, READY]);
-    let mut skim = Skim::default();
+    let mut skim = Skim::new();
     skim.begin(Expect::Result, false);
     assert!(matches!(skim.feed(&bytes), Ok(Some(_))), "the answer stands");
     assert!(matches!(skim.fatal_error(), Some(WireError::Protocol(text)) if text.contains("after the end")));
@@ -103,7 +103,7 @@ fn an_error_behind_a_request_for_data_ends_the_copy_wherever_the_network_cuts() 
     let refusal = (b'E', b"SERROR\0VERROR\0CP0001\0Mno rows today\0\0".as_slice());
     let bytes = messages(&[(b'G', b"\x01\0\0"), refusal, READY]);
     for size in 1..=bytes.len() {
-        let mut skim = Skim::default();
+        let mut skim = Skim::new();
         skim.begin(Expect::DataRequest, false);
         let mut pieces = bytes.chunks(size);
         let asked = pieces.by_ref().find_map(|piece| skim.feed(piece).unwrap()).unwrap();
@@ -130,7 +130,7 @@ fn what_no_server_sends_is_a_protocol_error() {
         assert!(matches!(skim_whole(&bytes), Err(WireError::Protocol(_))), "{bytes:?}");
     }
     assert!(matches!(skim_whole(&messages(&[(b'G', b"\0\0\0")])), Err(WireError::Protocol(_))));
-    let mut short = Skim::default();
+    let mut short = Skim::new();
     short.begin(Expect::Result, false);
     short.limit_bytes(20);
     assert!(matches!(short.feed(&messages(&[ROW, ROW, ROW])), Err(WireError::Protocol(_))));
@@ -142,7 +142,7 @@ fn kept_rows_are_those_of_the_last_result() {
     let second = (b'D', b"\0\x02\xff\xff\xff\xff\0\0\0\x01x".as_slice());
     let bytes = [messages(&two), messages(&[second, (b'C', b"SELECT 1\0"), READY])].concat();
     for size in 1..=bytes.len() {
-        let mut skim = Skim::default();
+        let mut skim = Skim::new();
         skim.begin(Expect::Result, false);
         skim.keep_rows();
         bytes.chunks(size).for_each(|piece| {

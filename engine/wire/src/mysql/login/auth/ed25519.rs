@@ -3,11 +3,10 @@
 use mysql_common::auth::plugins::client_ed25519::ClientEd25519;
 use mysql_common::auth::plugins::{ChallengeResponsePlugin, Context};
 
-use super::exchange::exactly;
 use crate::WireError;
 
-pub(super) fn answer(challenge: &[u8], password: &str) -> Result<Vec<u8>, WireError> {
-    let challenge = exactly(32, challenge)?;
+/// Signs a challenge of 32 bytes.
+pub(super) fn sign(challenge: &[u8], password: &str) -> Result<Vec<u8>, WireError> {
     let response = ClientEd25519::default().run(Password(password), challenge);
     response
         .ok()
@@ -55,6 +54,6 @@ mod tests {
             0xe5, 0xd3, 0xea, 0xbd, 0x7a, 0xe8, 0xc7, 0xaf, 0xdf, 0x63, 0x65, 0x51, 0xd3, 0xd9, 0x2b, 0x3e,
             0x2e, 0x08, 0x5c, 0x74, 0x47, 0x48, 0x11, 0xb3, 0x13, 0xa3, 0x64, 0x07, 0x08, 0xa9, 0xc9, 0x0b,
         ];
-        assert_eq!(answer(&challenge, "0123456789abcdefghijklmnopqrstuv").unwrap(), signature);
+        assert_eq!(sign(&challenge, "0123456789abcdefghijklmnopqrstuv").unwrap(), signature);
     }
 }

@@ -1,36 +1,44 @@
-//! Authentication: one file per method.
-//!
-//! No method does I/O. [`Authenticator`] turns requests of the server into answers; the [`Channel`] decides what it may
-//! disclose:
+//! Authentication. No method does I/O: [`Authenticator`] turns requests of the server into answers, and the [`Channel`]
+//! decides what it may disclose:
 //!
 //! | channel | password in clear text | password under the server's RSA key |
 //! |---|---|---|
 //! | TLS whose certificate is verified, unix socket | yes | not needed |
 //! | loopback | never | yes |
 //! | anything else | never | with the key from a file, or where the plan allows to request it |
+//!
+//! `caching_sha2_password`, MySQL's default since 8.0 ("Caching SHA-2 Pluggable Authentication" in the MySQL manual):
+//!
+//! ```text
+//! challenge ─▶ scramble ─┬─ 3: the server had it in its cache ─▶ OK
+//!                        └─ 4: it had not ─▶ the whole password, in private or under the server's RSA key ─▶ OK
+//! ```
 
-mod caching_sha2;
-mod channel;
-mod clear;
 mod ed25519;
-mod exchange;
-mod native;
-mod sha256;
 
-pub(super) use channel::Channel;
-use exchange::Exchange;
+use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
+use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 
 use crate::WireError;
 use crate::mysql::errors::CR_AUTH_PLUGIN_CANNOT_LOAD;
 use crate::mysql::public_key::PublicKey;
 use crate::server_message::sanitize;
 
+/// `caching_sha2_password` found the scramble in its cache.
+const FAST_OK: u8 = 3;
+/// `caching_sha2_password` needs the whole password.
+const WHOLE_PASSWORD: u8 = 4;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
+    /// SHA-1 over password and challenge. MariaDB's default; MySQL 9 removed it.
     Native,
     CachingSha2,
+    /// The whole password. Deprecated since MySQL 8.0.16.
     Sha256,
+    /// MariaDB's signature.
     Ed25519,
+    /// The password in clear text, for PAM and LDAP behind the server.
     Clear,
 }
 
@@ -42,46 +50,68 @@ const METHODS: [(&str, Method); 5] = [
     ("mysql_clear_password", Method::Clear),
 ];
 
+/// The password, and the properties of the connection that decide in which form to send it.
+pub(super) struct Channel<'a> {
+    pub(super) password: &'a str,
+    /// Nobody can read it, and the server's identity is certain: verified TLS or a unix socket.
+    pub(super) is_private: bool,
+    pub(super) is_encrypted: bool,
+    /// The server's RSA key, where the plan names it.
+    pub(super) key: Option<&'a PublicKey>,
+    pub(super) may_request_key: bool,
+}
+
 /// The client's side of one authentication.
 pub(super) struct Authenticator {
     method: Method,
-    exchange: Exchange,
+    name: &'static str,
+    challenge: Vec<u8>,
+    /// The client has requested the server's key.
+    awaits_key: bool,
 }
 
 impl Authenticator {
-    fn new(method: Method, name: &'static str, challenge: Vec<u8>) -> Self {
-        // sha256_password needs the server's key there too.
-        let trusts_unix_sockets = method == Method::CachingSha2;
-        Self { method, exchange: Exchange { name, challenge, trusts_unix_sockets, awaits_key: false } }
-    }
-
     /// Begins with the method of the greeting, or with another one whose first answer discloses nothing; for an account with
     /// another method the server names it afterwards.
     pub(super) fn for_greeting(plugin: &[u8], challenge: Vec<u8>) -> Self {
         let (name, method) = if plugin == b"caching_sha2_password" { METHODS[1] } else { METHODS[0] };
-        Self::new(method, name, challenge)
+        Self { method, name, challenge, awaits_key: false }
     }
 
     /// Begins with the method that the server names.
     pub(super) fn for_plugin(plugin: &[u8], challenge: &[u8]) -> Result<Self, WireError> {
         let entry = METHODS.iter().find(|(name, _)| name.as_bytes() == plugin);
         let Some(&(name, method)) = entry else { return Err(unknown(plugin)) };
-        Ok(Self::new(method, name, challenge.to_vec()))
+        Ok(Self { method, name, challenge: challenge.to_vec(), awaits_key: false })
     }
 
     /// Name of the method.
     pub(super) fn name(&self) -> &'static str {
-        self.exchange.name
+        self.name
     }
 
     /// The answer to the challenge.
     pub(super) fn answer(&mut self, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
+        let password = channel.password.as_bytes();
         match self.method {
-            Method::Native => native::answer(&self.exchange.challenge, channel.password),
-            Method::CachingSha2 => caching_sha2::answer(&self.exchange.challenge, channel.password),
-            Method::Sha256 => sha256::answer(&mut self.exchange, channel),
-            Method::Ed25519 => ed25519::answer(&self.exchange.challenge, channel.password),
-            Method::Clear => clear::answer(channel),
+            Method::Native => {
+                let answer = scramble_native(self.nonce(20)?, password);
+                Ok(answer.map(|answer| answer.to_vec()).unwrap_or_default())
+            }
+            Method::CachingSha2 => {
+                let nonce = self.nonce(20)?.first_chunk().expect("20 bytes");
+                // A zero means an empty password.
+                Ok(scramble_sha256(nonce, password).map_or(vec![0], |answer| answer.to_vec()))
+            }
+            Method::Sha256 if password.is_empty() => Ok(vec![0]),
+            Method::Sha256 => self.send_password(channel),
+            Method::Ed25519 => ed25519::sign(self.nonce(32)?, channel.password),
+            Method::Clear if channel.is_private => Ok(terminated(channel.password)),
+            Method::Clear => Err(refused(
+                "the server asks for the password in clear text (mysql_clear_password); dbdyno sends it inside verified TLS \
+                 or over a unix socket only",
+                "use tls mode verify-ca or verify-identity with a ca, or a unix socket",
+            )),
         }
     }
 
@@ -91,40 +121,94 @@ impl Authenticator {
         data: &[u8],
         channel: &Channel<'_>,
     ) -> Result<Option<Vec<u8>>, WireError> {
-        if self.exchange.awaits_key {
-            self.exchange.awaits_key = false;
-            return self.exchange.encrypt_password(&PublicKey::from_pem(data)?, channel).map(Some);
+        if std::mem::take(&mut self.awaits_key) {
+            return self.encrypt_password(&PublicKey::from_pem(data)?, channel).map(Some);
         }
-        match self.method {
-            Method::CachingSha2 => caching_sha2::answer_data(&mut self.exchange, data, channel),
-            _ => Err(WireError::Protocol(format!("unexpected data in {}", self.exchange.name))),
+        match (self.method, data) {
+            (Method::CachingSha2, [FAST_OK]) => Ok(None),
+            (Method::CachingSha2, [WHOLE_PASSWORD]) => self.send_password(channel).map(Some),
+            _ => Err(WireError::Protocol(format!("{} unexpected bytes in {}", data.len(), self.name))),
+        }
+    }
+
+    /// The answer that holds the whole password in the form that suits the channel, or the request for the server's key.
+    fn send_password(&mut self, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
+        // sha256_password needs the server's key over a unix socket too.
+        if channel.is_private && (channel.is_encrypted || self.method == Method::CachingSha2) {
+            return Ok(terminated(channel.password));
+        }
+        if channel.is_encrypted {
+            // Inside TLS a server expects the password itself, never an encrypted one.
+            return Err(refused(
+                format!(
+                    "{} asks for the password itself, and this TLS does not verify the server",
+                    self.name
+                ),
+                "use tls mode verify-ca or verify-identity with a ca, or a unix socket",
+            ));
+        }
+        if let Some(key) = channel.key {
+            return self.encrypt_password(key, channel);
+        }
+        if channel.may_request_key {
+            self.awaits_key = true;
+            return Ok(vec![if self.method == Method::Sha256 { 1 } else { 2 }]);
+        }
+        Err(refused(
+            format!("{} asks for the password itself over a connection that others may read", self.name),
+            "use tls mode verify-ca or verify-identity, name the server's key as server_public_key, or set \
+             allow_public_key_retrieval where nobody can intercept the connection",
+        ))
+    }
+
+    /// The password under the server's key, combined with the challenge so that nobody can replay it.
+    fn encrypt_password(&self, key: &PublicKey, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
+        let mut password = terminated(channel.password);
+        password.iter_mut().zip(self.nonce(20)?.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
+        key.encrypt(&password)
+    }
+
+    /// The challenge, which has `length` bytes, to which a server may append a zero.
+    fn nonce(&self, length: usize) -> Result<&[u8], WireError> {
+        match &*self.challenge {
+            [bytes @ .., 0] if bytes.len() == length => Ok(bytes),
+            bytes if bytes.len() == length => Ok(bytes),
+            bytes => Err(WireError::Protocol(format!("a challenge of {} bytes, not {length}", bytes.len()))),
         }
     }
 }
 
+/// A string with a zero at its end.
+fn terminated(text: &str) -> Vec<u8> {
+    [text.as_bytes(), b"\0"].concat()
+}
+
+fn refused(text: impl Into<String>, fix: impl Into<String>) -> WireError {
+    WireError::refused(CR_AUTH_PLUGIN_CANNOT_LOAD, text, fix)
+}
+
 fn unknown(plugin: &[u8]) -> WireError {
     let known: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
-    WireError::refused(
-        CR_AUTH_PLUGIN_CANNOT_LOAD,
+    refused(
         format!("the account logs in with {}, which dbdyno does not know", sanitize(plugin)),
         format!("give the account one of {}, or use another account", known.join(", ")),
     )
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
     /// A channel that allows nothing.
-    pub(super) const OPEN: Channel<'static> = Channel {
+    const OPEN: Channel<'static> = Channel {
         password: "secret",
         is_private: false,
         is_encrypted: false,
         key: None,
         may_request_key: false,
     };
-    pub(super) const PRIVATE: Channel<'static> = Channel { is_private: true, is_encrypted: true, ..OPEN };
-    pub(super) const CHALLENGE: &[u8; 21] = b"abcdefghijklmnopqrst\0";
+    const PRIVATE: Channel<'static> = Channel { is_private: true, is_encrypted: true, ..OPEN };
+    const CHALLENGE: &[u8; 21] = b"abcdefghijklmnopqrst\0";
 
     #[test]
     fn the_password_itself_goes_through_a_private_channel_only() {
@@ -132,24 +216,18 @@ pub(super) mod tests {
         let requestable = Channel { may_request_key: true, ..OPEN };
         for (method, request) in [("sha256_password", 1), ("caching_sha2_password", 2)] {
             let mut authenticator = Authenticator::for_plugin(method.as_bytes(), CHALLENGE).unwrap();
-            assert_eq!(authenticator.exchange.send_password(request, &PRIVATE).unwrap(), b"secret\0");
-            let over_unix = authenticator
-                .exchange
-                .send_password(request, &Channel { is_encrypted: false, may_request_key: true, ..PRIVATE });
+            assert_eq!(authenticator.send_password(&PRIVATE).unwrap(), b"secret\0");
+            let unix = Channel { is_encrypted: false, may_request_key: true, ..PRIVATE };
+            let over_unix = authenticator.send_password(&unix);
             let expected = if request == 2 { b"secret\0".to_vec() } else { vec![request] };
             assert_eq!(over_unix.unwrap(), expected);
-            authenticator.exchange.awaits_key = false;
+            authenticator.awaits_key = false;
             for channel in [&OPEN, &unverified] {
-                assert!(
-                    matches!(
-                        authenticator.exchange.send_password(request, channel),
-                        Err(WireError::Refused { .. })
-                    ),
-                    "{method}"
-                );
+                let answer = authenticator.send_password(channel);
+                assert!(matches!(answer, Err(WireError::Refused { .. })), "{method}");
             }
-            assert_eq!(authenticator.exchange.send_password(request, &requestable).unwrap(), [request]);
-            assert!(authenticator.exchange.awaits_key);
+            assert_eq!(authenticator.send_password(&requestable).unwrap(), [request]);
+            assert!(authenticator.awaits_key);
         }
         let mut authenticator = Authenticator::for_plugin(b"mysql_clear_password", b"").unwrap();
         assert_eq!(authenticator.answer(&PRIVATE).unwrap(), b"secret\0");
@@ -164,7 +242,7 @@ pub(super) mod tests {
         let channel = Channel { key: Some(&key), may_request_key: true, ..OPEN };
         let mut authenticator = Authenticator::for_plugin(b"sha256_password", CHALLENGE).unwrap();
         assert_eq!(authenticator.answer(&channel).unwrap().len(), 256);
-        assert!(!authenticator.exchange.awaits_key);
+        assert!(!authenticator.awaits_key);
     }
 
     #[test]
@@ -173,6 +251,33 @@ pub(super) mod tests {
             panic!("it was taken")
         };
         assert!(text.contains("parsec") && fix.contains("client_ed25519"), "{text} {fix}");
+    }
+
+    #[test]
+    fn caching_sha2_sends_the_password_only_when_its_cache_is_empty() {
+        let mut authenticator = Authenticator::for_plugin(b"caching_sha2_password", CHALLENGE).unwrap();
+        assert_eq!(authenticator.answer(&OPEN).unwrap().len(), 32);
+        assert_eq!(authenticator.answer_data(&[FAST_OK], &OPEN).unwrap(), None);
+        assert_eq!(authenticator.answer_data(&[WHOLE_PASSWORD], &PRIVATE).unwrap().unwrap(), b"secret\0");
+        for data in [b"".as_slice(), b"\x05", b"\x03\x03"] {
+            let answer = authenticator.answer_data(data, &PRIVATE);
+            assert!(matches!(answer, Err(WireError::Protocol(_))), "{data:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_password_discloses_nothing() {
+        let open = Channel { password: "", ..OPEN };
+        for (name, expected) in [
+            ("mysql_native_password", vec![]),
+            ("caching_sha2_password", vec![0]),
+            ("sha256_password", vec![0]),
+        ] {
+            let mut authenticator = Authenticator::for_plugin(name.as_bytes(), CHALLENGE).unwrap();
+            assert_eq!(authenticator.answer(&open).unwrap(), expected, "{name}");
+        }
+        let mut native = Authenticator::for_plugin(b"mysql_native_password", CHALLENGE).unwrap();
+        assert_eq!(native.answer(&OPEN).unwrap().len(), 20);
     }
 
     #[test]
