@@ -83,6 +83,7 @@ docs: build ## write the schemas, which are generated from the code
 	$(ENGINE) schema events >schema/events.schema.json
 	$(ENGINE) schema describe >schema/describe.schema.json
 	$(ENGINE) schema limits >lab/dbdyno/experiment/limits.json
+	$(BIN)/python -m dbdyno.store.schemas schema
 
 lock: ## choose new versions of the Python packages
 	@scripts/lock --upgrade

@@ -17,7 +17,7 @@ from dbdyno.experiment.model import Design, Experiment, Factor, Load, OltpWorklo
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge.decision import compare_all
 from dbdyno.judge.factorial import judge_factors
-from dbdyno.judge.measured import Figures, Measured, Place
+from dbdyno.store.measured import Figures, MeasuredTrial, Place
 
 Random = np.random.Generator
 WORKLOADS = ("oltp_read_write", "oltp_read_only")
@@ -86,7 +86,7 @@ def experiment(
     )
 
 
-def simulate(of: Experiment, world: World, random: Random) -> list[Measured]:
+def simulate(of: Experiment, world: World, random: Random) -> list[MeasuredTrial]:
     """The trials of one run of an experiment."""
     of = of.with_order_seed(int(random.integers(0, 2**31)))
     planned = schedule(of)
@@ -97,11 +97,11 @@ def simulate(of: Experiment, world: World, random: Random) -> list[Measured]:
     for trial, disturbance, error in zip(planned, shifts, noise, strict=True):
         place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.at())
         if trial.index in failing:
-            measured.append(Measured(place, "the server went away", "server"))
+            measured.append(MeasuredTrial(place, "the server went away", "server"))
             continue
         effect = true_effect(of, world, trial)
         throughput = 1000.0 * math.exp(effect + disturbance + error)
-        measured.append(Measured(place, None, figures=figures_of(throughput)))
+        measured.append(MeasuredTrial(place, None, figures=figures_of(throughput)))
     return measured
 
 
@@ -235,7 +235,7 @@ class Result:
         return any(claim.is_false(delta_percent) for claim in self.claims)
 
 
-def judge(of: Experiment, world: World, trials: Sequence[Measured]) -> Result:
+def judge(of: Experiment, world: World, trials: Sequence[MeasuredTrial]) -> Result:
     """The words of the real judge on simulated trials."""
     failing = {variant for variant, blocks in world.failures.items() if blocks}
     claims: list[Claim] = []
@@ -253,7 +253,7 @@ def judge(of: Experiment, world: World, trials: Sequence[Measured]) -> Result:
             ]
     if of.factors:
         # Effects of factors are simulated as none at all.
-        claims += [Claim(row["verdict"], 0.0, (0.0,)) for row in judge_factors(trials, of, [])]
+        claims += [Claim(str(row.verdict), 0.0, (0.0,)) for row in judge_factors(trials, of, [])]
     first = comparisons[0]
     truths = tuple(world.effects.get(first.variant) or [0.0] * len(first.pairs))
     order = first.order

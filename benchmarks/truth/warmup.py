@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
-from dbdyno.judge.measured import Measured, Place
+from dbdyno.store.measured import MeasuredTrial, Place
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.window import drift, windows
@@ -99,7 +99,7 @@ def recording(plan: Plan, events: NDArray[np.float64]) -> Recording:
 
 def trials(
     plan: Plan, generator: np.random.Generator, tau_s: float, shocks: str = "normal"
-) -> Iterator[tuple[Measured, float]]:
+) -> Iterator[tuple[MeasuredTrial, float]]:
     """The trials of one experiment, each with the mean of its window; b alone warms up."""
     places = product(range(plan.blocks), range(1, plan.levels + 1))
     names = NAMES[: plan.variants]
@@ -109,7 +109,7 @@ def trials(
         spans = windows(recordings, automatic=plan.automatic)
         for arm, name in enumerate(names):
             span = spans[arm]
-            measured = Measured(
+            measured = MeasuredTrial(
                 Place(len(names) * number + arm, block, name, TITLE, {"connections": 10 * level}),
                 failure=None,
                 window=span,

@@ -15,7 +15,7 @@ from typing import Any
 from tests.unit.stored_run import Making, make
 
 from dbdyno.experiment.model import Experiment
-from dbdyno.store import EXPLAINED, MEASURED, Run
+from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
 
 SECOND = 1_000_000
 # A trial's throughput, or who failed it: "server", "harness", "not-run".
@@ -77,8 +77,8 @@ class Judged:
         run = make(folder, replace(self.making, absent=lambda _trial: True))
         experiment, schedule = run.experiment(), run.schedule()
         _json(run.path / MEASURED, self._measured(experiment, schedule))
-        _json(run.path / EXPLAINED, {"schema": 1, "comparisons": [], "costs": []})
-        run.write_verdict(self._verdict(experiment))
+        _json(run.path / EXPLAINED, {"schema": 2, "comparisons": [], "costs": []})
+        _json(run.path / VERDICT, self._verdict(experiment))
         return run
 
     def _point(self, number: int) -> Effect:

@@ -8,7 +8,7 @@ from benchmarks.truth.simulation import figures_of
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import Trial, schedule
-from dbdyno.judge.measured import Measured, Place
+from dbdyno.store.measured import MeasuredTrial, Place
 
 
 def experiment(
@@ -27,14 +27,14 @@ def experiment(
     )
 
 
-def measured(of: Experiment, throughput: Callable[[Trial], float]) -> list[Measured]:
+def measured(of: Experiment, throughput: Callable[[Trial], float]) -> list[MeasuredTrial]:
     """The trials of a run in which each has that throughput; 0 is a server that failed."""
     trials = []
     for trial in schedule(of):
         place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.at())
         rate = throughput(trial)
         if rate:
-            trials.append(Measured(place, None, figures=figures_of(rate)))
+            trials.append(MeasuredTrial(place, None, figures=figures_of(rate)))
         else:
-            trials.append(Measured(place, "server went away", "server"))
+            trials.append(MeasuredTrial(place, "server went away", "server"))
     return trials

@@ -34,7 +34,7 @@ from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import FINDINGS
 from dbdyno.judge import judge
 from dbdyno.stats.histogram import bucket_lower_us
-from dbdyno.store import Run
+from dbdyno.store import VERDICT, Run, files
 from dbdyno.store.trial import FailedBy
 
 SECOND = 1_000_000
@@ -172,10 +172,14 @@ def judged(folder: Path, making: Making | None = None) -> dict[str, Any]:
     """The verdict of a made run, after a trip through JSON, and its folder as `path`."""
     run = make(folder, making)
     with _without_sync():
-        run.write_verdict(judge(run))
-    verdict = run.verdict()
-    assert verdict is not None
-    return verdict | {"path": run.path}
+        judge(run)
+    return verdict_of(run) | {"path": run.path}
+
+
+def verdict_of(run: Run) -> dict[str, Any]:
+    """verdict.json as other programs read it."""
+    verdict: dict[str, Any] = files.read_json(run.path / VERDICT)
+    return verdict
 
 
 def _without_sync() -> AbstractContextManager[Any]:

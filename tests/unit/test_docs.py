@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from dbdyno.experiment.model import (
     Variant,
 )
 from dbdyno.experiment.shapes import TABLES
+from dbdyno.store.document import Document
+from dbdyno.store.schemas import DOCUMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 # Not keys of the file: the target of `dbdyno run`, where a statement stands in a .sql file, a digest.
@@ -72,3 +75,13 @@ def test_every_option_that_sysbench_has_not_is_described() -> None:
     assert names
     for name in names:
         assert re.search(rf"^\| `--{name}[=`]", described, re.M), name
+
+
+@pytest.mark.parametrize(("name", "document"), DOCUMENTS.items())
+def test_the_schemas_of_the_judges_files_are_those_of_the_code(name: str, document: type[Document]) -> None:
+    text = (ROOT / f"schema/{name}.schema.json").read_text()
+    assert text == document.schema_text(), "run make docs"
+    schema = json.loads(text)
+    for part in (schema, *schema["$defs"].values()):
+        for key, value in part.get("properties", {}).items():
+            assert value.get("description"), f"{part['title']}.{key}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.stored_run import Making, Speed, judged, make
+from tests.unit.stored_run import Making, Speed, judged, make, verdict_of
 
 from dbdyno import report
 from dbdyno.experiment.family import contrasts
@@ -436,8 +436,8 @@ def test_latencies_that_were_cut_off_bear_on_a_factor_by_their_bounds(tmp_path: 
         factors=(VERSIONS, THREADS), connections=(64,), rates=(500.0,), speed=speed, spoil=overwhelmed
     )
     run = make(tmp_path, making)
-    verdict = judge(run)
-    found = {tuple(entry["levels"]): entry for entry in verdict["factors"]}
+    judge(run)
+    found = {tuple(entry["levels"]): entry for entry in verdict_of(run)["factors"]}
     assert {entry["blocks"] for entry in found.values()} == {8}
     newest = found["9.7",]
     assert (newest["bound"], newest["verdict"]) == ("at-least", "slower")
@@ -454,7 +454,6 @@ def test_latencies_that_were_cut_off_bear_on_a_factor_by_their_bounds(tmp_path: 
     assert pool["interval_percent"] == [-100.0, None]
     assert pool["verdict"] == found["9.7", "pool"]["verdict"] == "undecided"
     assert "changes by an unknown factor from 8.0 to 9.7" in found["9.7", "pool"]["sentence"]
-    run.write_verdict(verdict)
     assert "≥ +" in tables.as_markdown(run)
 
 
@@ -505,16 +504,16 @@ def _by_least_squares(values: dict[tuple[str, ...], float], levels: tuple[str, .
 
 
 def test_an_experiment_without_factors_says_nothing_of_them(tmp_path: Path) -> None:
-    assert "factors" not in judge(make(tmp_path))
+    assert judge(make(tmp_path)).factors is None
 
 
 def test_the_report_tells_what_each_factor_does(tmp_path: Path) -> None:
     run = make(tmp_path, Making(factors=(VERSIONS, THREADS), connections=(10, 20), speed=speed, blocks=10))
     verdict = judge(run)
-    run.write_verdict(verdict)
     page = report.write(run).read_text()
     assert "Effect of each factor on the throughput of oltp_read_write" in page
     assert ">interact</span>" in page
-    for row in verdict["factors"]:
-        assert row["sentence"] in page
+    assert verdict.factors is not None
+    for row in verdict.factors:
+        assert row.sentence in page
     assert "The effect of threads depends on version: " in tables.as_markdown(run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ from tests.unit.stored_run import Making, Speed, judged
 
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.judge.decision import compare_all
-from dbdyno.judge.order import Order, order_effect, order_findings
+from dbdyno.judge.order import order_effect, order_findings
 from dbdyno.stats.paired import Ratios
+from dbdyno.store.verdict import Order
 
 # What two blocks differ by, in log units; balanced.
 STEPS = (-0.004, -0.001, 0.002, 0.005, -0.005, -0.002, 0.001, 0.004)
@@ -128,6 +128,11 @@ SURE = Order(
 NAMES = ("a", "b", "oltp_read_write")
 
 
+def changed(**values: Any) -> Order:
+    """`SURE` with other values."""
+    return SURE.model_copy(update=values)
+
+
 def test_the_finding() -> None:
     (found,) = order_findings(SURE, NAMES, "throughput", None)
     assert (found.code, found.level, found.subject) == ("R10", "warn", "b")
@@ -147,12 +152,12 @@ def test_the_finding() -> None:
     ("order", "delta_percent", "findings"),
     [
         (None, None, 0),
-        (replace(SURE, interval_percent=(-10.0, 0.5)), None, 0),
+        (changed(interval_percent=(-10.0, 0.5)), None, 0),
         # Less than 1 %, or than half of the declared delta, is of no interest.
-        (replace(SURE, effect_percent=0.9, interval_percent=(0.5, 1.3)), None, 0),
-        (replace(SURE, effect_percent=1.1, interval_percent=(0.5, 1.7)), None, 1),
-        (replace(SURE, effect_percent=1.1, interval_percent=(0.5, 1.7)), 3.0, 0),
-        (replace(SURE, effect_percent=0.9, interval_percent=(0.5, 1.3)), 1.0, 1),
+        (changed(effect_percent=0.9, interval_percent=(0.5, 1.3)), None, 0),
+        (changed(effect_percent=1.1, interval_percent=(0.5, 1.7)), None, 1),
+        (changed(effect_percent=1.1, interval_percent=(0.5, 1.7)), 3.0, 0),
+        (changed(effect_percent=0.9, interval_percent=(0.5, 1.3)), 1.0, 1),
     ],
 )
 def test_what_is_a_finding(order: Order | None, delta_percent: float | None, findings: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.unit import simulated_trials
-from tests.unit.stored_run import Making, Speed, make
+from tests.unit.stored_run import Making, Speed, make, verdict_of
 
 from dbdyno import report
 from dbdyno.experiment.model import Load
@@ -19,6 +18,7 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.judge import judge
 from dbdyno.judge.scaling import knee_findings, scaling
 from dbdyno.stats.usl import Law
+from dbdyno.store.verdict import Scaling
 
 SWEEP = (2, 8, 16, 32, 64, 128)
 LAWS = {"a": Law(4000.0, 0.03, 1e-3), "b": Law(4000.0, 0.01, 2e-4)}
@@ -36,10 +36,8 @@ def speed(laws: dict[str, Law]) -> Speed:
 
 def judged(folder: Path, laws: dict[str, Law], **making: Any) -> dict[str, Any]:
     run = make(folder, Making(connections=SWEEP, speed=speed(laws), duration_s=1.0, warmup_s=0.0, **making))
-    verdict = judge(run)
-    run.write_verdict(json.loads(json.dumps(verdict, allow_nan=False)))
-    verdict["page"] = report.write(run).read_text()
-    return verdict
+    judge(run)
+    return verdict_of(run) | {"page": report.write(run).read_text()}
 
 
 def test_the_planted_knees_are_found_with_their_intervals(tmp_path: Path) -> None:
@@ -79,10 +77,13 @@ def test_few_blocks_have_no_interval_and_few_levels_no_law(tmp_path: Path) -> No
         assert {entry[key] for key in entry if key.startswith("knee")} == {None}
     assert not [check for check in exploratory["checks"] if check["code"] == "R07"]
     assert "not reached at" not in exploratory["page"]
-    assert "scaling" not in judge(make(tmp_path / "levels", Making(connections=(10, 20, 40), blocks=2)))
-    assert "scaling" not in judge(
-        make(tmp_path / "open", Making(connections=(9,), rates=(100, 200, 300, 400), blocks=2))
-    )
+    for making in (
+        Making(connections=(10, 20, 40), blocks=2),
+        Making(connections=(9,), rates=(100, 200, 300, 400), blocks=2),
+    ):
+        run = make(tmp_path / str(len(making.connections)), making)
+        assert judge(run).scaling is None
+        assert "scaling" not in verdict_of(run)
 
 
 def test_a_variant_without_results_at_some_levels_is_told_by_the_others(tmp_path: Path) -> None:
@@ -108,7 +109,10 @@ def simulate(
     def throughput(trial: Trial) -> float:
         return truth(trial.point.connections) * math.exp(generator.normal(0.0, noise))
 
-    return [scaling(simulated_trials.measured(of, throughput), of)[0] for _ in range(experiments)]
+    return [
+        scaling(simulated_trials.measured(of, throughput), of)[0].model_dump(mode="json")
+        for _ in range(experiments)
+    ]
 
 
 def plateau_of_8(connections: float) -> float:
@@ -154,7 +158,7 @@ def test_a_plateau_is_told_by_its_ends(tmp_path: Path) -> None:
     assert entry["fit_error_percent"] > 20.0
     assert {entry[key] for key in entry if key.startswith("knee")} == {None}
     assert entry["curve"] == []
-    assert list(knee_findings([entry | {"workload": "w", "variant": "a"}])) == []
+    assert list(knee_findings([Scaling.model_validate(entry)])) == []
 
 
 @pytest.mark.parametrize(("noise", "told"), [(0.03, 0.9), (0.10, 0.2)])
@@ -187,7 +191,7 @@ def test_a_knee_needs_the_blocks_that_show_the_rise_and_the_fall(blocks: int, pl
 def test_few_blocks_have_no_note_about_a_peak_outside_the_loads(blocks: int, kind: str) -> None:
     law = Law(100.0, 0.03, 0.0) if kind == "above" else Law(100.0, 0.9, 0.5)
     (entry,) = simulate(law.throughput, 0.005, 1, blocks=blocks)
-    notes = list(knee_findings([entry | {"workload": "w", "variant": "a"}]))
+    notes = list(knee_findings([Scaling.model_validate(entry)]))
     assert [note.evidence["knee"] for note in notes] == ([kind] if blocks == 6 else [])
 
 
@@ -202,7 +206,7 @@ def failing(blocks_failed: int, connections: int) -> dict[str, Any] | None:
         return 0.0 if failed else law.throughput(trial.point.connections)
 
     (entry,) = scaling(simulated_trials.measured(of, throughput), of)
-    return entry
+    return entry.model_dump(mode="json")
 
 
 @pytest.mark.parametrize(("blocks_failed", "highest"), [(1, 32.0), (5, 16.0)])

@@ -29,10 +29,10 @@ from benchmarks.truth.warmup import (
 from dbdyno.experiment.model import Design
 from dbdyno.experiment.shapes import Ramp
 from dbdyno.judge import warmup
-from dbdyno.judge.measured import Measured, Place
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.warmup import warm_state
-from dbdyno.judge.window import Drift, Window, drift, windows
+from dbdyno.judge.window import drift, windows
+from dbdyno.store.measured import Drift, MeasuredTrial, Place, Window
 
 FALSE_MAX, TRUE_MIN = 0.05, 0.80
 
@@ -101,7 +101,7 @@ def made(
     blocks: int = 8,
     jitter: float = 0.0,
     plan: Plan = DECLARED_5,
-) -> list[Measured]:
+) -> list[MeasuredTrial]:
     """Trials whose drift is given, with differences between blocks that cancel; only a and b drift."""
     warmup_us, end_us = round(plan.warmup_s * 1e6), round(plan.recorded_s * 1e6)
     found = []
@@ -111,7 +111,7 @@ def made(
         shift = jitter * (-1) ** block
         moved = None if of is None else Drift(*(None if one is None else one + shift for one in of))
         found.append(
-            Measured(
+            MeasuredTrial(
                 Place(len(drifts) * block + arm, block, NAMES[arm], TITLE, {"connections": 10}),
                 failure=None,
                 window=Window(warmup_us, end_us, None),

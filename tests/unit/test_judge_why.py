@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.stored_run import Arms, Making, make
+from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import report
 from dbdyno.experiment.schedule import Trial
 from dbdyno.explain.costs import KNOWN, between, costs
+from dbdyno.explain.formatting import amount, figures
 from dbdyno.explain.measures import counter
-from dbdyno.explain.telling import amount, figures
 from dbdyno.judge import judge
 from dbdyno.report import tables
 from dbdyno.servers.usage import Usage, host
@@ -80,7 +80,7 @@ def explained(
             **{"connections": (10, 20), **making},
         ),
     )
-    run.write_verdict(judge(run))
+    judge(run)
     found: dict[str, Any] = json.loads((run.path / "explained.json").read_text())
     return {"run": run, **found}
 
@@ -111,7 +111,7 @@ def test_what_was_planted_moved_and_the_noise_did_not(tmp_path: Path) -> None:
     found = explained(tmp_path, status, process)
     (comparison,) = found["comparisons"]
     measures = comparison["measures"]
-    assert [one["key"] for one in measures if one["moved"]] == ["context_switches", "Handler_read_next"]
+    assert [one["key"] for one in measures if one["significant"]] == ["context_switches", "Handler_read_next"]
     switches, rows = measures[0], measures[1]
     # 3.1 / 5.6 - 1 and 4 / 8 - 1.
     assert switches["effect_percent"] == pytest.approx(-44.6, abs=2)
@@ -140,13 +140,18 @@ def test_waits_of_performance_schema_are_costs_like_any_other(tmp_path: Path) ->
     measures = {one["key"]: one for one in found["comparisons"][0]["measures"]}
     assert set(measures) == {"wait/synch/mutex/pool (time)", "wait/io/file/log (time)"}
     pool, log = measures["wait/synch/mutex/pool (time)"], measures["wait/io/file/log (time)"]
-    assert (pool["group"], pool["unit"], pool["moved"], log["moved"]) == ("wait", "us", True, False)
+    assert (pool["group"], pool["unit"], pool["significant"], log["significant"]) == (
+        "wait",
+        "us",
+        True,
+        False,
+    )
     assert pool["baseline"] == pytest.approx(5.0, rel=0.02)
     assert pool["variant"] == pytest.approx(2.0, rel=0.02)
     # 2 / 5 - 1.
     assert pool["effect_percent"] == pytest.approx(-60.0, abs=1.5)
     assert log["baseline"] == pytest.approx(3.0, rel=0.05)
-    before, after = pool["told"]
+    before, after = pool["shown"]
     assert pool["sentence"] == (
         f"b spends {after} in wait/synch/mutex/pool per transaction instead of {before}"
     )
@@ -160,14 +165,14 @@ def test_the_costs_of_every_variant_and_point_are_there(tmp_path: Path) -> None:
         assert row["costs"]["cpu_us"] == pytest.approx(500, rel=0.03)
         planted = {"a": 5.6, "b": 3.1}[row["variant"]]
         assert row["costs"]["context_switches"] == pytest.approx(planted, rel=0.04)
-        assert row["told"]["cpu_us"].endswith("µs")
+        assert row["shown"]["cpu_us"].endswith("µs")
         # What could not be seen has no figure.
         assert "disk_reads" not in row["costs"]
         # The server's own counters are kept too, of every variant at every load.
         assert row["costs"]["Handler_read_next"] == pytest.approx({"a": 8, "b": 4}[row["variant"]], rel=0.04)
         assert set(row["costs"]) >= {f"Noise_{i:03}" for i in range(120)}
         # In words stand the resources alone.
-        assert set(row["told"]) == {"cpu_us", "context_switches"}
+        assert set(row["shown"]) == {"cpu_us", "context_switches"}
 
 
 def at_twenty(trial: Trial) -> dict[str, float]:
@@ -184,16 +189,16 @@ def test_each_load_has_what_moved_there(tmp_path: Path) -> None:
     found = explained(tmp_path, at_twenty, lambda _trial: {})
     few, many = found["comparisons"][0]["points"]
     assert (few["at"], many["at"]) == ({"connections": 10}, {"connections": 20})
-    assert [one["key"] for one in few["moved"]] == ["Crossing"]
-    assert [one["key"] for one in many["moved"]] == ["Waits_when_crowded", "Crossing"]
+    assert [one["key"] for one in few["measures"]] == ["Crossing"]
+    assert [one["key"] for one in many["measures"]] == ["Waits_when_crowded", "Crossing"]
     # Planted: 1 / 1.5 and 4 / 2.
-    assert few["moved"][0]["effect_percent"] == pytest.approx(-100 / 3, abs=2)
-    assert many["moved"][0]["effect_percent"] == pytest.approx(100, abs=5)
-    assert many["moved"][0]["variant"] == pytest.approx(4, rel=0.03)
-    low, high = many["moved"][0]["interval_percent"]
+    assert few["measures"][0]["effect_percent"] == pytest.approx(-100 / 3, abs=2)
+    assert many["measures"][0]["effect_percent"] == pytest.approx(100, abs=5)
+    assert many["measures"][0]["variant"] == pytest.approx(4, rel=0.03)
+    low, high = many["measures"][0]["interval_percent"]
     assert 0 < low <= high
     # Over the whole curve one rises as far as it falls.
-    whole = {one["key"]: one["moved"] for one in found["comparisons"][0]["measures"]}
+    whole = {one["key"]: one["significant"] for one in found["comparisons"][0]["measures"]}
     assert [key for key, moved in whole.items() if moved] == ["Waits_when_crowded"]
     assert {"Crossing", "Still"} <= whole.keys()
     page = report.write(found["run"]).read_text()
@@ -219,11 +224,11 @@ def test_reads_and_writes_are_the_devices_or_else_the_processes(tmp_path: Path, 
 
     found = explained(tmp_path, lambda _trial: {}, used)
     told = {"disk_reads": "3", "disk_writes": "5"} if device else {"read_calls": "4", "write_calls": "1"}
-    assert found["costs"][-1]["told"] == told
+    assert found["costs"][-1]["shown"] == told
     assert found["costs"][-1]["costs"]["read_calls"] == pytest.approx(4, rel=0.01)
     measures = {one["key"]: one for one in found["comparisons"][0]["measures"]}
     assert measures["read_calls"]["group"] == ("part" if device else "resource")
-    assert measures["read_calls"]["moved"] == (not device)
+    assert measures["read_calls"]["significant"] == (not device)
     page = report.write(found["run"]).read_text()
     assert ('scope="col">read calls</th>' in page) == (not device)
     assert ('scope="col">disk reads</th>' in page) == device
@@ -237,7 +242,7 @@ def test_a_sample_may_count_what_it_likes(tmp_path: Path) -> None:
     measures = explained(tmp_path, lambda _trial: {}, sample)["comparisons"][0]["measures"]
     found = {one["key"]: one for one in measures if one["group"] != "wait"}
     assert found.keys() == {"sample.nfs_calls", "sample.lock_s"}
-    assert found["sample.nfs_calls"]["moved"]
+    assert found["sample.nfs_calls"]["significant"]
     assert found["sample.nfs_calls"]["sentence"] == "nfs_calls: 6 per transaction with b, 3 with a"
     assert found["sample.lock_s"]["variant"] == pytest.approx(2e-4, rel=0.03)
 
@@ -254,7 +259,8 @@ def test_counters_that_could_not_be_read_are_told(tmp_path: Path) -> None:
         return "the sample command failed: exit status 7" if trial.variant == "b" and trial.block < 2 else ""
 
     run = make(tmp_path, Making(connections=(10,), unread=unread))
-    verdict = judge(run)
+    judge(run)
+    verdict = verdict_of(run)
     (found,) = [one for one in verdict["checks"] if "counters are missing" in one["text"]]
     assert (found["code"], found["level"], found["subject"]) == ("R04", "warn", "b")
     assert found["text"].startswith("the server's counters are missing for 2 trials of b")
@@ -278,8 +284,8 @@ def test_the_report_says_it_in_words_and_in_a_table(tmp_path: Path) -> None:
 def test_equal_arms_are_told_that_nothing_moved(tmp_path: Path) -> None:
     found = explained(tmp_path, lambda t: {"Handler_read_next": 8 * noise(t, "x", 0.05)}, lambda _t: {})
     (comparison,) = found["comparisons"]
-    assert not any(one["moved"] for one in comparison["measures"])
-    checks = {check["code"]: check for check in found["run"].verdict()["checks"]}
+    assert not any(one["significant"] for one in comparison["measures"])
+    checks = {check["code"]: check for check in verdict_of(found["run"])["checks"]}
     # The variants of a made run are set up differently.
     assert "none of " in checks["P17"]["text"]
 
@@ -287,9 +293,9 @@ def test_equal_arms_are_told_that_nothing_moved(tmp_path: Path) -> None:
 def test_few_blocks_say_nothing_surely(tmp_path: Path) -> None:
     found = explained(tmp_path, status, process, blocks=3)
     (comparison,) = found["comparisons"]
-    assert not any(one["moved"] for one in comparison["measures"])
+    assert not any(one["significant"] for one in comparison["measures"])
     assert comparison["measures"]
-    assert "P17" not in {check["code"] for check in found["run"].verdict()["checks"]}
+    assert "P17" not in {check["code"] for check in verdict_of(found["run"])["checks"]}
 
 
 def test_a_counter_that_only_one_arm_has_is_not_compared(tmp_path: Path) -> None:
@@ -302,13 +308,13 @@ def test_a_counter_that_only_one_arm_has_is_not_compared(tmp_path: Path) -> None
 def test_from_none_to_many_has_a_size(tmp_path: Path) -> None:
     found = explained(tmp_path, lambda t: {"Opened_tables": 2.0 if t.variant == "b" else 0.0}, lambda _t: {})
     (one,) = [one for one in found["comparisons"][0]["measures"] if one["key"] == "Opened_tables"]
-    assert one["moved"]
+    assert one["significant"]
     assert one["sentence"] == "b opens 2 tables per transaction instead of none"
 
 
 def test_runs_without_edges_are_judged_without_a_why(tmp_path: Path) -> None:
     run = make(tmp_path)
-    run.write_verdict(judge(run))
+    judge(run)
     explanation = json.loads((run.path / "explained.json").read_text())
     assert explanation["costs"] == []
     assert "<h2>Why</h2>" not in report.write(run).read_text()

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.unit.judged_run import finding
 from tests.unit.pages import joined, page_of
-from tests.unit.stored_run import Arms, Making, make
+from tests.unit.stored_run import Arms, Making, make, verdict_of
 
 from dbdyno import report
 from dbdyno.commands.report import Format
@@ -32,7 +32,7 @@ FETCHING = {"src", "href", "xlink:href", "srcset", "action", "data", "poster"}
 def judged(folder: Path, making: Making | None = None) -> Run:
     """A made run with its verdict."""
     run = make(folder, making)
-    run.write_verdict(judge(run))
+    judge(run)
     return run
 
 
@@ -48,8 +48,7 @@ def test_the_verdict_comes_first_and_everything_follows(tmp_path: Path) -> None:
     run = judged(tmp_path, making)
     page = page_of(run)
     text = joined(page.text)
-    verdict = run.verdict()
-    assert verdict is not None
+    verdict = verdict_of(run)
     order = [
         "Is b as fast as a?",
         verdict["comparisons"][0]["curve"]["sentence"],
@@ -208,7 +207,7 @@ def test_csv_has_a_line_per_trial_and_no_number_without_a_result(tmp_path: Path)
 
 def test_json_is_the_verdict(tmp_path: Path) -> None:
     run = judged(tmp_path)
-    assert json.loads(tables.as_json(run)) == run.verdict()
+    assert json.loads(tables.as_json(run)) == verdict_of(run)
 
 
 def test_differences_are_told_apart() -> None:
@@ -276,7 +275,7 @@ def test_many_findings_alike_are_told_briefly(tmp_path: Path) -> None:
 def test_the_command_judges_a_run_that_was_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make(tmp_path)
     show(run.path, Format.JSON)
-    assert json.loads(capsys.readouterr().out) == run.verdict()
+    assert json.loads(capsys.readouterr().out) == verdict_of(run)
     show(run.path, Format.HTML)
     assert Path(capsys.readouterr().out.strip()) == run.path / "report.html"
     assert (run.path / "report.html").is_file()

@@ -12,15 +12,16 @@ import pytest
 import typer
 from tests.unit.judged_run import Judged
 from tests.unit.pages import joined, page_of
+from tests.unit.stored_run import verdict_of
 
 from dbdyno import report
 from dbdyno.commands import results
-from dbdyno.commands.report import NOT_DRAWN, Format
+from dbdyno.commands.report import NOT_RENDERED, Format
 from dbdyno.commands.report import report as show
 from dbdyno.report import charts, drawing
 from dbdyno.report.figure import Figure
 from dbdyno.report.model import gather
-from dbdyno.store import VERDICT_SCHEMA, Run, StoreProblem, files
+from dbdyno.store import VERDICT, Run, StoreProblem, files
 
 LAB = str(Path(report.__file__).parents[2])
 # Less address space than the chart library reserves, and enough for everything else.
@@ -50,7 +51,7 @@ def test_little_address_space_costs_the_charts_and_nothing_else(tmp_path: Path) 
     assert line.startswith("warning: report.html lacks charts: the chart library was ended by SIG")
     assert "address space is limited to 7.6 GiB (ulimit -v)" in line
     page = (run.path / "report.html").read_text()
-    assert "The charts could not be drawn: the chart library was ended by SIG" in page
+    assert "The charts could not be rendered: the chart library was ended by SIG" in page
     assert "<svg" not in page
     assert Judged().sentence in page
     assert "All trials" in page
@@ -60,9 +61,9 @@ def test_charts_that_were_requested_and_cannot_be_drawn_are_an_error(tmp_path: P
     run = Judged().write(tmp_path)
     for picture in ("svg", "png"):
         answer = limited(run, "--format", picture)
-        assert (answer.returncode, answer.stdout) == (NOT_DRAWN, "")
+        assert (answer.returncode, answer.stdout) == (NOT_RENDERED, "")
         (line,) = answer.stderr.splitlines()
-        assert line.startswith("error: charts cannot be drawn: the chart library was ended by SIG")
+        assert line.startswith("error: charts cannot be rendered: the chart library was ended by SIG")
 
 
 def test_the_chart_library_is_never_imported_by_the_command(tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_what_was_drawn_before_the_child_ended_is_shown(
     page = report.write(run, reasons.append).read_text()
     assert reasons == ["the chart library was ended by SIGABRT"]
     assert page.count("<svg") == 1
-    assert "Some charts could not be drawn: the chart library was ended by SIGABRT." in page
+    assert "Some charts could not be rendered: the chart library was ended by SIGABRT." in page
 
 
 @pytest.mark.parametrize(
@@ -163,10 +164,10 @@ def test_a_mistake_in_a_chart_costs_the_charts_and_nothing_else(
     first, second = answer.err.splitlines()
     assert first.startswith("warning: report.html lacks charts: TypeError: ")
     assert second == f"report: {run.path / 'report.html'}"
-    assert "The charts could not be drawn: TypeError" in (run.path / "report.html").read_text()
+    assert "The charts could not be rendered: TypeError" in (run.path / "report.html").read_text()
     with pytest.raises(typer.Exit) as ended:
         show(run.path, Format.SVG)
-    assert ended.value.exit_code == NOT_DRAWN
+    assert ended.value.exit_code == NOT_RENDERED
 
 
 def test_a_report_that_cannot_be_written_is_one_line(
@@ -181,16 +182,13 @@ def test_a_report_that_cannot_be_written_is_one_line(
 
 def test_the_verdict_of_an_older_dbdyno_is_judged_again_and_of_a_newer_one_refused(tmp_path: Path) -> None:
     run = Judged().write(tmp_path)
-    verdict = run.verdict()
-    assert verdict is not None
-    run.write_verdict({**verdict, "schema": 1, "comparisons": []})
+    verdict = verdict_of(run)
+    files.write_json(run.path / VERDICT, {**verdict, "schema": 1, "comparisons": []})
     with pytest.raises(StoreProblem, match="has not been judged"):
         report.write(run)
     show(run.path, Format.HTML)
-    again = run.verdict()
-    assert again is not None
-    assert again["schema"] == VERDICT_SCHEMA
+    assert verdict_of(run)["schema"] == 2
     assert "Not run" in joined(page_of(run).text) or "not run" in joined(page_of(run).text)
-    files.write_json(run.path / "verdict.json", {**verdict, "schema": VERDICT_SCHEMA + 1})
-    with pytest.raises(StoreProblem, match="judged by a newer dbdyno"):
+    files.write_json(run.path / VERDICT, {**verdict, "schema": 3})
+    with pytest.raises(StoreProblem, match="written by a newer dbdyno"):
         report.write(run)

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 from tests.unit.judged_run import Effect, Judged, Outcome, factor, finding
 from tests.unit.pages import Page, joined, text_of, undrawn
-from tests.unit.stored_run import Making, experiment
+from tests.unit.stored_run import Making, experiment, verdict_of
 
 from dbdyno import report
 from dbdyno.commands import results
@@ -24,6 +24,7 @@ from dbdyno.report import charts, tables, words
 from dbdyno.report.figure import PAPER, finished
 from dbdyno.report.model import gather
 from dbdyno.store import Run
+from dbdyno.store.verdict import Curve, Scaling
 
 MINUS = words.MINUS
 UNKNOWN = Effect(None, (None, None), "undecided", each=(None,) * 8)
@@ -195,9 +196,7 @@ def values(chart: Any, field: str) -> list[Any]:
 
 def shown(run: Run, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines of the result on standard output."""
-    verdict = run.verdict()
-    assert verdict is not None
-    results.show(run, run.experiment(), verdict)
+    results.show(run, run.experiment())
     return capsys.readouterr().out.splitlines()
 
 
@@ -353,8 +352,7 @@ def test_a_factorial_run_ends_with_the_sentences_of_its_factors(
 ) -> None:
     run = FACTORIAL.write(tmp_path)
     lines = shown(run, capsys)
-    verdict = run.verdict()
-    assert verdict is not None
+    verdict = verdict_of(run)
     sentences = [row["sentence"] for row in verdict["factors"]]
     assert lines[-4:] == [verdict["family"]["text"], *sentences]
     assert FACTORIAL.sentence not in "\n".join(lines)
@@ -387,7 +385,7 @@ def test_no_law_is_drawn_or_tabulated_where_it_does_not_fit(tmp_path: Path) -> N
     ("knee", "shown"), [(None, words.MISSING), ("below", "below 1"), ("above", "not reached at 128")]
 )
 def test_a_knee_that_no_load_shows_has_no_figure(knee: str | None, shown: str) -> None:
-    assert words.knee(law("a", model="usl", knee=knee)) == shown
+    assert words.knee(Scaling.model_validate(law("a", model="usl", knee=knee))) == shown
 
 
 def test_a_sweep_without_any_law_has_its_marks(tmp_path: Path) -> None:
@@ -424,8 +422,22 @@ def test_the_plan_says_blocks_order_and_unit() -> None:
 
 
 def test_numbers_have_the_decimals_that_their_word_needs() -> None:
-    def entry(percent: float, low: float | None, high: float | None, **more: Any) -> dict[str, Any]:
-        return {"effect_percent": percent, "interval_percent": [low, high], "delta_percent": None, **more}
+    def entry(percent: float, low: float | None, high: float | None, **more: Any) -> Curve:
+        return Curve(
+            effect_percent=percent,
+            interval_percent=(low, high),
+            **{
+                "metric": "throughput",
+                "confidence": 0.95,
+                "blocks": 8,
+                "verdict": None,
+                "noise_floor_percent": None,
+                "delta_percent": None,
+                "p_value": None,
+                "sentence": "",
+                **more,
+            },
+        )
 
     assert words.effect(entry(-10.0, -12.0, -8.0)) == f"{MINUS}10.0 % [{MINUS}12.0, {MINUS}8.0]"
     assert words.effect(entry(0.04, 0.02, 0.06)) == "+0.04 % [+0.02, +0.06]"

@@ -17,7 +17,7 @@ import pytest
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, ServerSpec, Variant
 from dbdyno.experiment.schedule import schedule
 from dbdyno.finding import Finding
-from dbdyno.store import Run, StoreProblem, files
+from dbdyno.store import VERDICT, Run, StoreProblem, files
 
 SOURCE = b"# exactly as given\r\n[experiment]\nname = 'test'\n"
 LINES = [b'{"type":"hello","data":{"schema":1}}\n', b'{"type":"end","data":{"reason":"time-limit"}}\n']
@@ -136,11 +136,16 @@ def test_findings_are_told_once(tmp_path: Path) -> None:
 
 def test_a_verdict_is_kept_and_cannot_hold_what_json_lacks(tmp_path: Path) -> None:
     run = create(tmp_path)
-    run.write_verdict({"schema": 1})
-    assert run.verdict() == {"schema": 1}
+    path = run.path / VERDICT
+    files.write_json(path, {"schema": 1})
+    # An older schema is judged again.
+    assert run.verdict() is None
     with pytest.raises(ValueError, match="not JSON compliant"):
-        run.write_verdict({"effect_percent": float("nan")})
-    assert run.verdict() == {"schema": 1}
+        files.write_json(path, {"effect_percent": float("nan")})
+    assert files.read_json(path) == {"schema": 1}
+    files.write_json(path, {"schema": 2, "experiment": "made"})
+    with pytest.raises(StoreProblem, match=r"another form than this dbdyno writes: baseline: Field required"):
+        run.verdict()
 
 
 def test_resume_takes_the_newest_run_of_the_same_experiment(tmp_path: Path) -> None:
@@ -238,7 +243,7 @@ def test_two_processes_never_write_one_run(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     run = create(tmp_path)
-    with pytest.raises(StoreProblem, match="is no run") as caught:
+    with pytest.raises(StoreProblem, match="is not a run directory") as caught:
         Run.open(tmp_path)
     assert str(run.path) in caught.value.fix
 

@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -32,8 +32,9 @@ from dbdyno.run.conductor import Conclusion
 from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.store import Run, files
+from dbdyno.store.verdict import VerdictFile
 
-# Seeds of orders that are drawn; short enough to copy by hand.
+# Random seeds of orders are below this: short enough to type.
 ORDER_SEEDS = 1_000_000
 
 
@@ -58,15 +59,14 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     require_cpus(experiment)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
-    # With the order that was drawn, now or when the run began.
+    # It has the order seed, chosen now or when the run began.
     experiment = run.experiment()
     showing.describe(console, experiment, profile)
     conclusion = _conduct(console, experiment, run, engine)
     with files.plainly(run.path):
         verdict = judge.judge(run)
-        run.write_verdict(verdict)
     try:
-        showing.show(run, experiment, verdict)
+        showing.show(run, experiment)
     finally:
         # Also where nobody reads standard output to its end.
         if no_report:
@@ -86,7 +86,7 @@ def _open(
 
 
 def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine) -> Conclusion:
-    """Run the trials. Whatever ends them early is told with the way to go on."""
+    """Run the trials. An early end prints the command that continues the run."""
     began = time.monotonic()
     try:
         with interruptible("stopping the servers"), watching(console, experiment) as listen:
@@ -104,21 +104,21 @@ def _conduct(console: Console, experiment: Experiment, run: Run, engine: Engine)
 
 
 def _kept(run: Run) -> None:
-    """After an early end: what is kept, and the command that goes on."""
+    """After an early end, print what is stored and the command that continues the run."""
     try:
         if run.discard_if_empty():
             return
         done = sum(trial.done for trial in run.trials())
         planned = len(run.schedule())
     except Problem:
-        # The store itself is what failed, and says so.
+        # The error was one of the store itself, and is printed.
         return
-    words = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
-    told = f"{done} of {planned} trials are finished and kept in {run.path}"
-    print(f"  {told}\n  Continue with: dbdyno {shlex.join(words)}", file=sys.stderr)
+    arguments = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
+    print(f"  {done} of {planned} trials are finished and kept in {run.path}", file=sys.stderr)
+    print(f"  Continue with: dbdyno {shlex.join(arguments)}", file=sys.stderr)
 
 
-def _exit_code(verdict: dict[str, Any], conclusion: Conclusion) -> ExitCode:
-    words = {comparison["curve"]["verdict"] for comparison in verdict["comparisons"]}
-    stopped = bool(conclusion.stops) or "not-comparable" in words
+def _exit_code(verdict: VerdictFile, conclusion: Conclusion) -> ExitCode:
+    codes = {comparison.curve.verdict for comparison in verdict.comparisons}
+    stopped = bool(conclusion.stops) or "not-comparable" in codes
     return ExitCode.NOT_COMPARABLE if stopped else ExitCode.DONE

@@ -1,8 +1,7 @@
 """`dbdyno report RUN`: a stored run as a page, as pictures, or as text for other programs.
 
-A run without a verdict (it was interrupted, or copied without one) is judged first, and so is one whose
-verdict an older dbdyno wrote. md, csv and json go to standard output; html, svg and png are files in the
-run's folder, whose paths are printed.
+A run without a verdict, or with one of an older dbdyno, is judged first. md, csv and json go to standard
+output; html, svg and png are files in the run's folder, and their paths are printed.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from typing import Annotated
 import typer
 
 from dbdyno import report as reporting
-from dbdyno.commands.results import warn_undrawn
+from dbdyno.commands.results import warn_missing_charts
 from dbdyno.judge import judge
 from dbdyno.report import tables
-from dbdyno.report.model import to_judge
 from dbdyno.store import Run
 
-# Exit code where pictures were requested and cannot be drawn.
-NOT_DRAWN = 1
+# Exit code where requested charts cannot be rendered.
+NOT_RENDERED = 1
 
 
 class Format(StrEnum):
@@ -42,11 +40,11 @@ def report(
 ) -> None:
     """Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG."""
     stored = Run.open(run)
-    if to_judge(stored):
-        stored.write_verdict(judge(stored))
+    if stored.judged() is None:
+        judge(stored)
     match format:
         case Format.HTML:
-            print(reporting.write(stored, warn_undrawn))
+            print(reporting.write(stored, warn_missing_charts))
         case Format.SVG | Format.PNG:
             _write_charts(stored, format)
         case Format.MD:
@@ -62,5 +60,5 @@ def _write_charts(stored: Run, picture: Format) -> None:
         for path in reporting.write_charts(stored, "svg" if picture is Format.SVG else "png"):
             print(path)
     except reporting.DrawingError as error:
-        print(f"error: charts cannot be drawn: {error}", file=sys.stderr)
-        raise typer.Exit(NOT_DRAWN) from error
+        print(f"error: charts cannot be rendered: {error}", file=sys.stderr)
+        raise typer.Exit(NOT_RENDERED) from error

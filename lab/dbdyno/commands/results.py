@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from statistics import median
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -13,13 +12,14 @@ from rich.text import Text
 
 from dbdyno import report
 from dbdyno.experiment.model import Experiment, ServerSpec, Workload
-from dbdyno.finding import FINDINGS, Finding
+from dbdyno.finding import Finding
 from dbdyno.problem import Problem
 from dbdyno.report import words
-from dbdyno.report.model import sentences
 from dbdyno.run.warmup import is_rehearsed, length_s
-from dbdyno.store import EXPLAINED, MEASURED, Run
-from dbdyno.store.files import read_json
+from dbdyno.store import Run
+from dbdyno.store.explained import ExplainedFile
+from dbdyno.store.measured import MeasuredFile, MeasuredTrial
+from dbdyno.store.verdict import Effect, VerdictFile
 
 # Lines about why, per comparison.
 REASONS = 3
@@ -51,25 +51,27 @@ def describe(console: Console, experiment: Experiment, profile: str | None) -> N
         console.print(Text(line), soft_wrap=True)
 
 
-def show(run: Run, experiment: Experiment, verdict: dict[str, Any]) -> None:
-    """The result on standard output; its last lines are the verdict sentences."""
+def show(run: Run, experiment: Experiment) -> None:
+    """The result of a judged run on standard output; its last lines are the verdict sentences."""
+    judged = run.judged()
+    assert judged is not None, "the caller has judged it"
+    verdict, measured, explained = judged
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH)
     for workload in experiment.workloads:
-        console.print(_table(run, experiment, verdict, workload.title))
-    shown = [one for one in FINDINGS.validate_python(verdict["checks"]) if _is_shown(one)]
+        console.print(_table(measured, experiment, verdict, workload.title))
+    shown = [one for one in verdict.checks if _is_shown(one)]
     for finding in shown:
         _finding(console, finding)
-    notes = len(verdict["checks"]) - len(shown)
+    notes = len(verdict.checks) - len(shown)
     if notes:
         console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
-    _why(console, run)
-    if family := verdict.get("family"):
-        console.print(Text(family["text"]), soft_wrap=True)
-    for sentence, _, _ in sentences(verdict):
-        print(sentence)
-    # Whatever follows, the verdict is out.
+    _why(console, explained)
+    console.print(Text(verdict.family.text), soft_wrap=True)
+    for one, _ in verdict.sentences:
+        print(one.sentence)
+    # Before the report, whose charts may fail.
     sys.stdout.flush()
 
 
@@ -81,7 +83,7 @@ def _is_shown(finding: Finding) -> bool:
 def write_report(run: Run) -> None:
     """Write the report and name it on standard error; whatever fails is one line there."""
     try:
-        path = report.write(run, warn_undrawn)
+        path = report.write(run, warn_missing_charts)
     except Problem as problem:
         print(f"error: no report: {problem.text}", file=sys.stderr)
     except Exception as error:
@@ -90,17 +92,17 @@ def write_report(run: Run) -> None:
         print(f"report: {path}", file=sys.stderr)
 
 
-def warn_undrawn(reason: str) -> None:
-    """One line on standard error for charts that could not be drawn."""
+def warn_missing_charts(reason: str) -> None:
+    """One line on standard error for charts that could not be rendered."""
     print(f"warning: report.html lacks charts: {reason}", file=sys.stderr)
 
 
-def _why(console: Console, run: Run) -> None:
+def _why(console: Console, explained: ExplainedFile) -> None:
     """The most certain changes of each comparison, in a few lines."""
-    for comparison in read_json(run.path / EXPLAINED)["comparisons"]:
-        changed = [one["sentence"] for one in comparison["measures"] if one["moved"]]
+    for comparison in explained.comparisons:
+        changed = [one.sentence for one in comparison.measures if one.significant]
         for sentence in changed[:REASONS]:
-            console.print(Text(f"why ({comparison['workload']}): {sentence}"), soft_wrap=True)
+            console.print(Text(f"why ({comparison.workload}): {sentence}"), soft_wrap=True)
 
 
 def _workload(workload: Workload) -> str:
@@ -120,59 +122,52 @@ def _setting(value: str | int | float | bool) -> str:
     return ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
 
 
-def _table(run: Run, experiment: Experiment, verdict: dict[str, Any], workload: str) -> Table:
+def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str) -> Table:
     """Variant by point: medians over the blocks, and the effect with its interval."""
     open_loop = bool(experiment.load.rate)
     title = workload if len(experiment.workloads) > 1 else None
-    comparisons = {
-        entry["variant"]: entry for entry in verdict["comparisons"] if entry["workload"] == workload
-    }
+    comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     table.add_column("variant")
-    confidence = next((words.ci(entry["points"]) for entry in comparisons.values()), "CI")
+    confidence = next((words.ci(entry.points) for entry in comparisons.values()), "CI")
     for name in ("rate/s" if open_loop else "connections", "transactions/s", "p95 ms", "effect", confidence):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
-    trials = [
-        trial for trial in read_json(run.path / MEASURED)["trials"] if trial["place"]["workload"] == workload
-    ]
+    trials = [trial for trial in measured.trials if trial.place.workload == workload]
     for variant in experiment.variants:
         comparison = comparisons.get(variant.name)
-        of_variant = [trial for trial in trials if trial["place"]["variant"] == variant.name]
+        of_variant = [trial for trial in trials if trial.place.variant == variant.name]
         for point in experiment.load.points():
             at = point.at()
-            levels = _levels([trial for trial in of_variant if trial["place"]["at"] == at])
-            entry = (
-                next((one for one in comparison["points"] if one["at"] == at), None) if comparison else None
-            )
+            levels = _levels([trial for trial in of_variant if trial.place.at == at])
+            entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry) if entry else ("baseline", "", "")
             table.add_row(Text(variant.name), f"{next(iter(at.values())):g}", *levels, *effect)
-        if comparison and len(comparison["points"]) > 1:
-            effect = _effect(comparison["curve"], comparison["points"][0])
+        if comparison and len(comparison.points) > 1:
+            effect = _effect(comparison.curve, comparison.points[0])
             table.add_row(Text(variant.name), words.ALL_LOADS, "", "", *effect)
     return table
 
 
-def _levels(trials: list[dict[str, Any]]) -> tuple[str, str]:
+def _levels(trials: list[MeasuredTrial]) -> tuple[str, str]:
     """Throughput and 95th percentile: each the median over the blocks; a dash where there is no result.
 
     The throughput of a trial that failed by its server is 0.
     """
-    figures = [trial["figures"] for trial in trials if trial["figures"]]
-    rates = [figure["throughput"] for figure in figures]
-    rates += [0.0 for trial in trials if not trial["figures"] and trial["failed_by"] == "server"]
+    figures = [trial.figures for trial in trials if trial.figures]
+    rates = [trial.value("throughput") for trial in trials if trial.is_result]
     throughput = f"{median(rates):,.1f}" if rates else words.MISSING
     if not figures:
         return throughput, words.MISSING
-    p95_ms = median(figure["latency_p95_us"] for figure in figures) / 1000
-    more = "> " if any("latency_p95_us" in figure["censored"] for figure in figures) else ""
+    p95_ms = median(figure.latency_p95_us for figure in figures) / 1000
+    more = "> " if any("latency_p95_us" in figure.censored for figure in figures) else ""
     return throughput, f"{more}{p95_ms:,.2f}"
 
 
-def _effect(entry: dict[str, Any], usual: dict[str, Any]) -> tuple[str, str, str]:
+def _effect(entry: Effect, usual: Effect) -> tuple[str, str, str]:
     """Change, interval and verdict; hyphens as minus signs, for scripts that read them."""
-    change, interval = words.change(entry), words.interval(entry, usual["confidence"])
-    word = words.verdict(entry["verdict"])
+    change, interval = words.change(entry), words.interval(entry, usual.confidence)
+    word = words.verdict(entry.verdict)
     return change.replace(words.MINUS, "-"), interval.replace(words.MINUS, "-"), word
 
 

@@ -22,7 +22,7 @@ from dbdyno.commands.sweep_options import experiment as experiment_of
 from dbdyno.commands.sweep_table import header, row
 from dbdyno.experiment.model import OltpName
 from dbdyno.experiment.reading import read
-from dbdyno.finding import FINDINGS, Finding
+from dbdyno.finding import Finding
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.affinity import require_cpus
@@ -172,10 +172,8 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
     stopped = bool(end.stops)
     if end.done + end.failed:
         shown = stored.findings()
-        verdict = judge.judge(stored)
-        stored.write_verdict(verdict)
         # The findings on the records: arithmetic, rows per statement, the load generator.
-        for finding in FINDINGS.validate_python(verdict["checks"]):
+        for finding in judge.judge(stored).checks:
             if finding not in shown and finding.code != _FAILED:
                 _show(finding)
                 stopped = stopped or finding.stops

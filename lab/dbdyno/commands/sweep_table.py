@@ -14,10 +14,10 @@ that a script around a text parser makes.
 
 from __future__ import annotations
 
-from dbdyno.judge.measured import Figures, figures
+from dbdyno.judge.measured import figures
 from dbdyno.judge.recording import failure, read
-from dbdyno.judge.window import Window
 from dbdyno.store import StoredTrial
+from dbdyno.store.measured import Figures, Window
 
 COLUMNS = ("thc", "elaptime", "reads", "writes", "others", "tps", "qps", "errs", "min", "avg", "max", "p95")
 _WIDTHS = (4, 10, 10, 10, 8, 9, 10, 7, 10, 10, 10, 10)

@@ -11,12 +11,15 @@ import numpy as np
 
 from dbdyno.finding import Finding
 from dbdyno.judge.effects import Judged
-from dbdyno.judge.measured import THROUGHPUT, Measured
-from dbdyno.judge.order import Order
+from dbdyno.judge.measured import THROUGHPUT
 from dbdyno.judge.wording import finite
 from dbdyno.stats.paired import Bound, Effect, Ratios
 from dbdyno.stats.signed_rank import percent
 from dbdyno.stats.words import Verdict
+from dbdyno.store import verdict
+from dbdyno.store.document import At, Metric
+from dbdyno.store.measured import Blocks, BlocksAt, ComparisonBlocks, MeasuredTrial
+from dbdyno.store.verdict import Order
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Scale:
 
     # A closed loop is judged by its throughput; with rates given the throughput is set, and the latency
     # answers.
-    metric: str
+    metric: Metric
     # None where the experiment declares no zone of equivalence: the word is then never used.
     delta_percent: float | None
     # Level of each printed interval: the chance of a false word, shared among the run's sentences.
@@ -41,10 +44,10 @@ class Scale:
 class Pairs:
     """The blocks of one load in which both variants have a result."""
 
-    at: Mapping[str, float]
+    at: At
     # Block -> trial.
-    baseline: Mapping[int, Measured]
-    variant: Mapping[int, Measured]
+    baseline: Mapping[int, MeasuredTrial]
+    variant: Mapping[int, MeasuredTrial]
 
     def ratios(self, metric: str) -> Ratios:
         """Block -> log ratio of variant to baseline, by its bounds."""
@@ -63,9 +66,9 @@ def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float
     return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
 
-def pair(trials: Sequence[Measured], at: Mapping[str, float], baseline: str, variant: str) -> Pairs:
+def pair(trials: Sequence[MeasuredTrial], at: At, baseline: str, variant: str) -> Pairs:
     """The pairs of one workload's load; a block in which a variant has no result is left out."""
-    arms: dict[str, dict[int, Measured]] = {baseline: {}, variant: {}}
+    arms: dict[str, dict[int, MeasuredTrial]] = {baseline: {}, variant: {}}
     for trial in trials:
         if trial.place.at == at and trial.is_result and trial.place.variant in arms:
             arms[trial.place.variant][trial.place.block] = trial
@@ -120,107 +123,104 @@ class Comparison:
 _WITHOUT_NUMBERS = (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
 
 
-def comparison_json(comparison: Comparison, sentence: str) -> dict[str, Any]:
+def comparison_entry(comparison: Comparison, sentence: str) -> verdict.Comparison:
     """One entry of `comparisons` in verdict.json."""
-    points = [_point_json(comparison, index) for index in range(len(comparison.pairs))]
     overall = comparison.judged.overall
-    return {
-        "variant": comparison.variant,
-        "workload": comparison.workload,
-        **({"identical": True} if comparison.identical else {}),
-        "points": points,
-        "curve": {
-            "metric": comparison.scale.metric,
-            **effect_json(overall),
-            "confidence": 1.0 - comparison.judged.assessment.alpha,
-            "noise_floor_percent": finite(comparison.floor_percent),
-            "delta_percent": comparison.scale.delta_percent,
-            "blocks": overall.blocks if overall else 0,
-            "p_value": p_value_json(comparison.judged),
-            "verdict": comparison.verdict and str(comparison.verdict),
-            "sentence": sentence,
-        },
-        **({"order": comparison.order.as_json()} if comparison.order else {}),
-    }
+    return verdict.Comparison(
+        variant=comparison.variant,
+        workload=comparison.workload,
+        identical=True if comparison.identical else None,
+        points=[_point(comparison, index) for index in range(len(comparison.pairs))],
+        curve=verdict.Curve(
+            metric=comparison.scale.metric,
+            **change(overall),
+            confidence=1.0 - comparison.judged.assessment.alpha,
+            noise_floor_percent=finite(comparison.floor_percent),
+            delta_percent=comparison.scale.delta_percent,
+            blocks=overall.blocks if overall else 0,
+            p_value=overall_p_value(comparison.judged),
+            verdict=comparison.verdict.value if comparison.verdict else None,
+            sentence=sentence,
+        ),
+        order=comparison.order,
+    )
 
 
-def _point_json(comparison: Comparison, index: int) -> dict[str, Any]:
-    """One entry of `points`. The two values are medians over the blocks.
-
-    `censored` is there where one of them is only a lower bound, `bound` where the effect is one.
-    """
-    scale, pairs, found = comparison.scale, comparison.pairs[index], comparison.judged.levels[index]
-    verdict = comparison.judged.level_verdicts[index]
+def _point(comparison: Comparison, index: int) -> verdict.Point:
+    """One entry of `points`. The two values are medians over the blocks."""
+    scale, pairs, level = comparison.scale, comparison.pairs[index], comparison.judged.levels[index]
+    word = comparison.judged.level_verdicts[index]
     arms = {"baseline": pairs.baseline, "variant": pairs.variant}
     censored = {
         name: any(t.figures is not None and scale.metric in t.figures.censored for t in arm.values())
         for name, arm in arms.items()
     }
     floors = comparison.level_floors
-    return {
-        "at": dict(pairs.at),
-        "metric": scale.metric,
-        **{name: _median(arm, scale.metric) for name, arm in arms.items()},
-        **effect_json(found),
-        "confidence": 1.0 - comparison.judged.assessment.alpha,
-        "noise_floor_percent": finite(floors[index]) if floors else None,
-        "delta_percent": scale.delta_percent,
-        "blocks": found.blocks if found else 0,
-        "trials": {name: [trial.place.index for trial in arm.values()] for name, arm in arms.items()},
-        "verdict": None if comparison.wordless and verdict not in _WITHOUT_NUMBERS else str(verdict),
-        **({"censored": censored} if any(censored.values()) else {}),
-    }
+    return verdict.Point(
+        at=pairs.at,
+        metric=scale.metric,
+        baseline=_median(pairs.baseline, scale.metric),
+        variant=_median(pairs.variant, scale.metric),
+        **change(level),
+        confidence=1.0 - comparison.judged.assessment.alpha,
+        noise_floor_percent=finite(floors[index]) if floors else None,
+        delta_percent=scale.delta_percent,
+        blocks=level.blocks if level else 0,
+        trials=verdict.Trials(**{name: [t.place.index for t in arm.values()] for name, arm in arms.items()}),
+        verdict=None if comparison.wordless and word not in _WITHOUT_NUMBERS else word.value,
+        censored=verdict.Censored(**censored) if any(censored.values()) else None,
+    )
 
 
-def _median(arm: Mapping[int, Measured], metric: str) -> float | None:
+def _median(arm: Mapping[int, MeasuredTrial], metric: str) -> float | None:
     """The median over the blocks; None where it is not finite: most trials failed by their server."""
     values = [trial.value(metric) for trial in arm.values()]
     median = float(np.median(values)) if values else math.nan
     return median if math.isfinite(median) else None
 
 
-def effect_json(found: Effect | None) -> dict[str, Any]:
-    """Estimate and interval as verdict.json keeps them."""
-    if found is None:
+def change(effect: Effect | None) -> dict[str, Any]:
+    """Estimate, interval and bound, as the entries of verdict.json and explained.json have them."""
+    if effect is None:
         return {"effect_percent": None, "interval_percent": None}
+    ends = effect.interval_percent
     return {
-        "effect_percent": finite(found.effect_percent),
-        "interval_percent": found.interval_percent and [finite(end) for end in found.interval_percent],
-        **({"bound": str(found.bound)} if found.bound != Bound.EXACT else {}),
+        "effect_percent": finite(effect.effect_percent),
+        "interval_percent": ends and (finite(ends[0]), finite(ends[1])),
+        "bound": None if effect.bound == Bound.EXACT else effect.bound.value,
     }
 
 
-def p_value_json(judged: Judged) -> float | None:
+def overall_p_value(judged: Judged) -> float | None:
     """The p-value over all loads. An unfinished run has none, as it has no interval: see `Judged`."""
     unfinished = judged.verdict == Verdict.UNFINISHED
     return judged.overall.p_value if judged.overall and not unfinished else None
 
 
 def _blocks_percent(ratios: Ratios) -> dict[str, float | None]:
-    """Block -> change in percent: the finite bound, or null where there is none."""
+    """Block -> change in percent: the finite bound, or None without one."""
     nearer = {b: low if math.isfinite(low) else ratios.highs[b] for b, low in ratios.lows.items()}
     return {str(block): percent(r) if math.isfinite(r) else None for block, r in nearer.items()}
 
 
-def blocks_json(comparison: Comparison) -> dict[str, Any]:
-    """The effect of every single block, in percent, for the charts."""
+def comparison_blocks(comparison: Comparison) -> ComparisonBlocks:
+    """The effect of every single block, for the charts."""
     assessment = comparison.judged.assessment
     finished = comparison.judged.verdict != Verdict.UNFINISHED
-    return {
-        "variant": comparison.variant,
-        "workload": comparison.workload,
-        "points": [
-            {
-                "at": dict(pairs.at),
-                "p_value": level.p_value if level and finished else None,
-                "percent": _blocks_percent(ratios),
-            }
+    return ComparisonBlocks(
+        variant=comparison.variant,
+        workload=comparison.workload,
+        points=[
+            BlocksAt(
+                at=pairs.at,
+                p_value=level.p_value if level and finished else None,
+                percent=_blocks_percent(ratios),
+            )
             for pairs, level, ratios in zip(
                 comparison.pairs, assessment.levels, assessment.ratios, strict=True
             )
         ],
-        "curve": {
-            "p_value": p_value_json(comparison.judged),
-            "percent": _blocks_percent(assessment.overall_ratios),
-        },
-    }
+        curve=Blocks(
+            p_value=overall_p_value(comparison.judged), percent=_blocks_percent(assessment.overall_ratios)
+        ),
+    )

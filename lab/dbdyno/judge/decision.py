@@ -13,10 +13,11 @@ from dbdyno.experiment.model import Experiment, Variant, Workload
 from dbdyno.finding import Finding
 from dbdyno.judge.comparison import Comparison, Scale, pair
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words, judge_identical
-from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT, Measured
+from dbdyno.judge.measured import LATENCY_P95, THROUGHPUT
 from dbdyno.judge.order import order_effect
 from dbdyno.stats.paired import ALPHA, Effect
 from dbdyno.stats.words import Circumstances
+from dbdyno.store.measured import MeasuredTrial
 
 # Reasons of failures that a sentence names.
 REASONS = 2
@@ -32,7 +33,7 @@ def scale(experiment: Experiment) -> Scale:
 
 
 def compare_all(
-    trials: Sequence[Measured], experiment: Experiment, findings: Sequence[Finding]
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
 ) -> list[Comparison]:
     """Each variant against the baseline, on each workload, in the order of the file.
 
@@ -89,7 +90,7 @@ class _Question:
 
     def __init__(
         self,
-        trials: Sequence[Measured],
+        trials: Sequence[MeasuredTrial],
         experiment: Experiment,
         findings: Sequence[Finding],
         variant: Variant,
@@ -151,18 +152,18 @@ class _Question:
         return frozenset(index for index, pairs in enumerate(self.pairs) if pairs.at in mine)
 
 
-def is_unfinished(trials: Sequence[Measured]) -> bool:
+def is_unfinished(trials: Sequence[MeasuredTrial]) -> bool:
     """Whether trials are planned that have not run."""
     return any(trial.failed_by == "not-run" for trial in trials)
 
 
-def _finished_blocks(trials: Sequence[Measured], experiment: Experiment) -> int:
+def _finished_blocks(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int:
     """Blocks in which every trial of these has run."""
     waiting = {trial.place.block for trial in trials if trial.failed_by == "not-run"}
     return min(experiment.design.blocks, len({trial.place.block for trial in trials} - waiting))
 
 
-def failures(trials: Sequence[Measured]) -> Iterator[tuple[str, str]]:
+def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
     """Per variant: how many of its trials failed by their server, and why."""
     for variant in dict.fromkeys(trial.place.variant for trial in trials):
         mine = [trial for trial in trials if trial.place.variant == variant]

@@ -11,10 +11,11 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic
 from dbdyno.judge.foreign import ForeignLoad, foreign_load
-from dbdyno.judge.measured import Measured, Place, figures, seconds
+from dbdyno.judge.measured import figures, seconds
 from dbdyno.judge.recording import Recording, failure, read
-from dbdyno.judge.window import Window, drift, windows
+from dbdyno.judge.window import drift, windows
 from dbdyno.store import Run, StoredTrial
+from dbdyno.store.measured import MeasuredTrial, Place, Window
 
 # What `figures` raises where records lack something.
 _LACKING = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
@@ -25,9 +26,9 @@ class Evidence:
     """The trials of a run that count, and what is odd about them, by index."""
 
     foreign: ForeignLoad
-    trials: list[Measured] = field(default_factory=list)
+    trials: list[MeasuredTrial] = field(default_factory=list)
     # Trials of blocks that a repeat has replaced; they count for nothing.
-    replaced: list[Measured] = field(default_factory=list)
+    replaced: list[MeasuredTrial] = field(default_factory=list)
     # Variant and reason of those among them that their server failed.
     replaced_failures: list[tuple[str, str]] = field(default_factory=list)
     # What of a trial's numbers contradicts the rest.
@@ -59,7 +60,7 @@ def gather(run: Run, experiment: Experiment) -> Evidence:
                 reason = str(trial.meta.get("reason") or "failed")
                 evidence.replaced_failures.append((place.variant, reason))
             evidence.replaced.append(
-                Measured(place, f"replaced by block {other} because of foreign load", "harness")
+                MeasuredTrial(place, f"replaced by block {other} because of foreign load", "harness")
             )
         elif "repeats" not in entry or place.block in evidence.foreign.replaced.values():
             counted.append(place)
@@ -82,7 +83,7 @@ def _measure_company(
     for place in places:
         trial = stored.get(place.index)
         if trial is None:
-            evidence.trials.append(Measured(place, "not run", "not-run"))
+            evidence.trials.append(MeasuredTrial(place, "not run", "not-run"))
             continue
         recording = read(trial.records())
         evidence.warnings[place.index] = recording.warnings
@@ -97,7 +98,7 @@ def _measure_company(
         if failed is None:
             complete.append((place, recording))
         else:
-            evidence.trials.append(Measured(place, *failed))
+            evidence.trials.append(MeasuredTrial(place, *failed))
     spans = windows([recording for _, recording in complete], automatic=experiment.load.settles)
     for (place, recording), span in zip(complete, spans, strict=True):
         measured = _measure(place, recording, span, evidence.foreign.shares.get(place.index))
@@ -119,18 +120,18 @@ def _gaps(recording: Recording) -> str | None:
     return None
 
 
-def _measure(place: Place, recording: Recording, span: Window, foreign: float | None) -> Measured:
+def _measure(place: Place, recording: Recording, span: Window, foreign: float | None) -> MeasuredTrial:
     """The figures of a complete recording. What the common cut leaves of it may hold nothing."""
     try:
         found = figures(recording, span)
     except _LACKING:
         left_s = span.length_us / 1e6
-        return Measured(
+        return MeasuredTrial(
             place,
             f"no transaction ended in the {left_s:.1f} s that are left after the cut of the warm-up",
             "server",
         )
-    return Measured(
+    return MeasuredTrial(
         place=place,
         failure=None,
         figures=found,

@@ -17,16 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.experiment.family import Contrast, contrasts
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge.caveats import with_caveats
-from dbdyno.judge.comparison import Scale, effect_json, p_value_json
+from dbdyno.judge.comparison import Scale, overall_p_value
+from dbdyno.judge.comparison import change as entry_change
 from dbdyno.judge.decision import failures, is_disturbed, is_unfinished, on_workload, scale, stops
 from dbdyno.judge.effects import Assessment, Conditions, Judged, assess, give_words
-from dbdyno.judge.measured import Measured
 from dbdyno.judge.wording import (
     METRICS,
     SIZE_UNSURE,
@@ -47,6 +46,8 @@ from dbdyno.judge.wording import (
 from dbdyno.stats.paired import ALPHA, Bound, Effect, Ratios, effect, mean_ratios
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.words import Circumstances, Verdict
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.verdict import Factor
 
 # Block -> lower and upper bound of the log metric of one variant at one load.
 Logs = Mapping[int, tuple[float, float]]
@@ -71,8 +72,8 @@ class _Question:
 
 
 def judge_factors(
-    trials: Sequence[Measured], experiment: Experiment, findings: Sequence[Finding]
-) -> list[dict[str, Any]]:
+    trials: Sequence[MeasuredTrial], experiment: Experiment, findings: Sequence[Finding]
+) -> list[Factor]:
     """`factors` in verdict.json: main effects, then interactions, of each workload."""
     standard = scale(experiment)
     questions: list[_Question] = []
@@ -100,10 +101,10 @@ def judge_factors(
         alpha=ALPHA,
     )
     judged = list(zip(questions, words, strict=True))
-    return [_json(one, word, judged, experiment) for one, word in judged]
+    return [_entry(one, word, judged, experiment) for one, word in judged]
 
 
-def _cells(trials: Sequence[Measured], experiment: Experiment, standard: Scale) -> Cells:
+def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Scale) -> Cells:
     """The log metric by its bounds, per combination of levels, load and block."""
     cells: dict[tuple[str, ...], list[Logs]] = {}
     for variant in experiment.variants:
@@ -142,26 +143,26 @@ def _bound(
     return (math.inf if upper else -math.inf) if math.isnan(total) else total
 
 
-def _json(
+def _entry(
     one: _Question, word: Judged, judged: Sequence[tuple[_Question, Judged]], experiment: Experiment
-) -> dict[str, Any]:
+) -> Factor:
     standard = scale(experiment)
     partners = _interacting(one, judged) if len(one.contrast.factors) == 1 else []
     verdict = Verdict.MIXED if partners and _has_word(word) else word.verdict
     text = _sentence(one, word, verdict, partners, experiment)
-    return {
-        "factors": list(one.contrast.factors),
-        "levels": list(one.contrast.levels),
-        "against": list(one.contrast.against),
-        "workload": one.workload,
-        "metric": standard.metric,
-        **effect_json(word.overall),
-        "confidence": 1.0 - standard.alpha,
-        "blocks": word.overall.blocks if word.overall else 0,
-        "p_value": p_value_json(word),
-        "verdict": str(verdict),
-        "sentence": with_caveats(text, one.failures, one.findings),
-    }
+    return Factor(
+        factors=list(one.contrast.factors),
+        levels=list(one.contrast.levels),
+        against=list(one.contrast.against),
+        workload=one.workload,
+        metric=standard.metric,
+        **entry_change(word.overall),
+        confidence=1.0 - standard.alpha,
+        blocks=word.overall.blocks if word.overall else 0,
+        p_value=overall_p_value(word),
+        verdict=verdict.value,
+        sentence=with_caveats(text, one.failures, one.findings),
+    )
 
 
 def _has_word(word: Judged) -> bool:

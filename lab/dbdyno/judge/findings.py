@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.finding import Finding
-from dbdyno.judge.measured import Figures, Measured, merge_classes
+from dbdyno.judge.measured import merge_classes
 from dbdyno.judge.wording import change, count, finite, interval
 from dbdyno.stats.paired import Effect
+from dbdyno.store.measured import Figures, MeasuredTrial
 
 # D01: share of a CPU that each thread of the generator used.
 GENERATOR_CPU = 0.80
@@ -31,11 +32,11 @@ BACKLOG = 0.01
 MISMATCH_SHARE = 0.01
 MET_AT_A_ROW = 1e-5
 
-ByVariant = Mapping[str, Sequence[Measured]]
+ByVariant = Mapping[str, Sequence[MeasuredTrial]]
 
 
 def completeness(
-    trials: Sequence[Measured], blocks: int, contradictory: Collection[int] = ()
+    trials: Sequence[MeasuredTrial], blocks: int, contradictory: Collection[int] = ()
 ) -> Iterator[Finding]:
     """R04: planned trials without figures. A load at which a variant has no result in any block is a stop.
 
@@ -80,7 +81,7 @@ def completeness(
             )
 
 
-def _server_failures(trials: Sequence[Measured]) -> Iterator[Finding]:
+def _server_failures(trials: Sequence[MeasuredTrial]) -> Iterator[Finding]:
     """R04: trials that count as 0 transactions per second."""
     failed = {trial.place.index: str(trial.failure) for trial in trials if trial.failed_by == "server"}
     for variant, indices in _by_variant(trials, failed).items():
@@ -97,7 +98,7 @@ def _server_failures(trials: Sequence[Measured]) -> Iterator[Finding]:
         )
 
 
-def _by_variant(trials: Iterable[Measured], indices: Collection[int]) -> dict[str, list[int]]:
+def _by_variant(trials: Iterable[MeasuredTrial], indices: Collection[int]) -> dict[str, list[int]]:
     """Variant -> those of its trials, by index, that are in `indices`."""
     groups: dict[str, list[int]] = defaultdict(list)
     for trial in trials:
@@ -112,7 +113,9 @@ def _most_common(reasons: Counter[str]) -> str:
     )
 
 
-def repeated_attempts(attempts: Mapping[int, Sequence[str]], trials: Sequence[Measured]) -> Iterator[Finding]:
+def repeated_attempts(
+    attempts: Mapping[int, Sequence[str]], trials: Sequence[MeasuredTrial]
+) -> Iterator[Finding]:
     """R04: trials that ran again after an attempt without a result; `attempts` has the reasons by trial."""
     for variant, indices in _by_variant(trials, attempts).items():
         reasons = Counter(reason for index in indices for reason in attempts[index])
@@ -163,7 +166,7 @@ def failures_in_repeated_blocks(failures: Sequence[tuple[str, str]]) -> Iterator
         )
 
 
-def counters(unread: Mapping[int, str], trials: Sequence[Measured]) -> Iterator[Finding]:
+def counters(unread: Mapping[int, str], trials: Sequence[MeasuredTrial]) -> Iterator[Finding]:
     """R04: trials that count, but whose server's counters were not read before and after the measurement.
 
     `unread` has the reason by trial index.
@@ -183,7 +186,9 @@ def counters(unread: Mapping[int, str], trials: Sequence[Measured]) -> Iterator[
         )
 
 
-def arithmetic(contradictions: Mapping[int, Sequence[str]], trials: Sequence[Measured]) -> Iterator[Finding]:
+def arithmetic(
+    contradictions: Mapping[int, Sequence[str]], trials: Sequence[MeasuredTrial]
+) -> Iterator[Finding]:
     """R03: trials whose own numbers contradict each other; `contradictions` is by trial index.
 
     Such a trial is left out, with its block. More of them than chance explains are a stop.
@@ -222,7 +227,7 @@ def generator(by_variant: ByVariant) -> Iterator[Finding]:
 
 
 def engine_warnings(
-    warnings: Mapping[int, Sequence[Mapping[str, Any]]], measured: Sequence[Measured]
+    warnings: Mapping[int, Sequence[Mapping[str, Any]]], measured: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
     """D01: warnings of the engine, each code once. `warnings` is by trial index."""
     lags = {index: figures.generator_lag_us for index, figures in _figures(measured)}
@@ -352,7 +357,7 @@ def overload(by_variant: ByVariant) -> Iterator[Finding]:
         )
 
 
-def _figures(trials: Iterable[Measured]) -> list[tuple[int, Figures]]:
+def _figures(trials: Iterable[MeasuredTrial]) -> list[tuple[int, Figures]]:
     """Index and figures of the trials that have some."""
     return [(trial.place.index, trial.figures) for trial in trials if trial.figures is not None]
 

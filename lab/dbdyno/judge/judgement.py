@@ -7,44 +7,44 @@ interrupted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 from dbdyno.experiment.family import family_size, is_factorial, is_identical
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.judge import factorial, findings, scaling, sessions, statements, why
-from dbdyno.judge.comparison import Comparison, blocks_json, comparison_json
+from dbdyno.judge.comparison import Comparison, comparison_blocks, comparison_entry
 from dbdyno.judge.decision import compare_all, relevant_to
 from dbdyno.judge.evidence import Evidence, gather
 from dbdyno.judge.order import order_findings
 from dbdyno.judge.sentence import sentence
 from dbdyno.judge.warmup import warm_state
 from dbdyno.stats.paired import ALPHA
-from dbdyno.store import EXPLAINED, MEASURED, VERDICT_SCHEMA, Run
-from dbdyno.store.files import write_json
+from dbdyno.store import EXPLAINED, MEASURED, VERDICT, Run
+from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.rehearsal import is_warm_state_checked
+from dbdyno.store.verdict import Family, VerdictFile
 
 # Warnings that [override] may pass, as it may a stop.
 PASSABLE = frozenset({"D06"})
 
 
-def judge(run: Run) -> dict[str, Any]:
-    """The verdict of a run, as verdict.json keeps it. Writes measured.json and explained.json beside it.
+def judge(run: Run) -> VerdictFile:
+    """Judge a run: write verdict.json, measured.json and explained.json, and return the first of them.
 
-    The caller writes the verdict (`Run.write_verdict`). Raises StoreProblem where the run cannot be read.
+    Raises StoreProblem where the run cannot be read or written.
     """
     experiment = run.experiment()
     evidence = gather(run, experiment)
     scaled = scaling.scaling(evidence.trials, experiment)
-    reasons = why.explained(evidence.trials, evidence.costs, experiment)
+    explanation = why.explained(evidence.trials, evidence.costs, experiment)
     listed = _with_overrides(
         [
             *run.findings(),
             *_findings(run, evidence, experiment),
             *sessions.differences(run.trials(), experiment),
             *scaling.knee_findings(scaled),
-            *why.unmoved(reasons, experiment),
+            *why.unchanged(explanation, experiment),
             *statements.examined(evidence.trials, evidence.costs, experiment),
             *statements.plans(run.findings(), experiment),
         ],
@@ -53,32 +53,25 @@ def judge(run: Run) -> dict[str, Any]:
     comparisons = compare_all(evidence.trials, experiment, listed)
     listed += _with_overrides(_findings_of(comparisons), experiment)
     trials = sorted([*evidence.trials, *evidence.replaced], key=lambda trial: trial.place.index)
-    write_json(
-        run.path / MEASURED,
-        {
-            "schema": VERDICT_SCHEMA,
-            "trials": [trial.as_json() for trial in trials],
-            "comparisons": [blocks_json(comparison) for comparison in comparisons],
-        },
-    )
-    write_json(run.path / EXPLAINED, reasons)
-    return {
-        "schema": VERDICT_SCHEMA,
-        "experiment": experiment.name,
-        "baseline": experiment.variants[0].name,
-        "order_seed": experiment.design.order_seed,
-        "family": _family(experiment),
-        "comparisons": [
-            comparison_json(one, sentence(one, relevant_to(one.names, listed))) for one in comparisons
+    measured = MeasuredFile(trials=trials, comparisons=[comparison_blocks(one) for one in comparisons])
+    verdict = VerdictFile(
+        experiment=experiment.name,
+        baseline=experiment.variants[0].name,
+        order_seed=experiment.design.order_seed,
+        family=_family(experiment),
+        comparisons=[
+            comparison_entry(one, sentence(one, relevant_to(one.names, listed))) for one in comparisons
         ],
-        **({"scaling": scaled} if scaled else {}),
-        **(
-            {"factors": factorial.judge_factors(evidence.trials, experiment, listed)}
-            if is_factorial(experiment)
-            else {}
-        ),
-        "checks": [asdict(one) for one in listed],
-    }
+        scaling=scaled or None,
+        factors=factorial.judge_factors(evidence.trials, experiment, listed)
+        if is_factorial(experiment)
+        else None,
+        checks=listed,
+    )
+    measured.write(run.path / MEASURED)
+    explanation.write(run.path / EXPLAINED)
+    verdict.write(run.path / VERDICT)
+    return verdict
 
 
 def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[Finding]:
@@ -132,7 +125,7 @@ def _with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list
     ]
 
 
-def _family(experiment: Experiment) -> dict[str, Any]:
+def _family(experiment: Experiment) -> Family:
     """How many sentences share the chance of a false word."""
     sentences = family_size(experiment)
     if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
@@ -146,4 +139,4 @@ def _family(experiment: Experiment) -> dict[str, Any]:
         )
     if len(experiment.factors) > 2:
         text += " Interactions of three factors are not examined."
-    return {"sentences": sentences, "alpha": ALPHA, "text": text}
+    return Family(sentences=sentences, alpha=ALPHA, text=text)

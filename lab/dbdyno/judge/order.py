@@ -11,48 +11,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.finding import Finding
-from dbdyno.judge.measured import Measured
 from dbdyno.judge.wording import METRICS, interval, signed
 from dbdyno.stats.paired import ALPHA, Ratios
 from dbdyno.stats.rank_sum import Shift, shift
 from dbdyno.stats.signed_rank import percent
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.verdict import Order
 
 # An order effect below this is of no interest, where no zone of equivalence was declared; in percent.
 NOTEWORTHY_PERCENT = 1.0
 
 
-@dataclass(frozen=True)
-class Order:
-    """What running later in a block does, and the variant's effect without it; changes in percent."""
-
-    effect_percent: float
-    interval_percent: tuple[float, float]
-    # Blocks in which the baseline ran first, and in which the variant did.
-    blocks: tuple[int, int]
-    crossover_percent: float
-    crossover_interval_percent: tuple[float, float]
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether the interval excludes zero."""
-        return not self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
-
-    def as_json(self) -> dict[str, Any]:
-        """`order` of a comparison in verdict.json."""
-        return {
-            "effect_percent": self.effect_percent,
-            "interval_percent": list(self.interval_percent),
-            "blocks": list(self.blocks),
-            "crossover_percent": self.crossover_percent,
-            "crossover_interval_percent": list(self.crossover_interval_percent),
-        }
-
-
-def order_effect(ratios: Ratios, trials: Sequence[Measured], baseline: str, variant: str) -> Order | None:
+def order_effect(
+    ratios: Ratios, trials: Sequence[MeasuredTrial], baseline: str, variant: str
+) -> Order | None:
     """The order effect on the log ratios of one comparison; `trials` are those of its workload.
 
     None where a ratio is known by bounds alone, or where the blocks are too few.
@@ -69,7 +43,15 @@ def order_effect(ratios: Ratios, trials: Sequence[Measured], baseline: str, vari
     crossover = shift(later, [-ratio for ratio in earlier], ALPHA)
     if position is None or crossover is None:
         return None
-    return Order(*_halved(position), (len(later), len(earlier)), *_halved(crossover))
+    effect, ends = _halved(position)
+    without, without_ends = _halved(crossover)
+    return Order(
+        effect_percent=effect,
+        interval_percent=ends,
+        blocks=(len(later), len(earlier)),
+        crossover_percent=without,
+        crossover_interval_percent=without_ends,
+    )
 
 
 def _halved(shifted: Shift) -> tuple[float, tuple[float, float]]:
@@ -93,7 +75,7 @@ def order_findings(
         "next. The order is balanced, so the estimate is not shifted; without the order effect "
         f"{variant} against {baseline} is {signed(order.crossover_percent)} % "
         f"({interval(order.crossover_interval_percent)})",
-        {"workload": workload, "metric": METRICS[metric], **order.as_json()},
+        {"workload": workload, "metric": METRICS[metric], **order.model_dump(mode="json")},
         variant,
         fix='A longer warmup, or state_per = "trial" under [design], makes it smaller',
     )

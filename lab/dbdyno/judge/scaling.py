@@ -24,14 +24,16 @@ from numpy.typing import NDArray
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.measured import THROUGHPUT, Measured
+from dbdyno.judge.measured import THROUGHPUT
 from dbdyno.stats import usl
 from dbdyno.stats.joint import joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import hodges_lehmann, interval
+from dbdyno.store.measured import MeasuredTrial
+from dbdyno.store.verdict import Highest, Scaling
 
-# Points of the drawn curve.
-DRAWN = 60
+# Points of the law in a chart.
+CURVE_POINTS = 60
 # The largest misfit of a law that is used: a share, or so many standard errors of a load's median.
 MISFIT = 0.10
 MISFIT_ERRORS = 3.0
@@ -75,45 +77,32 @@ class _Sweep:
         return np.log([[block[level] for level in self.medians] for block in complete])
 
 
-def scaling(trials: Sequence[Measured], experiment: Experiment) -> list[dict[str, Any]]:
-    """`scaling` in verdict.json: per workload and variant; [] for open loops and fewer than 4 levels."""
+def scaling(trials: Sequence[MeasuredTrial], experiment: Experiment) -> list[Scaling]:
+    """Per workload and variant; [] for open loops and fewer than 4 levels."""
     levels = sorted({point.connections for point in experiment.load.points()})
     if experiment.load.rate or len(levels) < usl.LEVELS_MIN:
         return []
-    found = []
+    entries = []
     for workload in experiment.workloads:
         for variant in experiment.variants:
-            of = [t for t in trials if (t.place.workload, t.place.variant) == (workload.title, variant.name)]
-            entry = _scaling(of, levels)
-            if entry is not None:
-                found.append({"workload": workload.title, "variant": variant.name, **entry})
-    return found
+            names = (workload.title, variant.name)
+            sweep = _sweep([t for t in trials if (t.place.workload, t.place.variant) == names], levels)
+            # Fewer than 4 levels have results, or none has throughput.
+            if len(sweep.medians) >= usl.LEVELS_MIN and any(sweep.medians.values()):
+                entries.append(_scaling(sweep, *names))
+    return entries
 
 
-def _scaling(trials: Sequence[Measured], levels: Sequence[int]) -> dict[str, Any] | None:
-    """One variant on one workload; None where fewer than 4 levels have results, or none has throughput."""
-    sweep = _sweep(trials, levels)
-    if len(sweep.medians) < usl.LEVELS_MIN or not any(sweep.medians.values()):
-        return None
-    measured = {
-        "levels": [sweep.low, sweep.high],
-        "highest": {"connections": sweep.highest, "throughput": sweep.medians[sweep.highest]},
-        "blocks": len(sweep.blocks),
-    }
-    return {**measured, **(_NO_LAW if sweep.has_failures else _law(sweep))}
-
-
-_NO_KNEE = {"knee": None, "knee_connections": None, "knee_interval": None, "knee_throughput": None}
-_NO_LAW: dict[str, Any] = {
-    "model": None,
-    "lambda": None,
-    "sigma": None,
-    "kappa": None,
-    "fit_error_percent": None,
-    "plateau": None,
-    **_NO_KNEE,
-    "curve": [],
-}
+def _scaling(sweep: _Sweep, workload: str, variant: str) -> Scaling:
+    """One variant on one workload."""
+    return Scaling(
+        workload=workload,
+        variant=variant,
+        levels=(sweep.low, sweep.high),
+        highest=Highest(connections=sweep.highest, throughput=sweep.medians[sweep.highest]),
+        blocks=len(sweep.blocks),
+        **({} if sweep.has_failures else _law(sweep)),
+    )
 
 
 def _law(sweep: _Sweep) -> dict[str, Any]:
@@ -122,19 +111,21 @@ def _law(sweep: _Sweep) -> dict[str, Any]:
     misfit = math.expm1(max(abs(math.log(law.throughput(n) / x)) for n, x in sweep.medians.items()))
     plateau = _plateau(sweep)
     fits = misfit < max(MISFIT, MISFIT_ERRORS * _median_error(sweep))
+    measured = {"fit_error_percent": misfit * 100.0, "plateau": plateau}
+    if not fits:
+        return measured
     return {
-        "model": "usl" if fits else None,
-        "lambda": law.rate if fits else None,
-        "sigma": law.sigma if fits else None,
-        "kappa": law.kappa if fits else None,
-        "fit_error_percent": misfit * 100.0,
-        "plateau": plateau,
-        **(_knee(sweep, law, plateau) if fits else _NO_KNEE),
-        "curve": _curve(law, sweep.low, sweep.high) if fits else [],
+        **measured,
+        **_knee(sweep, law, plateau),
+        "model": "usl",
+        "rate": law.rate,
+        "sigma": law.sigma,
+        "kappa": law.kappa,
+        "curve": _curve(law, sweep.low, sweep.high),
     }
 
 
-def _sweep(trials: Sequence[Measured], levels: Sequence[int]) -> _Sweep:
+def _sweep(trials: Sequence[MeasuredTrial], levels: Sequence[int]) -> _Sweep:
     blocks: dict[int, dict[float, float]] = {}
     for trial in trials:
         if trial.is_result:
@@ -159,7 +150,7 @@ def _median_error(sweep: _Sweep) -> float:
     return MEDIAN_ERROR * deviation / math.sqrt(blocks)
 
 
-def _plateau(sweep: _Sweep) -> list[float] | None:
+def _plateau(sweep: _Sweep) -> tuple[float, float] | None:
     """The fewest and the most connections that could be within 2 % of the highest; None for few blocks."""
     logs, levels = sweep.logs(), list(sweep.medians)
     best = levels.index(sweep.highest)
@@ -173,33 +164,32 @@ def _plateau(sweep: _Sweep) -> list[float] | None:
             return None
         if joint.high >= math.log1p(-PLATEAU):
             near.append(levels[other])
-    return [min(near), max(near)]
+    return min(near), max(near)
 
 
 def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
-    """The knee in connections, null where it lies outside the loads, and where it lies.
+    """The knee in connections where it is inside the loads, else on which side.
 
-    All is null where the loads do not surely show the rise or the fall that the law has, as where blocks are
-    too few for a plateau.
+    Empty where the loads do not show the rise or the fall of the law significantly, as with too few blocks.
     """
     if plateau is None:
-        return _NO_KNEE
+        return {}
     single = usl.knees(list(sweep.blocks.values()))
     logs = [math.log(max(knee, 1e-9)) for knee in single]
     knee = math.exp(hodges_lehmann(logs)) if logs else law.knee
     place = "below" if knee < sweep.low else "above" if knee > sweep.high else "inside"
     rises, falls = plateau[0] > sweep.low, plateau[1] < sweep.high
     if (place != "below" and not rises) or (place != "above" and not falls):
-        return _NO_KNEE
+        return {}
     ends = interval(logs, ALPHA) if logs else None
-    # An end beyond the measured levels is open: null.
-    bounds = None if ends is None else [_within(math.exp(end), sweep) for end in (ends.low, ends.high)]
+    # An end outside the measured levels is open.
+    bounds = ends and (_within(math.exp(ends.low), sweep), _within(math.exp(ends.high), sweep))
     inside = place == "inside"
     return {
         "knee": place,
         "knee_connections": knee if inside else None,
         "knee_interval": bounds,
-        # The law may pass above what was measured; nothing says that the server does.
+        # The law may be higher than the measured throughput, which the server need not reach.
         "knee_throughput": min(law.throughput(knee), sweep.medians[sweep.highest]) if inside else None,
     }
 
@@ -208,13 +198,13 @@ def _within(knee: float, sweep: _Sweep) -> float | None:
     return knee if sweep.low <= knee <= sweep.high else None
 
 
-def _curve(law: usl.Law, low: float, high: float) -> list[list[float]]:
+def _curve(law: usl.Law, low: float, high: float) -> list[tuple[float, float]]:
     """Connections and throughput along the law, evenly on a logarithmic axis."""
-    steps = [low * (high / low) ** (step / (DRAWN - 1)) for step in range(DRAWN)]
-    return [[n, law.throughput(n)] for n in steps]
+    steps = [low * (high / low) ** (step / (CURVE_POINTS - 1)) for step in range(CURVE_POINTS)]
+    return [(n, law.throughput(n)) for n in steps]
 
 
-def knee_findings(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def knee_findings(entries: Sequence[Scaling]) -> Iterator[Finding]:
     """R07: sweeps whose loads do not include the peak, so that the variants' best cannot be compared."""
     for place, text, loads in (
         (
@@ -228,15 +218,15 @@ def knee_findings(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
             "lower",
         ),
     ):
-        for workload in dict.fromkeys(entry["workload"] for entry in entries):
-            outside = [e for e in entries if e["workload"] == workload and e["knee"] == place]
+        for workload in dict.fromkeys(entry.workload for entry in entries):
+            outside = [e for e in entries if e.workload == workload and e.knee == place]
             if outside:
-                low, high = outside[0]["levels"]
-                names = ", ".join(entry["variant"] for entry in outside)
+                low, high = outside[0].levels
+                names = ", ".join(entry.variant for entry in outside)
                 yield Finding(
                     "R07",
                     "note",
                     f"{workload} on {names}: {text.format(low=low, high=high)}",
-                    {"workload": workload, "variants": [e["variant"] for e in outside], "knee": place},
+                    {"workload": workload, "variants": [e.variant for e in outside], "knee": place},
                     fix=f"Add {loads} loads to connections in [load]",
                 )

@@ -8,7 +8,7 @@ from statistics import median
 from dbdyno.experiment.model import Experiment, OltpWorkload
 from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
-from dbdyno.judge.measured import Measured
+from dbdyno.store.measured import MeasuredTrial
 
 # Counters whose sum is the rows that a server has examined. PostgreSQL's counts rows of scans and entries of
 # indexes.
@@ -17,7 +17,7 @@ _POSTGRESQL = "pg_stat_database.tup_returned"
 
 
 def examined(
-    trials: Sequence[Measured], costs: Mapping[int, Mapping[str, Cost]], experiment: Experiment
+    trials: Sequence[MeasuredTrial], costs: Mapping[int, Mapping[str, Cost]], experiment: Experiment
 ) -> Iterator[Finding]:
     """P09: rows examined per transaction, by the server's counters under load."""
     for workload in experiment.workloads:

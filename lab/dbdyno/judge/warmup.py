@@ -23,12 +23,12 @@ from statistics import fmean, median
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
-from dbdyno.judge.measured import Measured
 from dbdyno.judge.wording import is_ratio, times
 from dbdyno.stats.joint import JointInterval, joint_intervals
 from dbdyno.stats.paired import ALPHA
 from dbdyno.stats.signed_rank import blocks_needed, hodges_lehmann, percent
 from dbdyno.stats.steady import remaining
+from dbdyno.store.measured import MeasuredTrial
 
 # Changes of less do no harm where no delta is declared.
 CHANGE_MIN_PERCENT = 1.0
@@ -65,7 +65,7 @@ class Change:
     baseline: str = ""
 
 
-def warm_state(trials: Sequence[Measured], experiment: Experiment, *, rehearsed: bool) -> list[Finding]:
+def warm_state(trials: Sequence[MeasuredTrial], experiment: Experiment, *, rehearsed: bool) -> list[Finding]:
     """The findings R01. `rehearsed` says that a long trial of every variant has set the warm-up.
 
     None where the load changes within the measurement: no steady state is to be expected.
@@ -78,7 +78,7 @@ def warm_state(trials: Sequence[Measured], experiment: Experiment, *, rehearsed:
     return [*findings, *_shortened(trials, experiment)]
 
 
-def _shortened(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Finding]:
+def _shortened(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
     """A note where the cut has shortened most windows: less was measured than planned, which says nothing of
     the servers.
     """
@@ -99,7 +99,7 @@ def _shortened(trials: Sequence[Measured], experiment: Experiment) -> Iterator[F
         )
 
 
-def _drifts(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Finding]:
+def _drifts(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
     """Variants whose throughput still moved: each at most once a workload, by its strongest change."""
     baseline = experiment.variants[0].name
     for workload in experiment.workloads:
@@ -113,7 +113,7 @@ def _drifts(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Find
 
 
 def drift_changes(
-    trials: Sequence[Measured], experiment: Experiment, baseline: str, variant: str
+    trials: Sequence[MeasuredTrial], experiment: Experiment, baseline: str, variant: str
 ) -> list[Change]:
     """The strongest significant change of either variant; where there is none, that of their difference.
 
@@ -177,7 +177,7 @@ def _known(row: Row) -> Row:
 
 
 def _row(
-    trials: Sequence[Measured], variant: str, part: str, experiment: Experiment, blocks: Sequence[int]
+    trials: Sequence[MeasuredTrial], variant: str, part: str, experiment: Experiment, blocks: Sequence[int]
 ) -> Row:
     """One log ratio per block, the mean over the points; NaN where a point's is not known."""
     by_block: dict[int, dict[tuple[str, float], float]] = {}
@@ -193,7 +193,7 @@ def _row(
     ]
 
 
-def _edges(trials: Sequence[Measured]) -> tuple[float, float, float, float]:
+def _edges(trials: Sequence[MeasuredTrial]) -> tuple[float, float, float, float]:
     """Bounds of the first and second half of the warm-up and of the measurement, in seconds."""
     measured = [trial for trial in trials if trial.window is not None]
     warmup = median([trial.warmup_end_us for trial in measured]) / 1e6 if measured else 0.0
@@ -239,14 +239,14 @@ def _confidence(alpha: float) -> str:
     return f"{round(100.0 * (1.0 - alpha), 1):g} % CI"
 
 
-def _longer_warmup(trials: Sequence[Measured], experiment: Experiment) -> str:
+def _longer_warmup(trials: Sequence[MeasuredTrial], experiment: Experiment) -> str:
     """The fix: a longer warm-up, and the key for it."""
     warmup_s = _edges(trials)[2]
     automatic = "" if experiment.load.warmup_s is None else ', or warmup = "auto"'
     return f"Set warmup in [load] to more than {warmup_s:g} s{automatic}"
 
 
-def _unchecked(trials: Sequence[Measured], experiment: Experiment) -> Iterator[Finding]:
+def _unchecked(trials: Sequence[MeasuredTrial], experiment: Experiment) -> Iterator[Finding]:
     """A note where neither a long trial nor the blocks could show a server that was still warming up."""
     load = experiment.load
     warmup_s = load.warmup_allowance_s()
@@ -281,7 +281,7 @@ def _unchecked(trials: Sequence[Measured], experiment: Experiment) -> Iterator[F
     )
 
 
-def _blocks_tested(trials: Sequence[Measured], experiment: Experiment) -> int:
+def _blocks_tested(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int:
     """Blocks that the test for drift has of the variant and workload with the fewest."""
     counts = []
     for workload in experiment.workloads:

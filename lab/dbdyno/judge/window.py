@@ -11,37 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from dbdyno.judge.recording import Recording
 from dbdyno.stats.steady import mser5
-
-
-@dataclass(frozen=True)
-class Window:
-    """The half-open span of a trial that counts, in microseconds since the start of its run."""
-
-    start_us: int
-    end_us: int
-    # Where the warm-up ended by MSER-5; None where it was declared, and where the trial is too short to tell.
-    cut_us: int | None
-
-    @property
-    def length_us(self) -> int:
-        """Length of the window."""
-        return self.end_us - self.start_us
-
-
-class Drift(NamedTuple):
-    """Log ratios of throughput between parts of a trial; None where a part has no transactions."""
-
-    # Second half of the window over its first half.
-    within: float | None
-    # The window over the second half of the warm-up phase.
-    late: float | None
-    # The window over the first half of the warm-up phase.
-    early: float | None = None
+from dbdyno.store.measured import Drift, Window
 
 
 def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]:

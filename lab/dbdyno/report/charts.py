@@ -11,18 +11,18 @@ from dbdyno.report.seconds_chart import seconds
 
 
 def figures(report: Report) -> list[Figure]:
-    """Every chart of the report in the order of the page; what has no results has no chart."""
-    found: list[Figure] = []
-    for number, comparison in enumerate(report.verdict["comparisons"]):
-        found += effects(report, comparison, report.blocks[number], number)
+    """Every chart of the report in the order of the page; a workload without results has none."""
+    charts: list[Figure] = []
+    for number, comparison in enumerate(report.verdict.comparisons):
+        charts += effects(report, comparison, report.blocks[number], number)
     for workload in report.workloads:
         trials = [trial for trial in report.trials if trial.workload == workload]
         results = [trial for trial in trials if trial.value("throughput") is not None]
         for metric in ("throughput", "latency_p95_us"):
             if any(trial.value(metric) is not None for trial in results):
-                found.append(levels(report, workload, results, metric))
+                charts.append(levels(report, workload, results, metric))
         if results and (entries := report.scaling_rows(workload)):
-            found.append(scaling(report, workload, results, entries))
+            charts.append(scaling(report, workload, results, entries))
         if recorded := [trial for trial in results if trial.series]:
-            found.append(seconds(report, workload, recorded))
-    return found
+            charts.append(seconds(report, workload, recorded))
+    return charts

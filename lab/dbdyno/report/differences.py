@@ -15,7 +15,7 @@ from typing import Any, Literal
 Kind = Literal["declared", "place", "other"]
 # Variables that name one server rather than set it up; every server has its own.
 NAMES = frozenset({"admin_port", "extra_port", "hostname", "server_uid", "server_uuid"})
-# Identity values shorter than this would be found in unrelated text.
+# Identity values shorter than this would be listed in unrelated text.
 SHORTEST_PLACE = 4
 
 
@@ -32,12 +32,12 @@ def differences(servers: Mapping[str, Mapping[str, Any]], order: Sequence[str]) 
     """Every variable in which the servers differ, by name. `servers` holds one server.json per variant."""
     variables = {name: servers[name].get("variables", {}) for name in order}
     declared = {_plain(key) for name in order for key in servers[name].get("declared", {})}
-    found: list[Difference] = []
+    listed: list[Difference] = []
     for key in sorted({key for values in variables.values() for key in values}):
         values = {name: variables[name].get(key) for name in order}
         if len(set(values.values())) > 1:
-            found.append(Difference(key, _kind(key, values, declared, servers), values))
-    return found
+            listed.append(Difference(key, _kind(key, values, declared, servers), values))
+    return listed
 
 
 def _kind(
@@ -59,7 +59,7 @@ def _without_place(value: str, identity: Mapping[str, Any]) -> str:
     places = {key: str(own) for key, own in identity.items() if len(str(own)) >= SHORTEST_PLACE}
     for key, own in list(places.items()):
         if own.startswith("/"):
-            # Sockets, logs and temporary files lie beside the data directory.
+            # Sockets, logs and temporary files have the same parent as the data directory.
             places[f"{key}'s folder"] = str(PurePosixPath(own).parent)
     for key, own in sorted(places.items(), key=lambda place: -len(place[1])):
         if own != "/":

@@ -1,4 +1,4 @@
-"""Draws charts in a process of its own: specifications on standard input, pictures on standard output.
+"""Renders charts in a child process: specifications on standard input, pictures on standard output.
 
 The chart library contains a JavaScript engine that reserves more address space than some machines allow, and
 ends its process with a signal when it does not get it. Only this file imports it, and `drawing.py` starts
@@ -35,11 +35,11 @@ def main() -> None:
     for line in sys.stdin:
         chart = json.loads(line)
         try:
-            drawn = draw(chart["specification"])
+            picture = draw(chart["specification"])
         except ValueError as error:
-            drawn = {"error": " ".join(str(error).split())}
-        sys.stdout.write(json.dumps({"name": chart["name"], **drawn}) + "\n")
-        # A later chart that ends the process leaves the earlier ones drawn.
+            picture = {"error": " ".join(str(error).split())}
+        sys.stdout.write(json.dumps({"name": chart["name"], **picture}) + "\n")
+        # Earlier charts survive a later one that ends the process.
         sys.stdout.flush()
 
 

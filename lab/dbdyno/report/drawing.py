@@ -1,7 +1,7 @@
 """From chart specifications to pictures, without network and without a browser, in a child process.
 
-A picture is never worth a verdict: whatever happens to the child, the caller gets the pictures that were
-drawn and one sentence about the others.
+A failure of the child never costs the verdict: the caller gets the pictures that are there, and one sentence
+about the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECONDS_PER_CHART, SECONDS_TO_START = 20.0, 60.0
 
 @dataclass(frozen=True)
 class Picture:
-    """One drawn chart."""
+    """One chart."""
 
     svg: str
     png: bytes
@@ -36,10 +36,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Drawings:
-    """What was drawn, by name of figure."""
+    """The pictures by name of figure."""
 
     pictures: Mapping[str, Picture] = field(default_factory=dict)
-    # Why the others were not, as one line; "" where all were.
+    # Why others are missing, as one line; "" where none is.
     failure: str = ""
 
 
@@ -55,14 +55,14 @@ def draw(figures: Sequence[Figure]) -> Drawings:
     pictures: dict[str, Picture] = {}
     for line in output.decode(errors="replace").splitlines():
         try:
-            drawn = json.loads(line)
+            answer = json.loads(line)
         except ValueError:
             # The child ended in the middle of a line.
             continue
-        if "error" in drawn:
-            failure = failure or f"the chart library rejects {drawn['name']}: {drawn['error']}"
+        if "error" in answer:
+            failure = failure or f"the chart library rejects {answer['name']}: {answer['error']}"
         else:
-            pictures[drawn["name"]] = Picture(drawn["svg"], base64.b64decode(drawn["png"]))
+            pictures[answer["name"]] = Picture(answer["svg"], base64.b64decode(answer["png"]))
     if not failure and len(pictures) < len(figures):
         failure = "the chart library ended early"
     return Drawings(pictures, failure)
@@ -72,7 +72,7 @@ def _run(specifications: bytes, charts: int) -> tuple[bytes, str]:
     """Standard output of the child, and why it failed, or ""."""
     limit_s = SECONDS_TO_START + charts * SECONDS_PER_CHART
     try:
-        # -P: the files beside the program are no modules for it to import.
+        # -P: the other files of this folder are not importable for it.
         child = subprocess.run(
             [sys.executable, "-P", str(PROGRAM)],
             input=specifications,
@@ -87,13 +87,13 @@ def _run(specifications: bytes, charts: int) -> tuple[bytes, str]:
     return child.stdout, _failure(child.returncode, child.stderr)
 
 
-def _failure(code: int, words: bytes) -> str:
+def _failure(code: int, stderr: bytes) -> str:
     """Why a child with this exit code failed, or ""."""
     if code == 0:
         return ""
     if code < 0:
         return f"the chart library was ended by {_signal(-code)}{_memory_limit()}"
-    last = words.decode(errors="replace").strip().splitlines()[-1:]
+    last = stderr.decode(errors="replace").strip().splitlines()[-1:]
     return f"the chart library failed (exit code {code}){''.join(f': {line}' for line in last)}"
 
 
@@ -112,10 +112,10 @@ def _memory_limit() -> str:
     return f"; address space is limited to {limit / 2**30:.1f} GiB (ulimit -v) and it reserves more"
 
 
-def inline(drawn: str, figure: Figure) -> str:
+def inline(svg: str, figure: Figure) -> str:
     """An SVG document as a part of the page: it scales, says what it shows, and keeps its ids to itself."""
     # Every chart numbers its clip paths from 0; in one page they would clip one another.
-    own = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', drawn)
+    own = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', svg)
     own = re.sub(r'url\((?:&quot;|")?#([^)"&]+)(?:&quot;|")?\)', rf"url(#{figure.name}-\1)", own)
     width = re.search(r'<svg[^>]*? width="([\d.]+)"', own)
     style = f"width:100%;max-width:{width.group(1)}px;height:auto" if width else "width:100%"

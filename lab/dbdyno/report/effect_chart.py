@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,10 +12,14 @@ from dbdyno.report import words
 from dbdyno.report.encoding import chart_of
 from dbdyno.report.figure import INK, MUTED, PALETTE, PAPER, SHADE, Figure
 from dbdyno.report.model import Report
+from dbdyno.store.measured import ComparisonBlocks
+from dbdyno.store.verdict import Comparison, JudgedEffect
 
 Row: TypeAlias = dict[str, Any]
+# Label, effect, and percent of each block.
+Entry: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
 
-# The plot, and the columns of figures and words beside it.
+# Width of the plot, and the columns of figures and words at its right.
 EFFECT_WIDTH, RESULT_X, WORD_X = 540, 552, 740
 # Changes beyond these, in percent, are shown on a logarithmic axis of ratios.
 FAR_BELOW, FAR_ABOVE = -50.0, 100.0
@@ -27,7 +31,7 @@ EMPTY_AXIS = 10.0
 
 @dataclass(frozen=True)
 class _Axis:
-    """Where changes in percent stand on the horizontal axis: as percent, or as ratios where some are far."""
+    """The horizontal axis: percent, or ratios where some changes are far."""
 
     ratios: bool
     low: float
@@ -39,14 +43,14 @@ class _Axis:
         return min(max(value, self.low), self.high)
 
 
-def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[Figure]:
+def effects(report: Report, comparison: Comparison, blocks: ComparisonBlocks, number: int) -> list[Figure]:
     """One comparison's effects with intervals, blocks and the declared zone of ±delta; [] without results."""
     entries = _entries(comparison, blocks)
-    if not any(entry["blocks"] for _, entry, _ in entries):
+    if not any(entry.blocks for _, entry, _ in entries):
         return []
-    baseline, variant, workload = report.variants[0], comparison["variant"], comparison["workload"]
-    delta = comparison["curve"]["delta_percent"]
-    metric = words.METRICS[comparison["curve"]["metric"]]
+    baseline, variant, workload = report.variants[0], comparison.variant, comparison.workload
+    delta = comparison.curve.delta_percent
+    metric = words.METRICS[comparison.curve.metric]
     color = PALETTE[report.variants.index(variant) % len(PALETTE)]
     axis = _axis(entries, delta)
     rows = [_row(label, entry, axis, color) for label, entry, _ in entries]
@@ -73,24 +77,24 @@ def effects(report: Report, comparison: Any, blocks: Any, number: int) -> list[F
     ]
 
 
-def _entries(comparison: Any, blocks: Any) -> list[tuple[str, Any, dict[str, float | None]]]:
-    """Label, entry of verdict.json and percent of each block, per point and for all points together."""
-    found = []
-    for point, single in zip(comparison["points"], blocks["points"], strict=True):
-        ((unit, value),) = point["at"].items()
-        found.append((words.level(unit, value), point, single["percent"]))
-    if len(found) > 1:
-        found.append((words.ALL_LOADS, comparison["curve"], blocks["curve"]["percent"]))
-    return found
+def _entries(comparison: Comparison, blocks: ComparisonBlocks) -> list[Entry]:
+    """One entry per load, and one for all loads combined where there are several."""
+    entries: list[Entry] = []
+    for point, single in zip(comparison.points, blocks.points, strict=True):
+        ((unit, value),) = point.at.items()
+        entries.append((words.level(unit, value), point, single.percent))
+    if len(entries) > 1:
+        entries.append((words.ALL_LOADS, comparison.curve, blocks.curve.percent))
+    return entries
 
 
-def _axis(entries: Sequence[tuple[str, Any, dict[str, float | None]]], delta: float | None) -> _Axis:
+def _axis(entries: Sequence[Entry], delta: float | None) -> _Axis:
     """Wide enough for every finite end of an interval, every block and the zone."""
     values = [0.0] if delta is None else [0.0, -delta, delta]
     for _, entry, percent in entries:
-        ends = entry["interval_percent"] or ()
+        ends = entry.interval_percent or ()
         values += [
-            v for v in (entry["effect_percent"], *ends, *percent.values()) if v is not None and v > -100.0
+            v for v in (entry.effect_percent, *ends, *percent.values()) if v is not None and v > -100.0
         ]
     low, high = min(values), max(values)
     if low == high:
@@ -103,9 +107,9 @@ def _axis(entries: Sequence[tuple[str, Any, dict[str, float | None]]], delta: fl
     return _Axis(False, low - room, high + room)
 
 
-def _row(label: str, entry: Any, axis: _Axis, color: str) -> Row:
-    """One line of the plot. An end beyond the axis stands at its edge and has an arrow there."""
-    effect, bounds = entry["effect_percent"], entry["interval_percent"]
+def _row(label: str, entry: JudgedEffect, axis: _Axis, color: str) -> Row:
+    """One line of the plot. An end beyond the axis is an arrow at its edge."""
+    effect, bounds = entry.effect_percent, entry.interval_percent
     low, high = bounds or (None, None)
     left = axis.low if bounds and (low is None or low <= -100.0) else None
     right = axis.high if bounds and high is None else None
@@ -116,30 +120,28 @@ def _row(label: str, entry: Any, axis: _Axis, color: str) -> Row:
         "high": right if high is None else axis.at(high),
         "left": left,
         "right": right,
-        "fill": PAPER if "bound" in entry else color,
+        "fill": PAPER if entry.bound else color,
         "shape": "diamond" if label == words.ALL_LOADS else "circle",
         "area": 130 if label == words.ALL_LOADS else 65,
         "size": words.effect(entry),
-        "word": words.verdict(entry["verdict"]),
+        "word": words.verdict(entry.verdict),
     }
 
 
-def _caption(
-    comparison: Any, entries: Sequence[tuple[str, Any, dict[str, float | None]]], rows: Sequence[Row]
-) -> str:
-    points, curve = comparison["points"], comparison["curve"]
+def _caption(comparison: Comparison, entries: Sequence[Entry], rows: Sequence[Row]) -> str:
+    points, curve = comparison.points, comparison.curve
     together = "simultaneous " if len(points) > 1 else ""
     bars = f"bars: {together}{words.ci(points)}; " if any(row["low"] is not None for row in rows) else ""
     parts = [f"Dots: estimates; {bars}ticks: individual blocks"]
     if len(points) > 1:
-        own = "" if curve["confidence"] == points[0]["confidence"] else f" ({words.ci([curve])})"
+        own = "" if curve.confidence == points[0].confidence else f" ({words.ci([curve])})"
         parts.append(f"diamond: {words.ALL_LOADS}{own}")
     if any(row["fill"] == PAPER and row["x"] is not None for row in rows):
         parts.append("hollow: only a bound of the estimate is known")
     if any(row["left"] is not None or row["right"] is not None for row in rows):
         parts.append("arrows: the interval reaches beyond the axis")
-    if curve["delta_percent"] is not None:
-        parts.append(f"grey zone: ±{curve['delta_percent']:g} %, declared as equivalent")
+    if curve.delta_percent is not None:
+        parts.append(f"grey zone: ±{curve.delta_percent:g} %, declared as equivalent")
     text = f"{'; '.join(parts)}."
     of_points = [percent for label, _, percent in entries if label != words.ALL_LOADS]
     total = sum(len(percent) for percent in of_points)

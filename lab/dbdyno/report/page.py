@@ -19,9 +19,9 @@ from dbdyno.report.model import Report
 
 
 def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
-    """The whole page, with a sentence in the place of figures that were not drawn.
+    """The whole page, with a sentence in the place of missing charts.
 
-    Every text that comes from a user or a server is escaped; only the drawings and the style sheet are not.
+    Every text that comes from a user or a server is escaped; only the charts and the style sheet are not.
     """
     environment = Environment(
         loader=PackageLoader("dbdyno.report"),
@@ -37,7 +37,7 @@ def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
         experiment=report.experiment,
         style=Markup(style),  # noqa: S704 — our own file
         pictures=list(_pictures(figures, drawings)),
-        undrawn=drawings.failure,
+        missing=drawings.failure,
         facts=facts(report.environment),
         design=design(report),
         created_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -48,7 +48,7 @@ def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
 def _pictures(figures: Sequence[Figure], drawings: Drawings) -> Iterator[tuple[Figure, Markup]]:
     for figure in figures:
         if picture := drawings.pictures.get(figure.name):
-            yield figure, Markup(inline(picture.svg, figure))  # noqa: S704 — escaped when drawn
+            yield figure, Markup(inline(picture.svg, figure))  # noqa: S704 — escaped by the chart library
 
 
 def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ def _prewarm(prewarm: str) -> str:
 
 
 def design(report: Report) -> list[tuple[str, str]]:
-    """The design of the experiment, in words."""
+    """The design of the experiment as rows of name and text."""
     experiment = report.experiment
     load, plan, client = experiment.load, experiment.design, experiment.client
     warmup = f"{report.warmup_s:g} s"
@@ -104,7 +104,7 @@ def design(report: Report) -> list[tuple[str, str]]:
 
 
 def _order(plan: Design) -> str:
-    # Runs from before orders were balanced have no seed of their own for them.
+    # Runs from before orders were balanced have no order seed.
     if plan.order_seed is None:
         return f"random order (seed {plan.seed})"
     return f"balanced random order (order seed {plan.order_seed})"

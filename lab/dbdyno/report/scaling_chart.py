@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -12,26 +12,25 @@ from dbdyno.report.encoding import chart_of, color, dash, layered, shape
 from dbdyno.report.figure import HEIGHT, WIDTH, Figure
 from dbdyno.report.level_chart import axis_values, level_scale, medians
 from dbdyno.report.model import Report, Trial
+from dbdyno.store.verdict import Scaling
 
 
-def scaling(
-    report: Report, workload: str, trials: Sequence[Trial], entries: Sequence[Mapping[str, Any]]
-) -> Figure:
+def scaling(report: Report, workload: str, trials: Sequence[Trial], entries: Sequence[Scaling]) -> Figure:
     """The medians as marks, the law as a line, its knee as a diamond, intervals and plateaus as bars."""
-    fitted = [entry for entry in entries if entry["model"] is not None]
-    flat = [entry for entry in entries if entry["model"] is None]
+    fitted = [entry for entry in entries if entry.model is not None]
+    flat = [entry for entry in entries if entry.model is None]
     curves = [
-        {"variant": entry["variant"], "x": n, "value": throughput}
+        {"variant": entry.variant, "x": n, "value": throughput}
         for entry in fitted
-        for n, throughput in entry["curve"]
+        for n, throughput in entry.curve
     ]
     knees = [
-        {"variant": entry["variant"], "x": entry["knee_connections"], "value": entry["knee_throughput"]}
+        {"variant": entry.variant, "x": entry.knee_connections, "value": entry.knee_throughput}
         for entry in fitted
-        if entry["knee_connections"] is not None
+        if entry.knee_connections is not None
     ]
-    bars = [_knee_bar(entry) for entry in fitted if entry["knee_connections"] is not None]
-    bars += [_plateau_bar(entry) for entry in flat if entry["plateau"]]
+    bars = [_knee_bar(entry) for entry in fitted if entry.knee_connections is not None]
+    bars += [_plateau_bar(entry) for entry in flat if entry.plateau]
     scale = level_scale(trials)
     x = alt.X(
         "x:Q",
@@ -57,13 +56,11 @@ def scaling(
     if knees:
         marks = chart_of(knees).mark_point(filled=True, size=170, shape="diamond", opacity=1)
         layers.append(marks.encode(x=x, y=y, color=color(report)))
-    details = [
-        f"{entry['variant']}: knee {words.knee(entry)}" for entry in fitted if entry["knee"] is not None
-    ]
+    details = [f"{entry.variant}: knee {words.knee(entry)}" for entry in fitted if entry.knee is not None]
     details += [
-        f"{entry['variant']}: within 2 % of the highest {words.plateau(entry)} connections"
+        f"{entry.variant}: within 2 % of the highest {words.plateau(entry)} connections"
         for entry in flat
-        if entry["plateau"]
+        if entry.plateau
     ]
     return Figure(
         name=f"scaling-{workload}",
@@ -74,44 +71,44 @@ def scaling(
     )
 
 
-def _caption(fitted: Sequence[Mapping[str, Any]], flat: Sequence[Mapping[str, Any]]) -> str:
+def _caption(fitted: Sequence[Scaling], flat: Sequence[Scaling]) -> str:
     parts = ["Marks: medians of the blocks"]
     if fitted:
         parts.append("lines: the universal scalability law fitted to them")
-    if any(entry["knee_connections"] is not None for entry in fitted):
+    if any(entry.knee_connections is not None for entry in fitted):
         parts.append(
             "diamonds: its knee, where throughput is highest, with a 95 % CI from the blocks as a bar"
         )
     text = f"{'; '.join(parts)}."
-    misfits = [entry for entry in flat if entry["fit_error_percent"] is not None]
+    misfits = [entry for entry in flat if entry.fit_error_percent is not None]
     if misfits:
         text += f" The law does not fit {_names(misfits)}: no line and no knee"
         text += (
             "; bar: loads within 2 % of the highest throughput."
-            if any(entry["plateau"] for entry in misfits)
+            if any(entry.plateau for entry in misfits)
             else "."
         )
-    if failed := [entry for entry in flat if entry["fit_error_percent"] is None]:
+    if failed := [entry for entry in flat if entry.fit_error_percent is None]:
         text += f" The server failed in trials of {_names(failed)}, which count as 0: no line and no knee."
     return text
 
 
-def _names(entries: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(entry["variant"] for entry in entries)
+def _names(entries: Sequence[Scaling]) -> str:
+    return ", ".join(entry.variant for entry in entries)
 
 
-def _knee_bar(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _knee_bar(entry: Scaling) -> dict[str, Any]:
     """The interval of a knee; an open end reaches to the edge of what was measured."""
-    low = high = entry["knee_connections"]
-    if entry["knee_interval"] is not None:
+    low = high = entry.knee_connections
+    if entry.knee_interval is not None:
         low, high = (
-            edge if end is None else end
-            for end, edge in zip(entry["knee_interval"], entry["levels"], strict=True)
+            edge if end is None else end for end, edge in zip(entry.knee_interval, entry.levels, strict=True)
         )
-    return {"variant": entry["variant"], "low": low, "high": high, "value": entry["knee_throughput"]}
+    return {"variant": entry.variant, "low": low, "high": high, "value": entry.knee_throughput}
 
 
-def _plateau_bar(entry: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = entry["plateau"]
-    value = entry["highest"]["throughput"]
-    return {"variant": entry["variant"], "low": low, "high": high, "value": value}
+def _plateau_bar(entry: Scaling) -> dict[str, Any]:
+    assert entry.plateau is not None, "the caller has looked"
+    low, high = entry.plateau
+    value = entry.highest.throughput
+    return {"variant": entry.variant, "low": low, "high": high, "value": value}

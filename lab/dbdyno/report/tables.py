@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
 
 from dbdyno.report import words
 from dbdyno.report.model import Report, Trial, gather
 from dbdyno.store import Run
+from dbdyno.store.verdict import Comparison, Effect
 
 COLUMNS = (
     "trial", "block", "variant", "workload", "unit", "level", "status", "failure", "failed_by",
@@ -23,15 +23,15 @@ _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]
 
 
 def as_json(run: Run) -> str:
-    """verdict.json unchanged. Raises StoreProblem where the run was not judged."""
-    return json.dumps(gather(run).verdict, indent=1, ensure_ascii=False)
+    """verdict.json. Raises StoreProblem where the run was not judged."""
+    return json.dumps(gather(run).verdict.model_dump(mode="json"), indent=1, ensure_ascii=False)
 
 
 def as_csv(run: Run) -> str:
     """One line per planned trial. Times are microseconds.
 
-    Figures are empty where a trial has none, but the throughput of one that failed by its server is 0: who
-    averages the column must not leave failures out.
+    Figures are empty where a trial has none, but the throughput of one that failed by its server is 0: an
+    average over the column must include failures.
     """
     report = gather(run)
     text = io.StringIO()
@@ -42,9 +42,9 @@ def as_csv(run: Run) -> str:
         status = [_status(trial), trial.failure or "", trial.failed_by or ""]
         throughput = trial.value("throughput")
         figures = {
-            **(trial.figures or {}),
+            **(asdict(trial.figures) if trial.figures else {}),
             "throughput_per_s": "" if throughput is None else throughput,
-            "lower_bound_of": " ".join((trial.figures or {}).get("censored", ())),
+            "lower_bound_of": " ".join(trial.figures.censored) if trial.figures else "",
         }
         values = [figures.get(column, "") for column in COLUMNS[len(place) + len(status) :]]
         writer.writerow([*place, *status, *values])
@@ -63,16 +63,15 @@ def as_markdown(run: Run) -> str:
     lines = [f"# {_plain(report.experiment.name)}", ""]
     if report.experiment.question:
         lines += [_plain(report.experiment.question), ""]
-    for sentence, _, _ in report.sentences:
-        lines += [f"**{_plain(sentence)}**", ""]
-    if family := report.verdict.get("family"):
-        lines += [_plain(family["text"]), ""]
-    for number in range(len(report.verdict["comparisons"])):
-        lines += [*_comparison(report, number), ""]
+    for one, _ in report.verdict.sentences:
+        lines += [f"**{_plain(one.sentence)}**", ""]
+    lines += [_plain(report.verdict.family.text), ""]
+    for comparison in report.verdict.comparisons:
+        lines += [*_comparison(report, comparison), ""]
     reasons = [
-        f"- {_plain(reason['sentence'])}"
-        for comparison in report.verdict["comparisons"]
-        for reason in report.reasons(comparison)[:3]
+        f"- {_plain(one.sentence)}"
+        for comparison in report.verdict.comparisons
+        for one in report.changes(comparison)[:3]
     ]
     lines += ["Why:", "", *reasons, ""] if reasons else []
     if report.checks:
@@ -85,35 +84,33 @@ def as_markdown(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _comparison(report: Report, number: int) -> list[str]:
-    comparison = report.verdict["comparisons"][number]
-    baseline, variant = _plain(report.verdict["baseline"]), _plain(comparison["variant"])
-    metric = words.METRICS[comparison["curve"]["metric"]]
+def _comparison(report: Report, comparison: Comparison) -> list[str]:
+    baseline, variant = _plain(report.verdict.baseline), _plain(comparison.variant)
+    metric = words.METRICS[comparison.curve.metric]
     lines = [
-        f"{_plain(comparison['workload'])}, {metric}, medians of the blocks:",
+        f"{_plain(comparison.workload)}, {metric}, medians of the blocks:",
         "",
-        f"| load | {baseline} | {variant} | change | {words.ci(comparison['points'])} | blocks | verdict |",
+        f"| load | {baseline} | {variant} | change | {words.ci(comparison.points)} | blocks | verdict |",
         "|---|---:|---:|---:|---:|---:|---|",
     ]
-    for point in comparison["points"]:
-        ((unit, level),) = point["at"].items()
-        values = [
-            words.metric_value(point["metric"], point[arm], censored=words.censored(point, arm))
-            for arm in ("baseline", "variant")
-        ]
-        effect = _effect(point, point["confidence"])
-        lines.append(f"| {words.level(unit, level)} | {values[0]} | {values[1]} | {effect} |")
-    if len(comparison["points"]) > 1:
-        effect = _effect(comparison["curve"], comparison["points"][0]["confidence"])
+    for point in comparison.points:
+        ((unit, level),) = point.at.items()
+        values = f"{words.median(point, 'baseline')} | {words.median(point, 'variant')}"
+        lines.append(f"| {words.level(unit, level)} | {values} | {_effect(point, point.confidence)} |")
+    if len(comparison.points) > 1:
+        effect = _effect(comparison.curve, comparison.points[0].confidence)
         lines.append(f"| {words.ALL_LOADS} | | | {effect} |")
-    if order := comparison.get("order"):
-        lines += ["", _plain(words.order_effect(order, report.verdict["baseline"], comparison["variant"]))]
+    if comparison.order:
+        lines += [
+            "",
+            _plain(words.order_effect(comparison.order, report.verdict.baseline, comparison.variant)),
+        ]
     return lines
 
 
-def _effect(entry: Mapping[str, Any], confidence: float) -> str:
-    interval, word = words.interval(entry, confidence), words.verdict(entry["verdict"])
-    return f"{words.change(entry)} | {interval} | {entry['blocks']} | {word}"
+def _effect(entry: Effect, confidence: float) -> str:
+    interval, word = words.interval(entry, confidence), words.verdict(entry.verdict)
+    return f"{words.change(entry)} | {interval} | {entry.blocks} | {word}"
 
 
 def _plain(text: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from dbdyno.store.measured import Figures
+from dbdyno.store.verdict import Change, Comparison, Effect, Factor, JudgedEffect, Order, Point, Scaling
 
 # An en dash and a true minus sign, by name because they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
-# Verdict codes of verdict.json in words.
+# Verdict codes of verdict.json as readers see them.
 VERDICTS = {
     "not-comparable": "not comparable",
     "unfinished": "unfinished",
@@ -33,7 +36,7 @@ ALL_LOADS = "all loads combined"
 
 
 def verdict(code: str | None) -> str:
-    """A verdict code in words; an en dash where the comparison has no word of its own."""
+    """A verdict code for readers; an en dash where the comparison has no word of its own."""
     return MISSING if code is None else VERDICTS[code]
 
 
@@ -48,11 +51,11 @@ def tone(code: str | None, factors: Sequence[str] = ()) -> str:
     return code if code in coloured else "neutral"
 
 
-def heading(entry: Mapping[str, Any]) -> str:
+def heading(entry: Comparison | Factor) -> str:
     """The word above the sentence of a comparison or a factor."""
-    if entry.get("identical"):
-        return "identical variants"
-    return verdict(entry["curve"]["verdict"]) if "curve" in entry else factor_verdict(entry)
+    if isinstance(entry, Factor):
+        return factor_verdict(entry)
+    return "identical variants" if entry.identical else verdict(entry.curve.verdict)
 
 
 def rate(value: float | None) -> str:
@@ -96,29 +99,29 @@ def _side(value: float, limit: float) -> int:
     return (value > limit) - (value < limit)
 
 
-def _decimals(entry: Mapping[str, Any]) -> int:
+def _decimals(entry: Change) -> int:
     """A word depends on the ends of the interval: the estimate alone needs no second decimal."""
-    ends = [end for end in entry["interval_percent"] or () if end is not None and end > -100.0]
-    return decimals_of(ends, entry.get("delta_percent"))
+    ends = [end for end in entry.interval_percent or () if end is not None and end > -100.0]
+    return decimals_of(ends, entry.delta_percent if isinstance(entry, JudgedEffect) else None)
 
 
-def change(entry: Mapping[str, Any]) -> str:
+def change(entry: Change) -> str:
     """The change of a point, a curve or a cost: "≥ +12.0 %" where only a bound of it is known."""
-    value = entry["effect_percent"]
-    if value is None or (value <= -100.0 and entry.get("bound") == "at-least"):
+    value = entry.effect_percent
+    if value is None or (value <= -100.0 and entry.bound == "at-least"):
         # No ratio is below 0, so "at least -100 %" says nothing.
         return MISSING
-    sign = {"at-least": "≥ ", "at-most": "≤ "}.get(str(entry.get("bound")), "")
+    sign = {"at-least": "≥ ", "at-most": "≤ "}.get(str(entry.bound), "")
     return f"{sign}{percent(value, _decimals(entry))} %"
 
 
-def interval(entry: Mapping[str, Any], usual: float | None = None) -> str:
+def interval(entry: Change, usual: float | None = None) -> str:
     """The interval of a change in percent, with its confidence where that is not the `usual` one."""
-    bounds = entry["interval_percent"]
+    bounds = entry.interval_percent
     if bounds is None:
         return MISSING
     text = bounds_text(bounds, _decimals(entry))
-    level = entry.get("confidence")
+    level = entry.confidence if isinstance(entry, Effect) else usual
     return text if level is None or usual is None or level == usual else f"{text} ({confidence(level)})"
 
 
@@ -151,29 +154,28 @@ def confidence(level: float) -> str:
     return f"{100.0 * level:.3g} %"
 
 
-def ci(entries: Iterable[Mapping[str, Any]]) -> str:
+def ci(entries: Sequence[Effect]) -> str:
     """The heading of a column of intervals: "95 % CI"."""
-    levels = [entry["confidence"] for entry in entries if entry.get("confidence") is not None]
-    return f"{confidence(levels[0])} CI" if levels else "CI"
+    return f"{confidence(entries[0].confidence)} CI" if entries else "CI"
 
 
-def factor_verdict(row: Mapping[str, Any]) -> str:
+def factor_verdict(row: Factor) -> str:
     """The verdict on a factor; of two together, whether they interact."""
-    code = row["verdict"]
-    return MISSING if code is None else (VERDICTS if len(row["factors"]) == 1 else INTERACTIONS)[code]
+    code = row.verdict
+    return MISSING if code is None else (VERDICTS if len(row.factors) == 1 else INTERACTIONS)[code]
 
 
-def knee(entry: Mapping[str, Any]) -> str:
+def knee(entry: Scaling) -> str:
     """Where throughput is highest by the law: "128 [96, 180]", or on which side of the loads it lies."""
-    if entry["knee"] is None:
+    if entry.knee is None:
         return MISSING
-    low, high = entry["levels"]
-    if entry["knee"] != "inside":
-        return f"below {low:,.0f}" if entry["knee"] == "below" else f"not reached at {high:,.0f}"
-    text = f"{entry['knee_connections']:,.0f}"
-    if entry["knee_interval"] is None:
+    low, high = entry.levels
+    if entry.knee != "inside":
+        return f"below {low:,.0f}" if entry.knee == "below" else f"not reached at {high:,.0f}"
+    text = f"{entry.knee_connections:,.0f}"
+    if entry.knee_interval is None:
         return text
-    first, last = entry["knee_interval"]
+    first, last = entry.knee_interval
     ends = (
         "< " + f"{low:,.0f}" if first is None else f"{first:,.0f}",
         "> " + f"{high:,.0f}" if last is None else f"{last:,.0f}",
@@ -181,26 +183,27 @@ def knee(entry: Mapping[str, Any]) -> str:
     return f"{text} [{ends[0]}, {ends[1]}]"
 
 
-def plateau(entry: Mapping[str, Any]) -> str:
+def plateau(entry: Scaling) -> str:
     """The connections whose throughput is near the highest: "from 8 to 64"."""
-    ends = entry["plateau"]
+    ends = entry.plateau
     if ends is None:
         return MISSING
     low, high = ends
     return f"at {low:,.10g}" if low == high else f"from {low:,.10g} to {high:,.10g}"
 
 
-def censored(point: Mapping[str, Any], arm: str) -> bool:
-    """Whether the level of the "baseline" or the "variant" is only a lower bound."""
-    return bool(point.get("censored", {}).get(arm))
+def median(point: Point, arm: Literal["baseline", "variant"]) -> str:
+    """The median of the baseline or the variant with its unit; "> x" where it is only a lower bound."""
+    more = point.censored is not None and getattr(point.censored, arm)
+    return metric_value(point.metric, getattr(point, arm), censored=more)
 
 
-def latency(figures: Mapping[str, Any], name: str) -> str:
+def latency(figures: Figures, name: str) -> str:
     """One latency of a trial in milliseconds: "> 1,234.00" where it is only known to be more than that."""
-    return ("> " if name in figures.get("censored", ()) else "") + milliseconds(figures.get(name))
+    return ("> " if name in figures.censored else "") + milliseconds(figures.metric(name))
 
 
-def effect(entry: Mapping[str, Any]) -> str:
+def effect(entry: Change) -> str:
     """Change and interval of a point or a curve in one line: "+3.0 % [+1.0, +5.0]"."""
     size, ends = change(entry), interval(entry)
     if size == MISSING:
@@ -215,28 +218,22 @@ def level(unit: str, value: float) -> str:
     return f"{value:,.10g} transactions/s"
 
 
-def order_effect(order: Mapping[str, Any], baseline: str, variant: str) -> str:
-    """What running later in a block does, and the effect without it."""
-    size = size_text(order["effect_percent"], order["interval_percent"])
-    first = order["blocks"]
-    text = (
+def order_effect(order: Order, baseline: str, variant: str) -> str:
+    """The effect of running later in a block, and the variant's effect without it."""
+    size = size_text(order.effect_percent, order.interval_percent)
+    first = order.blocks
+    without = size_text(order.crossover_percent, order.crossover_interval_percent)
+    return (
         f"Order effect: the variant that ran later in a block had {size} "
-        f"(blocks with {baseline} first: {first[0]}, with {variant} first: {first[1]})."
+        f"(blocks with {baseline} first: {first[0]}, with {variant} first: {first[1]}). "
+        f"Change without the order effect: {without}."
     )
-    if order.get("crossover_percent") is not None:
-        size = size_text(order["crossover_percent"], order["crossover_interval_percent"])
-        text += f" Change without the order effect: {size}."
-    return text
 
 
-def size_text(value: float | None, bounds: Sequence[float | None] | None) -> str:
+def size_text(value: float, bounds: tuple[float, float]) -> str:
     """A change with its interval in running text: "+1.2 % (+0.3 to +2.7)"."""
-    if value is None:
-        return "unknown"
-    decimals = decimals_of(bounds or ())
+    decimals = decimals_of(bounds)
     text = f"{percent(value, decimals)} %"
-    if bounds is None:
-        return text
     low, high = open_ends(bounds)
     if low is None or high is None:
         return f"{text} ({bounds_text(bounds, decimals)})"

@@ -16,13 +16,13 @@ PictureFormat = Literal["svg", "png"]
 
 
 class DrawingError(Exception):
-    """Pictures were asked for and cannot be drawn: one line that says why."""
+    """Requested charts cannot be rendered; the message is one line."""
 
 
 def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
     """Write report.html and charts/*.svg and *.png of a judged run; returns the page's path.
 
-    Where pictures cannot be drawn the page says so in their place, and `warn` gets the reason as one line.
+    Where charts cannot be rendered the page says so in their place, and `warn` gets the reason as one line.
     Raises StoreProblem where the run was not judged, or nothing can be written.
     """
     report = gather(run)
@@ -39,7 +39,7 @@ def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
 def write_charts(run: Run, picture: PictureFormat) -> list[Path]:
     """Write the charts alone, as SVG or PNG; returns their paths.
 
-    Raises DrawingError where one of them cannot be drawn, after the others are written, and StoreProblem as
+    Raises DrawingError where a chart cannot be rendered, after the others are written, and StoreProblem as
     `write` does.
     """
     figures, drawings = _draw(gather(run))

@@ -21,15 +21,14 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial, schedule
 from dbdyno.finding import FINDINGS, Finding
 from dbdyno.store import files
+from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.files import StoreProblem
+from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.trial import StoredTrial, TrialWriter
+from dbdyno.store.verdict import VerdictFile
 
-# What the judge writes beside verdict.json for the report: the figures of every trial and the effect of every
-# block; and what a transaction cost and what moved between the variants.
-MEASURED = "measured.json"
-EXPLAINED = "explained.json"
-# The schema of verdict.json and measured.json: the judge writes it, and the report reads no older one.
-VERDICT_SCHEMA = 2
+# The files of the judge.
+VERDICT, MEASURED, EXPLAINED = "verdict.json", "measured.json", "explained.json"
 
 
 class Run:
@@ -48,7 +47,7 @@ class Run:
         profile: str | None = None,
         environment: Mapping[str, Any] | None = None,
     ) -> Run:
-        """A new folder `results_dir`/<experiment>/<UTC time>-<id>, held by us. Raises StoreProblem."""
+        """A new folder `results_dir`/<experiment>/<UTC time>-<id>, locked. Raises StoreProblem."""
         now = datetime.now(UTC)
         # In milliseconds: the newest run is the last by name, also right after one that was refused.
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
@@ -67,15 +66,15 @@ class Run:
     def open(cls, path: Path) -> Run:
         """The run in `path`. Raises StoreProblem where there is none."""
         if not (path / "experiment.json").is_file():
-            raise StoreProblem(f"{path} is no run: it has no experiment.json", _runs_near(path))
+            raise StoreProblem(f"{path} is not a run directory: it has no experiment.json", _runs_near(path))
         return cls(path)
 
     @classmethod
     def resume(cls, results_dir: Path, experiment: Experiment) -> Run:
-        """The newest run of that experiment, held by this process.
+        """The newest run of that experiment, locked.
 
         Raises StoreProblem where there is none, where it is of another experiment (another profile, another
-        `--set`, a changed file), where its schedule cannot be continued, or where another process holds it.
+        `--set`, a changed file), where its schedule cannot be continued, or where another process locked it.
         """
         folder = results_dir / experiment.name
         stored = sorted(path.parent for path in folder.glob("*/experiment.json"))
@@ -84,7 +83,7 @@ class Run:
                 f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
             )
         run = cls(stored[-1])
-        # A file that declares no order goes on in the order that was drawn when the run began.
+        # A file that declares no order continues in the order that was chosen when the run began.
         experiment = experiment.with_order_seed(run.experiment().design.order_seed)
         if difference := run._difference(experiment):
             raise StoreProblem(
@@ -185,31 +184,31 @@ class Run:
             files.write_json(self.path / "checks.json", FINDINGS.dump_python(known + new, mode="json"))
         return new
 
-    def verdict(self) -> dict[str, Any] | None:
-        """verdict.json, or None where the run was not judged."""
-        path = self.path / "verdict.json"
-        if not path.exists():
+    def verdict(self) -> VerdictFile | None:
+        """verdict.json; None where the run was not judged, or by an older dbdyno. Raises StoreProblem."""
+        return VerdictFile.read(self.path / VERDICT)
+
+    def judged(self) -> tuple[VerdictFile, MeasuredFile, ExplainedFile] | None:
+        """The files of the judge; None where one is missing or of an older schema. Raises StoreProblem."""
+        verdict, measured = self.verdict(), MeasuredFile.read(self.path / MEASURED)
+        explained = ExplainedFile.read(self.path / EXPLAINED)
+        if verdict is None or measured is None or explained is None:
             return None
-        value: dict[str, Any] = files.read_json(path)
-        return value
+        return verdict, measured, explained
 
-    def write_verdict(self, verdict: Mapping[str, Any]) -> None:
-        """Write verdict.json. Raises StoreProblem."""
-        files.write_json(self.path / "verdict.json", verdict)
-
-    def _difference(self, given: Experiment) -> str:
-        """The first keys in which an experiment differs from that of this run, in words; "" where none does.
+    def _difference(self, experiment: Experiment) -> str:
+        """The first keys in which an experiment differs from that of this run; "" without a difference.
 
         An older dbdyno stored the run without the keys that are new since, and hashed it without them. So the
-        experiments are compared with today's defaults filled in, and the hash of what is stored says only
-        whether the configuration files are those of then.
+        experiments are compared with today's defaults filled in, and the stored hash shows only whether the
+        configuration files have changed.
         """
         stored = self._experiment_json()["experiment"]
         differing = list(
-            _differing(self.experiment().model_dump(mode="json"), given.model_dump(mode="json"), "")
+            _differing(self.experiment().model_dump(mode="json"), experiment.model_dump(mode="json"), "")
         )
         if not differing:
-            return "" if self.hash == _hash(stored, given) else "a configuration file has changed"
+            return "" if self.hash == _hash(stored, experiment) else "a configuration file has changed"
         shown = ", ".join(f"{key} was {was!r} and is {now!r}" for key, was, now in differing[:3])
         return shown + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
 
@@ -265,13 +264,13 @@ def _identity(finding: Finding) -> tuple[str, str, str]:
 
 
 def _runs_near(path: Path) -> str:
-    """A way out for a path that is no run: the newest run around it."""
+    """A fix for a path that is not a run: the newest run near it."""
     folder = path if path.is_dir() else path.parent
     runs = sorted(
         (
-            found.parent
+            file.parent
             for pattern in ("*/experiment.json", "*/*/experiment.json")
-            for found in folder.glob(pattern)
+            for file in folder.glob(pattern)
         ),
         key=lambda run: run.name,
     )

@@ -1,0 +1,97 @@
+"""explained.json: costs of a transaction and their changes; schema/explained.schema.json is generated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dbdyno.store.document import At, Document, Part
+from dbdyno.store.verdict import Change
+
+Group = Literal["resource", "counter", "wait", "part"]
+Per = Literal["query", "transaction"]
+
+
+class MeasuredChange(Change):
+    """The change of one measure between baseline and variant."""
+
+    key: str
+    """Name of the measure."""
+    title: str
+    """The same for tables."""
+    group: Group
+    """resource: of the machine; counter, wait: of the server; part: of a resource, and not tested itself."""
+    unit: Literal["", "us", "KiB"]
+    """Unit of the amounts."""
+    per: Per
+    """What the amounts are divided by."""
+    baseline: float
+    """Amount of the baseline: geometric mean over the loads of the median over the blocks."""
+    variant: float
+    """Amount of the variant."""
+    shown: tuple[str, str]
+    """Both amounts with their units, for readers."""
+    blocks: int
+    """Blocks with both amounts."""
+    p_value: float
+    """Of "no change", adjusted for all measures of the comparison."""
+    significant: bool
+    """Whether interval and p-value both exclude chance."""
+    sentence: str
+    """The change as a sentence."""
+
+
+class ChangesAt(Part):
+    """Significant changes at one load."""
+
+    at: At
+    """The load."""
+    measures: list[MeasuredChange]
+    """The most certain and largest first."""
+
+
+class ComparisonChanges(Part):
+    """Changes of one variant against the baseline on one workload."""
+
+    variant: str
+    """Name of the variant."""
+    workload: str
+    """Title of the workload."""
+    measures: list[MeasuredChange]
+    """All measures over all loads, the most certain and largest change first."""
+    points: list[ChangesAt]
+    """Significant changes per load; empty for a single load."""
+
+
+class Costs(Part):
+    """Costs of a transaction of one variant at one load, medians over the blocks."""
+
+    workload: str
+    """Title of the workload."""
+    variant: str
+    """Name of the variant."""
+    at: At
+    """The load."""
+    per: Per
+    """What the amounts are divided by."""
+    blocks: int
+    """Blocks with counters."""
+    costs: Mapping[str, float]
+    """Measure -> amount."""
+    shown: Mapping[str, str]
+    """The most important amounts with their units, for readers."""
+
+
+class ExplainedFile(Document):
+    """The content of explained.json."""
+
+    schema_version: Annotated[Literal[2], Field(alias="schema")] = 2
+    """2 since the keys are `shown` and `significant`."""
+    baseline: str = ""
+    """Name of the first variant."""
+    comparisons: list[ComparisonChanges]
+    """In the order of verdict.json."""
+    costs: list[Costs]
+    """By workload, variant and load."""
