@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from dbdyno.experiment.model import Design, Experiment, Load, OltpWorkload, Variant
-from dbdyno.store.measured import MeasuredTrial, Place
 from dbdyno.judge.recording import Recording
 from dbdyno.judge.warmup import warm_state
 from dbdyno.judge.window import drift, windows
+from dbdyno.store.measured import MeasuredTrial, Place
 
 TICK_US, TICKS_PER_S = 100_000, 10
 TITLE: Final = "oltp_read_write"
