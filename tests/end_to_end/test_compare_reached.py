@@ -173,7 +173,7 @@ def test_what_keeps_endpoints_from_being_compared_is_told(
     pair[1].query("CREATE TABLE dbdyno.sbtest2 (id INT PRIMARY KEY)")
     answer = given.comparing(one, given.table("other", pair[1])).run("--no-report")
     refused(
-        answer, 4, "schema dbdyno already holds sbtest2 (not made by dbdyno)", "drop these tables yourself"
+        answer, 4, "schema dbdyno already contains sbtest2 (not made by dbdyno)", "drop these tables yourself"
     )
     assert tables_of(pair[1]) == {"sbtest2"}
     assert tables_of(pair[0]) == set()

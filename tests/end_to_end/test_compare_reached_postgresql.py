@@ -147,7 +147,7 @@ def test_tables_of_others_and_two_names_of_one_server_are_refused(
         refused(
             given.comparing().run("--no-report"),
             4,
-            "already holds sbtest2 (not made by dbdyno)",
+            "already contains sbtest2 (not made by dbdyno)",
             "drop these tables yourself",
         )
         assert tables_of(pair[1]) == [("sbtest2",)]

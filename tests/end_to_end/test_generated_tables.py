@@ -195,7 +195,7 @@ def test_a_second_prepare_keeps_what_is_complete(server: Served) -> None:
     other = command(server, "prepare", seed=6)
     assert other.end is not None
     assert other.end["reason"] == "data-conflict"
-    for part in ("customer holds rows of another plan", "item holds rows of another plan", "seed=6"):
+    for part in ("customer contains rows of another plan", "item contains rows of another plan", "seed=6"):
         assert part in other.failure()
     assert server.rows("item")[0][8] == 8
 
@@ -218,7 +218,7 @@ def test_rows_of_others_are_never_touched(server: Served) -> None:
     result = command(server, "prepare", {**SQL, "setup": [SETUP[0], row]})
     assert result.end is not None
     assert result.end["reason"] == "data-conflict"
-    assert "customer holds rows that dbdyno did not load; item is no table there" in result.failure()
+    assert "customer contains rows that dbdyno did not load; table item does not exist" in result.failure()
     assert [row[1] for row in server.rows("customer")] == ["mine"]
 
 

@@ -435,7 +435,7 @@ def test_a_limit_of_its_own_is_counted_out(postgresql: LocalServer, what: str) -
     words = result.failure()
     assert "53300" in words
     assert (
-        f"9 connections are wanted, and CONNECTION LIMIT of the {what.lower()} is 6, of which others hold "
+        f"the run needs 9 connections, and CONNECTION LIMIT of the {what.lower()} is 6, of which others use "
         f"{others}: at most {fit} connections fit"
     ) in words
     assert f"ALTER {what} … CONNECTION LIMIT {9 + others}, or use fewer connections" in words
@@ -449,9 +449,9 @@ def test_connections_beyond_the_servers_slots_are_counted_out(postgresql: LocalS
     assert result.exit_code == 3
     words = result.failure()
     assert "53300" in words
-    wanted = f"{slots + 5} connections are wanted, and max_connections is {slots}, of which 3 are reserved"
+    wanted = f"the run needs {slots + 5} connections, and max_connections is {slots}, of which 3 are reserved"
     # The administrator's connection.
-    assert f"{wanted} and others hold 1: at most {slots - 4} connections fit" in words
+    assert f"{wanted} and others use 1: at most {slots - 4} connections fit" in words
     assert f"ALTER SYSTEM SET max_connections = {slots + 9} and restart the server" in words
     assert engine("run", postgresql, load={"connections": slots - 4})[0].done
 

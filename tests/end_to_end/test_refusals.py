@@ -85,7 +85,7 @@ def test_statements_beyond_the_limit_are_counted_out(server: LocalServer) -> Non
         words = result.failure()
         assert "error 1461" in words
         assert f"20 connections with {STATEMENTS} prepared statements each need {20 * STATEMENTS}" in words
-        assert "max_prepared_stmt_count is 100, of which others hold 7" in words
+        assert "max_prepared_stmt_count is 100, of which others use 7" in words
         assert f"SET GLOBAL max_prepared_stmt_count = {20 * STATEMENTS + 7}" in words
         assert fitting(words) == (100 - 7) // STATEMENTS
         # What is said to fit fits, and one more does not.
@@ -107,7 +107,7 @@ def test_connections_beyond_the_limit_are_counted_out(server: LocalServer) -> No
     assert result.exit_code == 3
     words = result.failure()
     assert "error 1040" in words
-    assert "100 connections are wanted, and max_connections is 30" in words
+    assert "the run needs 100 connections, and max_connections is 30" in words
     # dbdyno's own administrative connection may come through the extra port, which counts apart.
     assert 28 <= fitting(words) <= 30
     assert re.search(r"SET GLOBAL max_connections = 10[0-2],", words)
@@ -121,7 +121,7 @@ def test_connections_of_one_account_are_counted_out(started: Callable[..., Local
     result, _ = engine("run", server, 20)
     assert result.exit_code == 3
     words = result.failure()
-    assert "20 connections are wanted, and max_user_connections is 8" in words
+    assert "the run needs 20 connections, and max_user_connections is 8" in words
     assert fitting(words) == 8
     assert "SET GLOBAL max_user_connections = 20" in words
 

@@ -11,8 +11,10 @@ import pytest
 from tests.unit.stored_run import SECOND, Arms, Making, Spoil, judged
 
 from dbdyno.experiment.schedule import Trial
+from dbdyno.judge import findings
 from dbdyno.judge.measured import merge_classes
 
+ROOT = Path(__file__).parents[2]
 Records = list[dict[str, Any]]
 
 
@@ -526,7 +528,7 @@ def test_rows_row_count_mismatches(tmp_path: Path, count: int, level: str) -> No
     assert (check["code"], check["level"], check["subject"]) == ("D04", level, "b")
 
 
-def test_a_saturated_generator_and_the_engines_warnings_are_told(tmp_path: Path) -> None:
+def test_a_saturated_and_late_generator_is_reported_with_the_engines_warnings(tmp_path: Path) -> None:
     def change(records: Records) -> None:
         for record in records:
             if record["type"] == "interval":
@@ -534,23 +536,46 @@ def test_a_saturated_generator_and_the_engines_warnings_are_told(tmp_path: Path)
         # The latest second of the measurement, and a later one of the warm-up.
         records[-2]["data"]["generator"]["lag_us_p99"] = 6_800.0
         next(r for r in records if r["type"] == "interval")["data"]["generator"]["lag_us_p99"] = 99_000.0
-        warning = {"code": "generator-late", "text": "1 % of the wake-ups came late", "hint": "Use more CPUs"}
+        generator = {"lag_us_p99": 2_300, "client_delay_us_p99": None}
+        totals(records).update(generator=generator, percentiles_us=None)
+        warning = {"code": "batch-refused", "text": "the system refuses SCHED_BATCH", "hint": "none"}
         records.insert(-1, {"type": "warning", "data": warning})
 
     verdict = judged(tmp_path, Making(connections=(10,), spoil=spoiled(change)))
-    busy, late = without_unchecked(verdict)
-    assert [(c["code"], c["level"], c["subject"]) for c in (busy, late)] == [
+    busy, refused, late = without_unchecked(verdict)
+    assert [(c["code"], c["level"], c["subject"]) for c in (busy, refused, late)] == [
         ("D01", "warn", "b"),
+        ("D01", "warn", ""),
         ("D01", "warn", ""),
     ]
     assert "up to 93 % of a CPU" in busy["text"]
-    assert late["text"] == ("the engine warned in 8 trials (generator-late): 1 % of the wake-ups came late")
-    assert late["fix"] == "Use more CPUs"
+    assert refused["text"] == "load generator, in 8 trials (batch-refused): the system refuses SCHED_BATCH"
+    assert late["text"] == (
+        "load generator, in 8 trials (generator-late): 1 % of its wake-ups came more than 2.3 ms late "
+        "(limit 1 ms)"
+    )
+    assert late["fix"].startswith("Keep a CPU free for the load generator")
     assert (late["evidence"]["warning"], late["evidence"]["lag_us_p99"]) == ("generator-late", 6_800.0)
     assert curve(verdict)["sentence"].endswith(
-        ". Caveats: the load generator was near its limit (D01); the load generator was late (1 % of "
-        "wake-ups by more than 6.8 ms) (D01)."
+        ". Caveats: the load generator was near its limit (D01); the engine warned (batch-refused) "
+        "(D01); the load generator was late (1 % of wake-ups by more than 6.8 ms) (D01)."
     )
+
+
+def test_replies_that_wait_for_the_generator_are_reported(tmp_path: Path) -> None:
+    def change(records: Records) -> None:
+        generator = {"lag_us_p99": 1000, "client_delay_us_p99": 101}
+        totals(records).update(generator=generator, percentiles_us={"p50": {"value_us": 1000.0}})
+
+    (late,) = without_unchecked(judged(tmp_path, Making(connections=(10,), spoil=spoiled(change))))
+    assert (late["code"], late["evidence"]["warning"]) == ("D01", "client-delay")
+
+
+def test_the_limits_of_the_generator_are_those_of_the_schema() -> None:
+    schema = json.loads((ROOT / "schema" / "events.schema.json").read_text())
+    properties = schema["$defs"]["Generator"]["properties"]
+    limits = [properties[name]["x-limit"] for name in ("cpu", "lag_us_p99", "client_delay_us_p99")]
+    assert limits == [findings.GENERATOR_CPU, findings.GENERATOR_LAG_US, findings.CLIENT_DELAY]
 
 
 def test_an_overloaded_open_loop_is_told(tmp_path: Path) -> None:

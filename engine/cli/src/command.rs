@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
 use dbdyno_schema::plan::{Plan, Start};
 
 use crate::{exit, input, signals};
@@ -12,7 +12,7 @@ use crate::{exit, input, signals};
 pub fn with_plan(
     program: &'static str,
     sink: &mut dyn Sink,
-    work: impl FnOnce(&Order, Inbox, &mut dyn Sink) -> Result<Ended, String>,
+    work: impl FnOnce(&Order, Inbox, &mut dyn Sink) -> Result<RunEnd, String>,
 ) -> ExitCode {
     let refuse = |fault: String| {
         eprintln!("{program}: {fault}");

@@ -125,6 +125,7 @@ fn phase_totals(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEven
         log_buckets,
         drained_us: drained.latency.buckets.clone(),
         censored_us,
+        generator: Default::default(), // Known to the caller alone.
     }
 }
 

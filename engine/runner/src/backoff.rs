@@ -1,4 +1,4 @@
-//! Pauses between attempts: they double, and chance spreads them.
+//! Pauses between attempts to connect: they double, with random jitter.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl Backoff {
         Self { next_us: settings.first_us, max_us: settings.max_us }
     }
 
-    /// The next pause: between half of its longest and that.
+    /// The next pause: between half and all of its upper bound.
     pub(crate) fn pause(&mut self, rng: &mut Rng) -> Duration {
         let longest_us = self.next_us.min(self.max_us);
         self.next_us = longest_us.saturating_mul(2);

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::Plan;
-use dbdyno_schema::record::{End, EndReason, Failure, StatementKind};
+use dbdyno_schema::record::{End, EndReason, StatementKind};
 
 use crate::conductor::hello;
-use crate::{Ended, Sink, machine};
+use crate::failure::RunFailure;
+use crate::{RunEnd, Sink, machine};
 
-/// Does `work` between the first record of a command and its last.
-pub fn command(
+/// Writes the first record of a command, does `work`, and writes the last record.
+pub fn run_command(
     plan: &Plan,
     statements: Vec<StatementKind>,
     sink: &mut dyn Sink,
-    work: impl FnOnce(&mut dyn Sink) -> Result<(), (EndReason, Failure)>,
-) -> Ended {
+    work: impl FnOnce(&mut dyn Sink) -> Result<(), RunFailure>,
+) -> RunEnd {
     sink.record(&hello(plan, statements));
     let cpu_before = machine::process_cpu();
     let (reason, failure) = match work(sink) {
@@ -30,5 +31,5 @@ pub fn command(
         memory_peak_bytes: machine::memory_peak_bytes(),
         cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
     })));
-    Ended { reason, failure }
+    RunEnd { reason, failure }
 }

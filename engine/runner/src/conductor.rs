@@ -1,4 +1,4 @@
-//! The conductor: starts the workers, adds up what they measured, and writes the records.
+//! The conductor: starts the workers, adds up their measurements, and writes the records.
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -14,32 +14,31 @@ use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_workload::replay::Recorded;
 use tokio::sync::watch;
 
-use crate::absent;
 use crate::clock::{Clock, unix_us};
 use crate::connector::{AnyConnector, connector};
-use crate::control::{Inbox, Message};
+use crate::control::{ConductorLink, Inbox, Message, Signal};
 use crate::finish::Finish;
 use crate::machine;
 use crate::merge::{Complete, Merge};
-use crate::post::{Links, Post, Signal, share};
+use crate::missing_workers::substitute_spans;
 use crate::prewarm::prewarm;
-use crate::refusal::Held;
+use crate::server_limits::Holdings;
 use crate::worker::Worker;
-use crate::{Ended, Order, Sink};
+use crate::worker_context::{WorkerContext, share};
+use crate::{Order, RunEnd, Sink};
 
-/// How far ahead a stop is set, so that no worker has closed a span after it.
+/// How far ahead a stop is set, so that no worker has closed a later span.
 const STOP_AHEAD: Duration = Duration::from_millis(50);
 /// Connections of each worker on which the delay inside the client is sampled.
 const SAMPLED_PER_WORKER: u64 = 32;
-/// How long after the end of a run a worker is waited for whose users have not left.
-const OWING: Duration = Duration::from_secs(1);
-/// How far ahead a start at once is set, so that every worker is there.
+/// How long after the end of a run the conductor waits for workers whose users have not left.
+const LATE_WORKER_MAX: Duration = Duration::from_secs(1);
+/// How far ahead a start at once is set, so that every worker takes part.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
-/// Runs an order to its end and writes every record of it.
-///
-/// The caller has checked the plan (`Plan::faults`). Records end with an `End`, whatever happens.
-pub fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+/// Runs an order and writes its records, of which the last is always an `End`. The caller must have checked the plan
+/// (`Plan::faults`).
+pub fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     let workers = u64::from(order.plan.segment.count) * u64::from(order.plan.client.workers);
     let sampled = SAMPLED_PER_WORKER * workers;
     match connector(order) {
@@ -66,15 +65,15 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
     }))
 }
 
-fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     let program = order.program();
-    let held = Arc::new(Held::default());
-    let spawn = |number, links: Links| {
+    let holdings = Arc::new(Holdings::default());
+    let spawn = |number, conductor: ConductorLink| {
         let worker = Worker {
-            post: Post::new(order, number, links),
+            context: WorkerContext::new(order, number, conductor),
             program: program.clone(),
             connector: connector.clone(),
-            held: Arc::clone(&held),
+            holdings: Arc::clone(&holdings),
         };
         std::thread::spawn(move || worker.run())
     };
@@ -84,37 +83,38 @@ fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink
             .contents
             .recorded
             .iter()
-            .for_each(|recorded| left_out(recorded).into_iter().for_each(&mut *write));
+            .filter_map(|recorded| omissions(recorded))
+            .for_each(&mut *write);
         prewarm(order, &connector, &inbox, write)
     };
     play(order, program.describe(), before, spawn, &inbox, sink)
 }
 
-/// What of a recording is not replayed.
-fn left_out(recorded: &Recorded) -> Option<Record> {
+/// The warning about recorded statements that are not replayed, if there are any.
+fn omissions(recorded: &Recorded) -> Option<Record> {
     let (statements, skipped) = recorded.counts();
     let what: Vec<String> = skipped.iter().map(|(what, count)| format!("{what} {count}")).collect();
     (!what.is_empty()).then(|| {
         Record::Warning(Warning {
             code: "replay-left-out".into(),
             text: format!("{statements} recorded statements are replayed; left out: {}", what.join(", ")),
-            hint: "what defines tables, sets a session or administers a server is no part of a load; send what it needs \
-                   in setup or session"
+            hint: "statements that define tables, set a session or administer a server are not part of a load; send the \
+                   necessary ones in setup or session"
                 .into(),
         })
     })
 }
 
-/// Plays a run whose workers `spawn` starts, each by its number within this engine: the records, the signals and the
-/// sums are the same whatever the workers do. `before` is done between the first record and the first worker.
+/// Plays a run whose workers `spawn` starts, each by its number within this engine. Records, signals and sums do not depend on the
+/// kind of worker. `before` runs between the first record and the start of the first worker.
 pub fn play(
     order: &Order,
     statements: Vec<StatementKind>,
-    before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), Ended>,
-    spawn: impl Fn(u32, Links) -> JoinHandle<()>,
+    before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), RunEnd>,
+    spawn: impl Fn(u32, ConductorLink) -> JoinHandle<()>,
     inbox: &Inbox,
     sink: &mut dyn Sink,
-) -> Ended {
+) -> RunEnd {
     let (plan, last_events) = (&*order.plan, order.options.last_events);
     let (signal, listener) = watch::channel(Signal::Wait);
     let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
@@ -127,7 +127,7 @@ pub fn play(
         inbox,
         sink,
         signal,
-        finish: Arc::clone(&finish),
+        finish,
         clock: None,
         ended: None,
         working: plan.client.workers,
@@ -139,18 +139,18 @@ pub fn play(
         conductor.ended = Some(ended);
         return conductor.write_end(machine::process_cpu());
     }
-    let began = Instant::now(); // What was done before is not the connections' time.
-    let links =
-        |_| Links { signal: listener.clone(), finish: Arc::clone(&finish), messages: inbox.sender.clone() };
+    let began = Instant::now(); // Excludes `before` from the time to connect.
+    let (finish, messages) = (Arc::clone(&conductor.finish), inbox.sender.clone());
+    let link = ConductorLink { signal: listener, finish, messages };
     let threads: Vec<JoinHandle<()>> =
-        (0..plan.client.workers).map(|number| spawn(number, links(number))).collect();
+        (0..plan.client.workers).map(|number| spawn(number, link.clone())).collect();
     let cpu_before = match conductor.wait_until_ready(began) {
         Some(start) => conductor.play(start),
         None => conductor.quit(),
     };
-    // Who is not waited for ends with the process.
-    for thread in threads.into_iter().filter(|_| !conductor.given_up) {
-        thread.join().expect("a worker does not panic");
+    // Late workers end with the process.
+    if !conductor.given_up {
+        threads.into_iter().for_each(|thread| thread.join().expect("a worker does not panic"));
     }
     conductor.write_end(cpu_before)
 }
@@ -163,19 +163,20 @@ struct Conductor<'a> {
     sink: &'a mut dyn Sink,
     signal: watch::Sender<Signal>,
     finish: Arc<Finish>,
-    /// Present once the start is known.
+    /// `None` before the start is known.
     clock: Option<Clock>,
-    /// Why the run ends early; the first reason stands.
-    ended: Option<Ended>,
+    /// The first reason to end early.
+    ended: Option<RunEnd>,
     /// Workers that have not finished.
     working: u32,
-    /// Those are not waited for.
+    /// Whether the conductor no longer waits for them.
     given_up: bool,
+    /// Whether the sink still takes records.
     listening: bool,
 }
 
 impl Conductor<'_> {
-    /// Collects the workers' reports and waits for the order to start. `None` when it does not come to that.
+    /// Collects the workers' reports and waits for the order to start; returns `None` when the run ends before.
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
         let mut waiting = self.order.plan.client.workers;
         let mut ready =
@@ -216,14 +217,14 @@ impl Conductor<'_> {
         }
     }
 
-    /// The next message; `None` when no order to start came in time.
+    /// The next message; `None` when no order to start came before `deadline`.
     fn next_message(&mut self, deadline: Option<Instant>) -> Option<Message> {
         let wait = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
         match self.inbox.messages.recv_timeout(wait) {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Disconnected) => unreachable!("the inbox holds a sender"),
             Err(RecvTimeoutError::Timeout) => {
-                self.ended = Some(Ended {
+                self.ended = Some(RunEnd {
                     reason: EndReason::Abandoned,
                     failure: Some(Failure {
                         text: "no order to start came in time".into(),
@@ -236,7 +237,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Starts the clock and follows the run to its end. Returns the CPU time the process had used at the start.
+    /// Starts the clock and returns when the run has ended. Returns the CPU time that the process had used at the start.
     fn play(&mut self, start: Instant) -> Duration {
         let clock = Clock::starting_at(start);
         self.clock = Some(clock);
@@ -246,8 +247,8 @@ impl Conductor<'_> {
         self.write_phase(0, start_unix_us);
         while self.working > 0 && !self.given_up {
             match self.inbox.messages.recv_timeout(self.patience(clock)) {
-                Ok(Message::Closed { bound, closed, fared }) => {
-                    let complete = self.merge.add(bound, *closed, fared);
+                Ok(Message::Closed { bound, closed, usage }) => {
+                    let complete = self.merge.add(bound, *closed, usage);
                     complete.into_iter().for_each(|complete| self.write_complete(complete, start_unix_us));
                 }
                 Ok(message) => self.handle(message),
@@ -257,10 +258,10 @@ impl Conductor<'_> {
         cpu_before
     }
 
-    /// How long the next message is waited for.
+    /// How long to wait for the next message.
     fn patience(&self, clock: Clock) -> Duration {
         match self.finish.counts_last_events() && self.finish.users() > 0 {
-            true => (clock.instant(self.end()) + OWING).saturating_duration_since(Instant::now()),
+            true => (clock.instant(self.end()) + LATE_WORKER_MAX).saturating_duration_since(Instant::now()),
             false => Duration::MAX,
         }
     }
@@ -269,28 +270,25 @@ impl Conductor<'_> {
         self.finish.stop_at().min(self.timeline.end())
     }
 
-    /// Waits no longer for the workers that owe something.
+    /// Stops waiting for late workers, and writes substitutes for their spans.
     fn give_up(&mut self, start_unix_us: u64) {
         self.given_up = true;
-        let silent = self.finish.users().saturating_sub(self.merge.in_flight() as u32);
-        let known = (self.merge.written_to(), self.end());
-        let spans = absent::spans(self.order, self.merge.kinds(), silent, known);
-        for complete in self.merge.stand_in(spans) {
+        let users = self.finish.users().saturating_sub(self.merge.in_flight() as u32);
+        let (since, end) = (self.merge.written_to(), self.end());
+        let spans = substitute_spans(self.order, self.merge.kinds(), users, since, end);
+        for complete in self.merge.complete_all(spans) {
             self.write_complete(complete, start_unix_us);
         }
     }
 
     fn write_complete(&mut self, complete: Complete, start_unix_us: u64) {
-        let Complete { records, phase_end } = complete;
-        for record in records {
-            self.write(record);
-        }
-        if let Some(at) = phase_end {
+        complete.records.into_iter().for_each(|record| self.write(record));
+        if let Some(at) = complete.phase_end {
             self.write_phase(at, start_unix_us);
         }
     }
 
-    /// Sends the workers home before the start.
+    /// Ends the workers before the start.
     fn quit(&mut self) -> Duration {
         self.signal.send_replace(Signal::Quit);
         while self.working > 0 {
@@ -300,20 +298,20 @@ impl Conductor<'_> {
         machine::process_cpu()
     }
 
-    /// Everything that is handled alike before and after the start.
+    /// Handles the messages that mean the same before and after the start.
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Stop(reason) => self.end_early(Ended { reason, failure: None }),
-            Message::Failed(reason, failure) => self.end_early(Ended { reason, failure: Some(failure) }),
+            Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
+            Message::Failed(reason, failure) => self.end_early(RunEnd { reason, failure: Some(failure) }),
             Message::Warning(warning) => self.write(Record::Warning(warning)),
-            Message::Full | Message::AllLeft => self.call(),
+            Message::Full | Message::AllLeft => self.signal_look(),
             Message::Drained(drained, users) => self.merge.drained(&drained, users),
             Message::Finished => self.working -= 1,
             Message::Ready(_) | Message::Start(_) | Message::Closed { .. } => {}
         }
     }
 
-    fn end_early(&mut self, ended: Ended) {
+    fn end_early(&mut self, ended: RunEnd) {
         if self.ended.is_some() {
             return;
         }
@@ -322,12 +320,12 @@ impl Conductor<'_> {
             let at = (clock.now() + STOP_AHEAD.as_nanos() as Nanos).min(self.timeline.end());
             self.timeline.truncate(at);
             self.finish.stop(at);
-            self.call();
+            self.signal_look();
         }
     }
 
-    /// Lets every worker look for what has been agreed on, instead of at its next bound.
-    fn call(&self) {
+    /// Makes every worker read the shared end now, instead of at its next bound.
+    fn signal_look(&self) {
         self.signal.send_modify(|signal| {
             if let Signal::Go { looks, .. } = signal {
                 *looks += 1;
@@ -345,16 +343,13 @@ impl Conductor<'_> {
     fn write(&mut self, record: Record) {
         if self.listening && !self.sink.record(&record) {
             self.listening = false;
-            self.end_early(Ended { reason: EndReason::Abandoned, failure: None });
+            self.end_early(RunEnd { reason: EndReason::Abandoned, failure: None });
         }
     }
 
-    fn write_end(&mut self, cpu_before: Duration) -> Ended {
-        for warning in self.merge.warnings() {
-            self.write(Record::Warning(warning));
-        }
-        let by_itself = || Ended { reason: self.finish.reason(), failure: None };
-        let ended = self.ended.clone().unwrap_or_else(by_itself);
+    fn write_end(&mut self, cpu_before: Duration) -> RunEnd {
+        let planned = || RunEnd { reason: self.finish.reason(), failure: None };
+        let ended = self.ended.clone().unwrap_or_else(planned);
         let users = self.merge.users();
         self.write(Record::End(Box::new(End {
             reason: ended.reason,

@@ -1,4 +1,4 @@
-//! The connector of an order's target, whatever its protocol.
+//! The connector for an order's target.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub enum AnyConnector {
     Null(NullConnector),
 }
 
-/// The connector of an order's target.
+/// The connector for an order's target.
 pub fn connector(order @ Order { plan, options, .. }: &Order) -> AnyConnector {
     match &plan.target {
         Target::Mysql {

@@ -1,16 +1,22 @@
-//! How the outside talks to a run: one inbox for orders and for what the workers send.
+//! The messages of a run: orders from outside, reports of the workers, and the conductor's signal to them.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dbdyno_load::Nanos;
 use dbdyno_metrics::ClosedSpans;
 use dbdyno_metrics::spans::DrainedEvents;
 use dbdyno_schema::record::{EndReason, Failure, Session, UserTotals, Warning};
+use tokio::sync::watch;
 
-use crate::watch::Fared;
+use crate::finish::Finish;
+use crate::usage::GeneratorUsage;
 
-/// What arrives in the inbox.
+/// How often an order to stop is looked for while no worker runs.
+const STOP_POLL: Duration = Duration::from_millis(50);
+
+/// A message to the conductor.
 pub(crate) enum Message {
     /// From outside: start the clock at that instant.
     Start(Instant),
@@ -18,15 +24,18 @@ pub(crate) enum Message {
     Stop(EndReason),
     /// A worker has opened all its connections.
     Ready(WorkerReady),
-    /// A worker has closed a span.
-    Closed { bound: Nanos, closed: Box<ClosedSpans>, fared: Option<Fared> },
-    /// All events of the plan have begun: no other does.
+    /// A worker has closed a span; with an interval comes its own usage.
+    Closed {
+        bound: Nanos,
+        closed: Box<ClosedSpans>,
+        usage: Option<GeneratorUsage>,
+    },
+    /// The last event of the plan's limit has begun.
     Full,
-    /// The last user of all workers has left: when the run ends is known.
+    /// The last user of all workers has left, so the end of the run is known.
     AllLeft,
-    /// A worker waits no longer for the events that were under way at the end; and what its users did, by number.
+    /// The outcome of a worker's events that were under way at the end, and the totals of its users by number.
     Drained(Box<DrainedEvents>, Vec<(u64, UserTotals)>),
-    /// Something makes the measurement worth less.
     Warning(Warning),
     /// A worker cannot go on.
     Failed(EndReason, Failure),
@@ -34,14 +43,60 @@ pub(crate) enum Message {
     Finished,
 }
 
-/// What a worker found when it connected.
+/// A worker's report once it is connected.
 pub struct WorkerReady {
     /// Connections, or users that open their own.
     pub connections: u32,
-    /// What this engine's first connection settled; from the worker that has it.
+    /// The settings of this engine's first connection, from the worker that has it.
     pub session: Option<Session>,
-    /// On all of them.
+    /// On all of its connections.
     pub prepared_statements: u64,
+}
+
+/// An order of the conductor to the workers.
+#[derive(Clone, Copy, Debug)]
+pub enum Signal {
+    /// Connect and wait.
+    Wait,
+    /// Start the clock at `start`, and read the shared end of the run again whenever `looks` changes.
+    Go {
+        /// First instant of the warm-up.
+        start: Instant,
+        /// A counter of changes.
+        looks: u32,
+    },
+    /// Give up before the start.
+    Quit,
+}
+
+/// A worker's channel to and from the conductor. Messages after the conductor has ended are lost, which harms nothing.
+#[derive(Clone)]
+pub struct ConductorLink {
+    /// The conductor's latest order.
+    pub signal: watch::Receiver<Signal>,
+    pub(crate) finish: Arc<Finish>,
+    pub(crate) messages: Sender<Message>,
+}
+
+impl ConductorLink {
+    pub(crate) fn send(&self, message: Message) {
+        let _ = self.messages.send(message);
+    }
+
+    /// Reports that all users of this worker are ready.
+    pub fn report_ready(&self, ready: WorkerReady) {
+        self.send(Message::Ready(ready));
+    }
+
+    /// Writes a warning.
+    pub fn warn(&self, warning: Warning) {
+        self.send(Message::Warning(warning));
+    }
+
+    /// Ends the run.
+    pub fn fail_run(&self, reason: EndReason, failure: Failure) {
+        self.send(Message::Failed(reason, failure));
+    }
 }
 
 /// Gives orders to a run, from any thread.
@@ -49,9 +104,9 @@ pub struct WorkerReady {
 pub struct Control(pub(crate) Sender<Message>);
 
 impl Control {
-    /// Starts the clock of a run that waits for it at a wall time, microseconds since 1970; past means now.
+    /// Starts the clock of a waiting run at a wall time in microseconds since 1970, or at once if that has passed.
     pub fn start(&self, at_unix_us: u64) {
-        // A run that has ended hears nothing, and needs not.
+        // The run may have ended already.
         let _ = self.0.send(Message::Start(crate::clock::instant_of(at_unix_us)));
     }
 
@@ -61,24 +116,34 @@ impl Control {
     }
 }
 
-/// The receiving end, for exactly one run.
+/// The receiving end of [`Control`], for one run.
 pub struct Inbox {
     pub(crate) messages: Receiver<Message>,
     pub(crate) sender: Sender<Message>,
 }
 
 impl Inbox {
-    /// The order to stop, where there is one by now. An order to start that came early is left for the run.
-    pub fn stop_order(&self) -> Option<EndReason> {
+    /// The order to stop, if one has arrived. Leaves an early order to start for the run.
+    pub fn requested_stop(&self) -> Option<EndReason> {
         let early: Vec<Message> = self.messages.try_iter().collect();
         for message in early {
             if let Message::Stop(reason) = message {
                 return Some(reason);
             }
-            // Both ends are the inbox's own.
+            // `self` holds both ends, so this cannot fail.
             let _ = self.sender.send(message);
         }
         None
+    }
+
+    /// Waits for an order to stop, while the caller waits for a server that may take hours over an answer.
+    pub(crate) async fn wait_for_stop(&self) -> EndReason {
+        loop {
+            if let Some(reason) = self.requested_stop() {
+                return reason;
+            }
+            tokio::time::sleep(STOP_POLL).await;
+        }
     }
 }
 
@@ -86,4 +151,22 @@ impl Inbox {
 pub fn channel() -> (Control, Inbox) {
     let (sender, messages) = std::sync::mpsc::channel();
     (Control(sender.clone()), Inbox { messages, sender })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_early_order_to_start_is_left_for_the_run_and_a_stop_is_obeyed() {
+        let (control, inbox) = channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        control.start(0);
+        runtime.block_on(async {
+            assert!(tokio::time::timeout(3 * STOP_POLL, inbox.wait_for_stop()).await.is_err());
+            assert!(matches!(inbox.messages.try_recv(), Ok(Message::Start(_))));
+            control.stop(EndReason::Interrupted);
+            assert_eq!(inbox.wait_for_stop().await, EndReason::Interrupted);
+        });
+    }
 }

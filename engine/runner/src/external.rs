@@ -1,17 +1,18 @@
-//! Runs whose users another program brings: scripts, say.
+//! Runs of users that another program provides, such as scripts.
 //!
 //! [`play`] does for them what [`crate::run`] does for a plan's workload: it starts the workers that the program makes, adds up
-//! what they measure, and writes the same records. A worker is a thread that calls [`work_on_this_thread`], sets up its
-//! users, calls [`Links::ready`], waits for [`Signal::Go`], and hands its users to [`Post::play`]. A user asks its [`Desk`]
-//! when the next event is due and reports what became of it. [`command`] writes the records of a command that measures nothing.
+//! their measurements, and writes the same records. A worker is a thread that calls [`run_worker`], sets up its users, calls
+//! [`ConductorLink::report_ready`], waits for [`Signal::Go`], and hands its users to [`WorkerContext::play`]. A user asks its
+//! [`WorkerState`] when the next event is due and reports the result. [`run_command`] writes the records of a command that
+//! measures nothing.
 
-pub use crate::command::command;
+pub use crate::command::run_command;
 pub use crate::conductor::play;
 pub use crate::connector::{AnyConnector, connector};
-pub use crate::control::WorkerReady;
-pub use crate::desk::{Desk, Seat};
-pub use crate::failure::{code, is_lost, is_retried};
-pub use crate::machine::{give_back_memory, raise_open_files, thread_cpu, thread_run_queue_wait};
-pub use crate::post::{Links, Post, Signal, spawn_user, work_on_this_thread};
+pub use crate::control::{ConductorLink, Signal, WorkerReady};
+pub use crate::failure::{error_code, is_lost, is_retried};
+pub use crate::machine::{raise_open_files, release_memory, thread_cpu, thread_run_queue_wait};
 pub use crate::session::OPENING_MAX;
+pub use crate::worker_context::{WorkerContext, run_worker, spawn_user};
+pub use crate::worker_state::{UserId, WorkerState};
 pub use dbdyno_wire::{mysql::errors as mysql_errors, postgres::errors as postgres_errors};

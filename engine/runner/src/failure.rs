@@ -1,4 +1,4 @@
-//! Errors with a way out.
+//! Why a run failed, and how to fix it.
 
 use dbdyno_schema::plan::{ErrorCode, Plan, Target};
 use dbdyno_schema::record::{EndReason, ErrorClass, FailedAction, Failure};
@@ -6,29 +6,33 @@ use dbdyno_wire::WireError;
 use dbdyno_wire::mysql::errors as mysql_errors;
 use dbdyno_wire::postgres::errors as postgres_errors;
 
-use crate::client_words;
+use crate::client_errors;
 
-/// The failure to open connection `number` of the run to `target`, or to log in.
-pub(crate) fn connecting(error: &WireError, target: &Target, number: u64) -> (EndReason, Failure) {
+/// What ends a run or a command early.
+pub(crate) type RunFailure = (EndReason, Failure);
+
+/// Connection `number` of the run could not be opened to `target`, or the login failed.
+pub(crate) fn to_connect(error: &WireError, target: &Target, number: u64) -> RunFailure {
     let mut failure = failure(error, ErrorClass::Refused);
-    failure.server = Some(Box::new(client_words::connecting(error, target, number)));
+    failure.server = Some(Box::new(client_errors::connect_failure(error, target, number)));
     (EndReason::ConnectFailed, failure)
 }
 
-/// The failure to prepare a statement on a connection that stands.
-pub(crate) fn preparing(error: &WireError, statement: &str) -> (EndReason, Failure) {
+/// A statement could not be prepared on a new connection.
+pub(crate) fn to_prepare(error: &WireError, statement: &str) -> RunFailure {
     let mut failure = failure(error, error.class());
-    failure.server = Some(Box::new(client_words::working(FailedAction::Prepare, error, statement)));
+    failure.server =
+        Some(Box::new(client_errors::statement_failure(FailedAction::Prepare, error, statement)));
     (EndReason::ConnectFailed, failure)
 }
 
-/// Whether the connection is gone with this error.
+/// Whether the error ended the connection.
 pub fn is_lost(error: &WireError) -> bool {
     error.class() == ErrorClass::Lost
 }
 
-/// A connection was lost with `lost` and could not be opened again for `after_us`, at last because of `error`.
-pub(crate) fn gone(lost: &WireError, error: &WireError, after_us: u64) -> (EndReason, Failure) {
+/// A connection was lost with `lost` and could not be opened again for `after_us`; `error` is from the last attempt.
+pub(crate) fn to_reconnect(lost: &WireError, error: &WireError, after_us: u64) -> RunFailure {
     let mut failure = failure(error, ErrorClass::Lost);
     let after_s = after_us as f64 / 1e6;
     failure.text = format!(
@@ -38,62 +42,61 @@ pub(crate) fn gone(lost: &WireError, error: &WireError, after_us: u64) -> (EndRe
     (EndReason::ConnectionLost, failure)
 }
 
-/// The run ended while no user had a connection, at last because of `error`.
-pub(crate) fn gone_at_the_end(error: &WireError) -> (EndReason, Failure) {
+/// The run ended while no user had a connection; `error` is from the last attempt to open one.
+pub(crate) fn all_connections_lost(error: &WireError) -> RunFailure {
     let mut failure = failure(error, ErrorClass::Lost);
     failure.text =
         format!("every connection was lost, and none could be opened again until the end: {}", failure.text);
     (EndReason::ConnectionLost, failure)
 }
 
-/// A prepared statement failed in the middle of a run.
-pub(crate) fn executing(error: &WireError, statement: &str) -> (EndReason, Failure) {
-    let (reason, mut failure) = working(error, statement);
-    failure.server = Some(Box::new(client_words::working(FailedAction::Execute, error, statement)));
-    (reason, failure)
+/// A prepared statement failed.
+pub(crate) fn to_execute(error: &WireError, statement: &str) -> RunFailure {
+    of_statement(FailedAction::Execute, error, statement, statement)
 }
 
-/// A statement that is called `statement`, and was `sent` as text, failed in the middle of a run.
-pub(crate) fn sending(error: &WireError, statement: &str, sent: &str) -> (EndReason, Failure) {
-    let (reason, mut failure) = working(error, statement);
-    failure.server = Some(Box::new(client_words::working(FailedAction::Query, error, sent)));
-    (reason, failure)
+/// A statement failed that the plan names `statement` and that was `sent` as text.
+pub(crate) fn to_send(error: &WireError, statement: &str, sent: &str) -> RunFailure {
+    of_statement(FailedAction::Query, error, statement, sent)
 }
 
-/// A statement failed in the middle of a run or of loading.
-pub(crate) fn working(error: &WireError, statement: &str) -> (EndReason, Failure) {
+/// A statement failed that was sent as it is.
+pub(crate) fn to_query(error: &WireError, statement: &str) -> RunFailure {
+    to_send(error, statement, statement)
+}
+
+fn of_statement(action: FailedAction, error: &WireError, statement: &str, sent: &str) -> RunFailure {
     let reason = match error {
-        error if is_lost(error) => EndReason::ConnectionLost,
-        WireError::Server { .. } => EndReason::ServerError,
+        WireError::Server { .. } if !is_lost(error) => EndReason::ServerError,
         _ => EndReason::ConnectionLost,
     };
     let mut failure = failure(error, error.class());
     if !statement.is_empty() {
         failure.text = format!("{}, on: {statement}", failure.text);
     }
-    failure.server = Some(Box::new(client_words::working(FailedAction::Query, error, statement)));
+    failure.server = Some(Box::new(client_errors::statement_failure(action, error, sent)));
     (reason, failure)
 }
 
 /// A user or a worker panicked.
-pub(crate) fn own_fault() -> (EndReason, Failure) {
-    let text = "a fault of dbdyno-engine itself ended a part of the load".to_owned();
-    let hint = "please report it, with the words above and the plan".to_owned();
+pub(crate) fn panic() -> RunFailure {
+    let text = "an internal error of dbdyno-engine ended a part of the load".to_owned();
+    let hint = "please report it, with the message above and the plan".to_owned();
     (EndReason::Abandoned, Failure { text, hint: Some(hint), ..Failure::default() })
 }
 
-/// An event was due and found `waiting` others in line, which is as many as may wait.
-pub(crate) fn queue_full(waiting: u64) -> (EndReason, Failure) {
+/// An event became due while `waiting` others waited, which is `load.queue_limit`.
+pub(crate) fn queue_full(waiting: u64) -> RunFailure {
     let text = format!(
-        "{waiting} events wait for a connection, and no more may: the server cannot keep up with the rate"
+        "{waiting} events wait for a connection, the most allowed: the server cannot keep up with the rate"
     );
     let hint = "lower the rate, use more connections, or raise load.queue_limit".to_owned();
     (EndReason::QueueFull, Failure { text, hint: Some(hint), ..Failure::default() })
 }
 
-/// The server refuses LOAD DATA LOCAL or COPY, and the plan demands it.
-pub(crate) fn loading(error: &WireError, statement: &str) -> (EndReason, Failure) {
-    let (reason, mut failure) = working(error, statement);
+/// The server refused LOAD DATA LOCAL or COPY, which the plan requires.
+pub(crate) fn to_load(error: &WireError, statement: &str) -> RunFailure {
+    let (reason, mut failure) = to_query(error, statement);
     let hint = "set local_infile = ON on the server (SET GLOBAL local_infile = 1), or load with method auto or \
                 insert";
     if error.code().is_some() {
@@ -103,40 +106,41 @@ pub(crate) fn loading(error: &WireError, statement: &str) -> (EndReason, Failure
 }
 
 /// The code that counts an error: the server's number or SQLSTATE, or that of the database's own client library.
-pub fn code(error: &WireError, target: &Target) -> ErrorCode {
-    let client = |number, state: &str| match target.is_postgresql() {
-        true => ErrorCode::State(state.into()),
-        false => ErrorCode::Number(number),
-    };
+pub fn error_code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
         WireError::Server { code: 0, state, .. } => ErrorCode::State(state.clone()),
         WireError::Server { code, .. } => ErrorCode::Number(*code),
-        WireError::Lost(_) => client(mysql_errors::CR_SERVER_LOST, postgres_errors::CONNECTION_FAILURE),
+        WireError::Lost(_) => {
+            client_code(target, mysql_errors::CR_SERVER_LOST, postgres_errors::CONNECTION_FAILURE)
+        }
         WireError::Protocol(_) => {
-            client(mysql_errors::CR_MALFORMED_PACKET, postgres_errors::PROTOCOL_VIOLATION)
+            client_code(target, mysql_errors::CR_MALFORMED_PACKET, postgres_errors::PROTOCOL_VIOLATION)
         }
-        WireError::Refused { code, .. } => {
-            let number = if *code == 0 { mysql_errors::CR_CONN_HOST_ERROR } else { *code };
-            client(number, postgres_errors::UNABLE_TO_CONNECT)
-        }
+        WireError::Refused { code: 0, .. } => not_opened(target),
+        WireError::Refused { code, .. } => client_code(target, *code, postgres_errors::UNABLE_TO_CONNECT),
     }
 }
 
-/// As [`code`], for an attempt to open a connection.
-pub(crate) fn opening_code(error: &WireError, target: &Target) -> ErrorCode {
+/// As [`error_code`], for an attempt to open a connection.
+pub(crate) fn connect_code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
-        WireError::Lost(_) if target.is_postgresql() => {
-            ErrorCode::State(postgres_errors::UNABLE_TO_CONNECT.into())
-        }
-        WireError::Lost(_) => ErrorCode::Number(mysql_errors::CR_CONN_HOST_ERROR),
-        error => code(error, target),
+        WireError::Lost(_) => not_opened(target),
+        error => error_code(error, target),
     }
 }
 
-/// Whether the plan starts the event anew after this error.
+fn not_opened(target: &Target) -> ErrorCode {
+    client_code(target, mysql_errors::CR_CONN_HOST_ERROR, postgres_errors::UNABLE_TO_CONNECT)
+}
+
+fn client_code(target: &Target, number: u16, state: &str) -> ErrorCode {
+    if target.is_postgresql() { ErrorCode::State(state.into()) } else { ErrorCode::Number(number) }
+}
+
+/// Whether the plan restarts an event after this error.
 pub fn is_retried(error: &WireError, plan: &Plan) -> bool {
     let state = error.state().unwrap_or_default();
-    match code(error, &plan.target) {
+    match error_code(error, &plan.target) {
         ErrorCode::Number(number) => plan.retry.covers(Some(number), state),
         ErrorCode::State(state) => plan.retry.covers(None, &state),
     }
@@ -192,7 +196,7 @@ mod tests {
         ];
         for (target, error, counted, class) in expected {
             let target = serde_json::from_value(target.clone()).unwrap();
-            assert_eq!((code(&error, &target).to_string().as_str(), error.class()), (counted, class));
+            assert_eq!((error_code(&error, &target).to_string().as_str(), error.class()), (counted, class));
         }
     }
 
@@ -203,11 +207,11 @@ mod tests {
         let target = serde_json::from_value(target).unwrap();
         let nothing = WireError::Lost("h:1: Connection refused (os error 111)".into());
         let lost = WireError::Lost("the server closed the connection".into());
-        assert_eq!(connecting(&nothing, &target, 0).1.class, Some(ErrorClass::Refused));
-        assert_eq!(working(&lost, "SELECT 1").1.class, Some(ErrorClass::Lost));
-        assert_eq!(gone(&lost, &nothing, 1).1.class, Some(ErrorClass::Lost));
-        assert_eq!(gone_at_the_end(&nothing).1.class, Some(ErrorClass::Lost));
-        assert_eq!(own_fault().1.class, None);
+        assert_eq!(to_connect(&nothing, &target, 0).1.class, Some(ErrorClass::Refused));
+        assert_eq!(to_query(&lost, "SELECT 1").1.class, Some(ErrorClass::Lost));
+        assert_eq!(to_reconnect(&lost, &nothing, 1).1.class, Some(ErrorClass::Lost));
+        assert_eq!(all_connections_lost(&nothing).1.class, Some(ErrorClass::Lost));
+        assert_eq!(panic().1.class, None);
         assert_eq!(queue_full(7).1.class, None);
     }
 }

@@ -1,14 +1,14 @@
-//! How a run ends, as all workers of an engine have to agree on it.
+//! The end of a run, on which all workers of an engine agree.
 //!
 //! ```text
 //!                     a limit of time or events is reached        the last user has left
 //!   events begin ─────────────┬──────── no event begins ─────────────────┬──── over
-//!                             └─ over, by the time limit                 └ or earlier, when they are given up
+//!                             └─ over, by the time limit                 └ or earlier, if they are given up
 //! ```
-//! A run of so many events ends with the last of them. One that is over by its time ends at that instant, unless the
-//! events under way are to be counted too ([`LastEvents`]).
+//! A run with a limit of events ends with the last of them. A run with a limit of time ends at that instant, unless the events
+//! under way count too ([`LastEvents`]).
 //!
-//! Nothing here is touched on the hot path unless the plan has a limit of events; then one counter is.
+//! The hot path touches nothing here unless the plan limits the number of events; then it uses one counter.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,37 +19,37 @@ use dbdyno_load::timeline::LastEvents;
 use dbdyno_schema::plan::Phases;
 use dbdyno_schema::record::EndReason;
 
-/// How long users may take to say goodbye that have nothing else to do.
+/// How long idle users may take to close their connections.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// What all workers of an engine share of the end of the run.
+/// The end of the run, shared by all workers of an engine.
 #[derive(Debug)]
 pub(crate) struct Finish {
-    /// The instant at which every worker stops; `Nanos::MAX` while none is known. No worker has closed a span after it.
+    /// The instant at which every worker stops; `Nanos::MAX` while it is open. No worker has closed a span after it.
     stop_at: AtomicU64,
-    /// Most events that begin in the measurement.
+    /// The most events that may begin in the measurement.
     events: Option<u64>,
     begun: AtomicU64,
-    /// All events have begun.
+    /// Whether all these events have begun.
     full: AtomicBool,
-    /// First instant at which no event begins any more, where those under way are counted.
+    /// The first instant at which no event begins any more, if those under way then count.
     limit: Nanos,
-    /// Whether events under way at the time limit are waited for and counted.
+    /// Whether events under way at the time limit count.
     counted: bool,
-    edge: Mutex<Edge>,
+    open_end: Mutex<OpenEnd>,
 }
 
-/// The end, while it is not known.
+/// The state that decides on the end.
 #[derive(Debug)]
-struct Edge {
+struct OpenEnd {
     /// Users over all workers that have not left.
     users: u32,
-    /// Up to where some worker may have closed spans already.
+    /// The instant up to which some worker may have closed spans.
     closed_to: Nanos,
 }
 
 impl Finish {
-    /// For `users` over all workers of this engine.
+    /// For the `users` of all workers of this engine.
     pub(crate) fn new(phases: &Phases, last_events: LastEvents, users: u32) -> Self {
         let counted = last_events == LastEvents::Counted;
         Self {
@@ -59,32 +59,30 @@ impl Finish {
             full: AtomicBool::new(false),
             limit: if counted { phases.limit_us().saturating_mul(1000) } else { Nanos::MAX },
             counted,
-            edge: Mutex::new(Edge { users, closed_to: 0 }),
+            open_end: Mutex::new(OpenEnd { users, closed_to: 0 }),
         }
     }
 
-    /// First instant at which no event begins any more, though the run may go on.
+    /// The first instant at which no event begins any more, though the run may go on.
     pub(crate) fn limit(&self) -> Nanos {
         self.limit
     }
 
-    /// Whether the number of events is limited.
     pub(crate) fn counts_events(&self) -> bool {
         self.events.is_some()
     }
 
-    /// Whether one more event may begin; it then has to.
+    /// Whether one more event may begin; the caller then must begin one.
     pub(crate) fn admit(&self) -> bool {
-        // Once full it is asked at most once more by each user, so the counter cannot overflow.
+        // Once full, each user calls this at most once more, so the counter cannot overflow.
         self.events.is_none_or(|most| self.begun.fetch_add(1, Ordering::Relaxed) < most)
     }
 
-    /// Declares that no event begins any more. Returns whether nobody has before.
+    /// Declares that no event begins any more. Returns whether this is the first call.
     pub(crate) fn set_full(&self) -> bool {
         !self.full.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether all events have begun.
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(Ordering::Acquire)
     }
@@ -94,46 +92,46 @@ impl Finish {
         self.counted
     }
 
-    /// When every worker stops; `Nanos::MAX` while that is not known.
+    /// When every worker stops; `Nanos::MAX` while that is open.
     pub(crate) fn stop_at(&self) -> Nanos {
         self.stop_at.load(Ordering::Acquire)
     }
 
-    /// Stops every worker at `at`, which lies so far ahead that none has passed it.
+    /// Stops every worker at `at`, which must be so far ahead that no worker has passed it.
     pub(crate) fn stop(&self, at: Nanos) {
         self.stop_at.fetch_min(at, Ordering::AcqRel);
     }
 
     /// A worker is about to close its spans up to `now`. Returns when every worker stops, as in [`Finish::stop_at`].
     pub(crate) fn closing(&self, now: Nanos) -> Nanos {
-        let mut edge = self.edge();
+        let mut open_end = self.open_end();
         let stop_at = self.stop_at();
         if stop_at == Nanos::MAX {
-            edge.closed_to = edge.closed_to.max(now);
+            open_end.closed_to = open_end.closed_to.max(now);
         }
         stop_at
     }
 
     /// A user has left at `at`, after its last event. Returns whether the run ends with it.
     pub(crate) fn leave(&self, at: Nanos) -> bool {
-        let mut edge = self.edge();
-        edge.users = edge.users.saturating_sub(1);
-        let last = edge.users == 0;
+        let mut open_end = self.open_end();
+        open_end.users = open_end.users.saturating_sub(1);
+        let last = open_end.users == 0;
         if last {
-            // At least a microsecond after whatever is closed, so that the last span is none of length 0.
-            self.stop(at.max(edge.closed_to + 1000));
+            // At least a microsecond after every closed span, so that the last span is not empty.
+            self.stop(at.max(open_end.closed_to + 1000));
         }
         last
     }
 
     /// Users that have not left.
     pub(crate) fn users(&self) -> u32 {
-        self.edge().users
+        self.open_end().users
     }
 
-    /// How long to wait for the users once the run is over.
+    /// How long a worker waits for its users once the run is over.
     pub(crate) fn drain(&self, drain_us: u64) -> Duration {
-        if self.edge().users == 0 {
+        if self.open_end().users == 0 {
             CLOSING
         } else if self.counted {
             Duration::ZERO // Given up.
@@ -142,9 +140,9 @@ impl Finish {
         }
     }
 
-    /// Why a run ended that nobody has stopped.
+    /// Why a run ended that nothing stopped early.
     pub(crate) fn reason(&self) -> EndReason {
-        if self.counted && self.edge().users > 0 {
+        if self.counted && self.open_end().users > 0 {
             EndReason::ForcedShutdown
         } else if self.is_full() {
             EndReason::EventLimit
@@ -153,8 +151,8 @@ impl Finish {
         }
     }
 
-    fn edge(&self) -> std::sync::MutexGuard<'_, Edge> {
-        self.edge.lock().expect("nobody panics with it")
+    fn open_end(&self) -> std::sync::MutexGuard<'_, OpenEnd> {
+        self.open_end.lock().expect("no holder panics")
     }
 }
 

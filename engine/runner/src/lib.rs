@@ -12,57 +12,56 @@
 //! records to a sink. It knows no SQL and measures nothing itself.
 //!
 //! # Layout
-//! - [`Order`]: what is to be done; [`Options`]: what of it no plan says.
-//! - [`run()`], `conductor`, `merge`, `health`: the caller's side.
-//! - [`external`]: for programs whose users play something else than the plan's workload.
-//! - `finish`: how all workers come to the same end.
-//! - `worker`, `desk`, `sleepers`, `user`, `session`, `backoff`, `watch`: one worker thread.
+//! - [`Order`]: a plan, its [`Options`] and its [`Secrets`].
+//! - [`run()`], `conductor`, `merge`, `generator`, `missing_workers`: the caller's side.
+//! - [`external`]: for programs whose users play something other than the plan's workload.
+//! - `finish`: the common end of all workers.
+//! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `usage`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
 //! - [`prepare`], [`cleanup`]: the loader. `prewarm`: reading the tables before a run.
-//! - [`Hand`]: one connection outside any load.
-//! - `secrets`: passwords and certificates, as the caller has read them.
-//! - `failure`, `refusal`: errors with a way out; `client_words`: as the databases' own client libraries tell them.
+//! - [`AdminConnection`]: a connection outside any load.
+//! - `failure`, `server_limits`: why a run failed and how to fix it; `client_errors`: as the databases' own clients report it.
 
 // With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
-mod absent;
+mod admin_connection;
 mod backoff;
-pub mod client_words;
+pub mod client_errors;
 mod clock;
 mod command;
 mod conductor;
 mod connector;
 mod control;
-mod desk;
 pub mod external;
 mod failure;
 mod finish;
-mod hand;
-mod health;
+mod generator;
 mod loader;
 mod machine;
 mod merge;
+mod missing_workers;
 mod options;
-mod post;
 mod prewarm;
-mod refusal;
 mod secrets;
+mod server_limits;
 mod session;
 mod sink;
-mod sleepers;
 mod timer;
+mod usage;
 mod user;
-mod watch;
+mod wake_queue;
 mod worker;
+mod worker_context;
+mod worker_state;
 
+pub use admin_connection::AdminConnection;
 pub use clock::unix_us;
 pub use conductor::run;
 pub use control::{Control, Inbox, channel};
-pub use hand::Hand;
 pub use loader::{cleanup, prepare, prewarm};
 pub use options::{
     ExtraCounts, LastEvents, NewRows, Options, Order, QueueOverflow, Renewal, TableStatements,
 };
 pub use secrets::Secrets;
-pub use sink::{Ended, Sink};
+pub use sink::{RunEnd, Sink};

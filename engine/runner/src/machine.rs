@@ -1,4 +1,4 @@
-//! What the operating system tells about, and does for, the worker threads.
+//! Calls of the operating system for the worker threads.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Puts the calling thread into SCHED_BATCH: it no longer preempts the server at every reply.
+/// Puts the calling thread into SCHED_BATCH, so that it does not preempt the server at every reply.
 ///
 /// # Errors
-/// The system's refusal, in its own words.
+/// The system refuses.
 #[allow(unsafe_code)] // rustix has no sched_setscheduler.
 pub(crate) fn schedule_batch() -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
@@ -23,30 +23,29 @@ pub(crate) fn schedule_batch() -> std::io::Result<()> {
 /// Raises the number of files this process may open to the most that the system allows, and returns it.
 pub fn raise_open_files() -> u64 {
     let limits = getrlimit(Resource::Nofile);
-    // Refused only where the limit is that high already.
+    // Refused only if the limit is that high already.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Gives memory that is free back to the system, where the C library can: thousands of states are made with far more
-/// than they keep.
+/// Returns free memory to the system, if the C library can: creating thousands of Lua states needs far more than they keep.
 #[allow(unsafe_code)] // A function of the C library.
-pub fn give_back_memory() {
-    // SAFETY: it takes no pointer and touches only what is free.
+pub fn release_memory() {
+    // SAFETY: it takes no pointer and touches only free memory.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Asks for wake-ups of the calling thread without the slack of 50 us that Linux grants itself.
+/// Removes the slack of 50 us from the timers of the calling thread.
 pub(crate) fn exact_timers() {
-    // A refusal costs those 50 us, and how late the engine is gets measured anyway.
+    // A refusal costs those 50 us, which the measured lag shows.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// CPU time that the hypervisor gave to others, and all CPU time, over the whole machine since it was started, in
-/// ticks of the kernel; `None` where it is not told.
+/// CPU time of the whole machine that the hypervisor gave to others, and all CPU time, in kernel ticks since boot; `None` if the
+/// kernel does not report them.
 pub(crate) fn stolen() -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     // Fields: user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user already (proc_stat(5)).
@@ -55,12 +54,11 @@ pub(crate) fn stolen() -> Option<(u64, u64)> {
     Some((*fields.get(7)?, fields.iter().sum()))
 }
 
-/// CPU time of the calling thread.
+/// The CPU time of the calling thread.
 pub fn thread_cpu() -> Duration {
     cpu(ClockId::ThreadCPUTime)
 }
 
-/// CPU time of the whole process.
 pub(crate) fn process_cpu() -> Duration {
     cpu(ClockId::ProcessCPUTime)
 }
@@ -70,7 +68,7 @@ fn cpu(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Time the calling thread was runnable and waited for a CPU; zero where the kernel keeps no account.
+/// How long the calling thread was runnable and waited for a CPU; zero if the kernel does not count it.
 pub fn thread_run_queue_wait() -> Duration {
     // Fields: time on CPU, time waiting, slices (kernel documentation, scheduler/sched-stats).
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -78,7 +76,7 @@ pub fn thread_run_queue_wait() -> Duration {
     Duration::from_nanos(wait_ns)
 }
 
-/// Peak resident memory of the process (VmHWM), in bytes; 0 where the kernel does not tell.
+/// Peak resident memory of the process (VmHWM) in bytes; 0 if the kernel does not report it.
 pub(crate) fn memory_peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

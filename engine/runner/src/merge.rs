@@ -1,21 +1,19 @@
-//! Adds up the spans that the workers close, and turns them into records.
+//! Adds up the spans of all workers, and turns them into records.
 
 use std::collections::BTreeMap;
 
 use dbdyno_load::Nanos;
-use dbdyno_metrics::percentiles;
 use dbdyno_metrics::phases::{Phases, by_number};
 use dbdyno_metrics::spans::{ClosedSpans, DrainedEvents, Span, Window};
 use dbdyno_schema::Record;
-use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::record::{
-    Accounting, PhaseName, PhaseTotals, StatementStats, Statements, Tick, UserTotals, Warning,
+    Accounting, PhaseName, PhaseTotals, StatementStats, Statements, Tick, UserTotals,
 };
 
-use crate::health::Health;
-use crate::watch::Fared;
+use crate::generator::GeneratorTotals;
+use crate::usage::GeneratorUsage;
 
-/// Spans of all workers, until each is complete.
+/// The spans of all workers, until each is complete.
 pub(crate) struct Merge {
     workers: usize,
     /// Names of the statement kinds.
@@ -23,13 +21,12 @@ pub(crate) struct Merge {
     ticks: bool,
     open: BTreeMap<Nanos, Partial>,
     phases: Phases,
-    /// What became of the events under way at the end; they belong to the last phase.
+    /// The outcome of the events under way at the end, which belong to the last phase.
     drained: DrainedEvents,
     users: Vec<(u64, UserTotals)>,
-    health: Health,
-    /// The last bound that is complete.
+    generator: GeneratorTotals,
     written_to: Nanos,
-    /// Something stands in for workers that were not heard to the end.
+    /// Whether substitutes replace spans of late workers.
     incomplete: bool,
 }
 
@@ -37,14 +34,14 @@ pub(crate) struct Merge {
 struct Partial {
     seen: usize,
     closed: ClosedSpans,
-    fared: Fared,
+    usage: GeneratorUsage,
 }
 
-/// What became complete.
+/// A span of all workers.
 pub(crate) struct Complete {
-    /// In the order in which they are to be written.
+    /// In the order of writing.
     pub(crate) records: Vec<Record>,
-    /// A phase ended here.
+    /// The instant of the end of a phase that ended with this span.
     pub(crate) phase_end: Option<Nanos>,
 }
 
@@ -58,30 +55,30 @@ impl Merge {
             phases: Phases::default(),
             drained: DrainedEvents::default(),
             users: Vec::new(),
-            health: Health::new(),
+            generator: GeneratorTotals::new(workers as usize),
             written_to: 0,
             incomplete: false,
         }
     }
 
-    /// Statement kinds.
+    /// The number of statement kinds.
     pub(crate) fn kinds(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Up to where all workers were heard.
+    /// The last bound at which every worker has closed its span.
     pub(crate) fn written_to(&self) -> Nanos {
         self.written_to
     }
 
-    /// Events under way at the end of the last span that any worker has closed, on the workers that have.
+    /// Events under way at the end of the last span that any worker has closed, on the workers that have closed it.
     pub(crate) fn in_flight(&self) -> u64 {
         let last = self.open.last_key_value().and_then(|(_, partial)| partial.closed.interval.as_ref());
         last.map_or(0, |span| span.in_flight)
     }
 
-    /// Completes every open span with what stands in for the workers that were not heard.
-    pub(crate) fn stand_in(&mut self, spans: Vec<(Nanos, ClosedSpans)>) -> Vec<Complete> {
+    /// Completes every open span, with `spans` in place of those of late workers.
+    pub(crate) fn complete_all(&mut self, spans: Vec<(Nanos, ClosedSpans)>) -> Vec<Complete> {
         self.incomplete = true;
         for (bound, closed) in spans {
             self.open.entry(bound).or_default().closed.merge(closed);
@@ -90,18 +87,18 @@ impl Merge {
         open.into_iter().map(|(bound, partial)| self.complete(bound, partial)).collect()
     }
 
-    /// Adds one worker's span. Returns what it completed.
+    /// Adds one worker's span. Returns the span of all workers if that was the last one.
     pub(crate) fn add(
         &mut self,
         bound: Nanos,
         closed: ClosedSpans,
-        fared: Option<Fared>,
+        usage: Option<GeneratorUsage>,
     ) -> Option<Complete> {
         let partial = self.open.entry(bound).or_default();
         partial.seen += 1;
         partial.closed.merge(closed);
-        if let Some(fared) = fared {
-            partial.fared.merge(&fared);
+        if let Some(usage) = usage {
+            partial.usage.merge(&usage);
         }
         if partial.seen < self.workers {
             return None;
@@ -118,7 +115,7 @@ impl Merge {
             records.push(Record::Tick(Tick { at_us: bound / 1000, events: tick_events }));
         }
         let phase = interval.as_ref().map(|span| span.phase);
-        records.extend(interval.map(|span| self.interval(span, &partial.fared)));
+        records.extend(interval.map(|span| self.interval(span, &partial.usage)));
         records.extend(window.and_then(|window| self.statements(window)));
         let phase_end = phase_closed.is_some().then_some(bound);
         if let (Some(phase), Some(mut closed)) = (phase, phase_closed) {
@@ -130,7 +127,7 @@ impl Merge {
         Complete { records, phase_end }
     }
 
-    /// What a worker did before it was heard no more is in the intervals alone.
+    /// Derives the accounting from the intervals, which contain everything a late worker has reported.
     fn settle_accounts(&self, phase: PhaseName, accounting: &mut Accounting) {
         let counted = self.phases.of(phase).map(|totals| &totals.counts);
         accounting.done = counted.map_or(0, |counts| counts.events);
@@ -138,9 +135,8 @@ impl Merge {
         accounting.due = accounting.done + accounting.failed + accounting.dropped + accounting.unfinished;
     }
 
-    fn interval(&mut self, span: Span, fared: &Fared) -> Record {
-        let measured = span.phase == PhaseName::Measure;
-        let generator = self.health.interval(span.end - span.start, fared, self.workers, measured);
+    fn interval(&mut self, span: Span, usage: &GeneratorUsage) -> Record {
+        let generator = self.generator.interval(span.phase, span.end - span.start, usage);
         Record::Interval(Box::new(self.phases.interval(span, generator)))
     }
 
@@ -164,31 +160,21 @@ impl Merge {
         (!statements.kinds.is_empty()).then_some(Record::Statements(statements))
     }
 
-    /// Adds what became of one worker's events that were under way at the end, and what its users did.
+    /// Adds the outcome of one worker's events that were under way at the end, and the totals of its users.
     pub(crate) fn drained(&mut self, drained: &DrainedEvents, users: Vec<(u64, UserTotals)>) {
         self.drained.merge(drained);
         self.users.extend(users);
     }
 
-    /// What each user did, by number.
+    /// The totals of each user, by number.
     pub(crate) fn users(&mut self) -> Vec<UserTotals> {
         by_number(std::mem::take(&mut self.users))
     }
 
-    /// What makes the measurement worth less.
-    pub(crate) fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = self.health.warnings();
-        let median_us = self.phases.of(PhaseName::Measure).and_then(|totals| {
-            let latency = &totals.latency;
-            percentiles(&latency.buckets, (latency.min_us, latency.max_us), &Buckets::default())
-        });
-        let median_us = median_us.map(|found| found.p50.value_us);
-        warnings.extend(median_us.and_then(|median_us| self.health.client_delay(median_us)));
-        warnings
-    }
-
     /// Totals of every phase that ended.
     pub(crate) fn totals(&self) -> BTreeMap<PhaseName, PhaseTotals> {
-        self.phases.totals(&self.drained)
+        let mut totals = self.phases.totals(&self.drained);
+        totals.iter_mut().for_each(|(&phase, totals)| totals.generator = self.generator.phase(phase));
+        totals
     }
 }

@@ -1,5 +1,5 @@
-//! What a program that embeds the engine may ask for beyond the plan. The plan is what people write and what is stored; this
-//! is for programs that have to behave like another one, and has no form outside Rust.
+//! Options of programs that embed the engine. The plan is what people write and what is stored; these options are for programs
+//! that imitate another one, and exist in Rust only.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ pub use dbdyno_workload::{NewRows, TableStatements};
 
 use crate::Secrets;
 
-/// What is to be done: with [`Options::default`] what `dbdyno-engine` does with the same plan.
+/// A plan, its options and its secrets. With [`Options::default`] the engine does what `dbdyno-engine` does.
 #[derive(Clone)]
 pub struct Order {
     /// Target, workload, load and phases.
     pub plan: Arc<Plan>,
-    /// What is asked for beyond it.
+    /// Options of the embedding program.
     pub options: Options,
-    /// What it names and does not hold.
+    /// Values that the plan only names.
     pub secrets: Secrets,
 }
 
@@ -29,53 +29,51 @@ impl Order {
         Self { plan: Arc::new(plan), options: Options::default(), secrets }
     }
 
-    /// What its users play.
     pub(crate) fn program(&self) -> Program {
         Program::of(&self.plan, &self.secrets.contents, self.options.new_rows)
     }
 
-    /// The tables of the OLTP family.
     pub(crate) fn schema(&self) -> Schema {
         Schema::of(&self.plan).in_form_of(self.options.tables.as_ref())
     }
 }
 
-/// What a program that embeds the engine may ask for beyond the plan.
+/// Options of a program that embeds the engine.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How rows are numbered that the load adds, where a table does not number them by itself.
+    /// The ids of rows that the load adds, where the table does not number them itself.
     pub new_rows: NewRows,
-    /// Tables of another form than dbdyno's marked ones. Stream t of n makes, fills and indexes the tables t, t + n, … one
-    /// after the other, every step is told when it begins, and `cleanup` drops them whoever made them.
+    /// Statements for tables of another form than dbdyno's marked ones. Stream t of n creates, fills and indexes the tables
+    /// t, t + n, … one after the other and reports the begin of every step; `cleanup` drops them without looking for a mark.
     pub tables: Option<Arc<dyn TableStatements>>,
-    /// What becomes of the events that are under way when the time is used up.
+    /// Whether events under way at the time limit count.
     pub last_events: LastEvents,
-    /// What is counted of every event beside the usual.
+    /// Counts per event in addition to the usual ones.
     pub extra_counts: ExtraCounts,
-    /// What becomes of an event that finds `load.queue_limit` others waiting.
+    /// What happens to an event when the queue is full.
     pub queue_overflow: QueueOverflow,
-    /// When a connection is renewed that `load.reconnect_every` events have worn out.
+    /// When a worn-out connection is renewed.
     pub renewal: Renewal,
-    /// Whether the ROLLBACK of `retry.rollback` is left out of the counts of statements.
+    /// Whether the ROLLBACK of `retry.rollback` is left out of the statement counts.
     pub uncounted_rollback: bool,
     /// MySQL and MariaDB: whether one text may hold several statements, separated by semicolons.
     pub multi_statements: bool,
-    /// Without a server: whether no statement returns or changes a row. Otherwise the answers keep what the OLTP family
-    /// promises.
+    /// Without a server: whether no statement returns or changes a row. Otherwise the answers have the rows that the OLTP
+    /// family expects.
     pub empty_answers: bool,
 }
 
-/// What becomes of an event that finds `load.queue_limit` others waiting.
+/// What happens to an event that becomes due while `load.queue_limit` others wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOverflow {
-    /// It is dropped and counted.
+    /// It is counted as dropped.
     #[default]
     Drop,
     /// The run ends as `queue-full`.
     Abort,
 }
 
-/// When a connection is renewed that has played as many events as it may.
+/// When a connection is renewed after `load.reconnect_every` events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Renewal {
     /// Before the next event, as a part of it.

@@ -1,9 +1,9 @@
 //! Reading every table before the load, so that the first minutes do not measure the disk.
 //!
-//! Both trees of each table are read from end to end: the rows (a sum over a column that no index holds) and each
-//! secondary index (a sum over its own column alone). No optimiser can answer such a sum from anything smaller.
+//! It scans the rows (by a sum over a column without an index) and each secondary index (by a sum over its column alone). No
+//! optimiser can answer such a sum from anything smaller.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::Prewarm;
@@ -12,18 +12,16 @@ use dbdyno_wire::{Connection, Connector};
 use dbdyno_workload::tables::Tables;
 
 use crate::control::Inbox;
-use crate::{Ended, Order, failure};
+use crate::failure::{self, RunFailure};
+use crate::{Order, RunEnd};
 
-/// How often an order to stop is looked for while the server reads.
-const STOP_POLL: Duration = Duration::from_millis(50);
-
-/// Reads the tables as the plan asks, and hands a record per table to `write`. What ends it early is returned.
+/// Reads the tables as the plan asks, and hands a record per table to `write`. Returns what ended it early.
 pub(crate) fn prewarm<C: Connector>(
     order: &Order,
     connector: &C,
     inbox: &Inbox,
     write: impl FnMut(Record),
-) -> Result<(), Ended> {
+) -> Result<(), RunEnd> {
     if order.plan.prewarm == Prewarm::None {
         return Ok(());
     }
@@ -31,8 +29,8 @@ pub(crate) fn prewarm<C: Connector>(
     let runtime = runtime.expect("a runtime needs three file descriptors");
     runtime.block_on(async {
         tokio::select! {
-            ended = scan(order, connector, write) => ended,
-            ended = stopped(inbox) => Err(ended),
+            done = scan(order, connector, write) => done.map_err(|(reason, failure)| RunEnd { reason, failure: Some(failure) }),
+            reason = inbox.wait_for_stop() => Err(RunEnd { reason, failure: None }),
         }
     })
 }
@@ -41,18 +39,15 @@ async fn scan<C: Connector>(
     order: &Order,
     connector: &C,
     mut write: impl FnMut(Record),
-) -> Result<(), Ended> {
-    let ended = |(reason, failure)| Ended { reason, failure: Some(failure) };
+) -> Result<(), RunFailure> {
     let began = Instant::now();
     let schema = order.schema();
-    let mut connection = connector
-        .connect(0)
-        .await
-        .map_err(|error| ended(failure::connecting(&error, &order.plan.target, 0)))?;
+    let mut connection =
+        connector.connect(0).await.map_err(|error| failure::to_connect(&error, &order.plan.target, 0))?;
     for table in 1..=schema.tables() {
         for sql in schema.scans(table) {
             let read = connection.query(sql.as_bytes()).await;
-            read.map_err(|error| ended(failure::working(&error, &sql)))?;
+            read.map_err(|error| failure::to_query(&error, &sql))?;
         }
         write(Record::Loading(Loading {
             step: LoadingStep::Prewarmed,
@@ -64,35 +59,4 @@ async fn scan<C: Connector>(
     }
     connection.close().await;
     Ok(())
-}
-
-/// Waits for an order to stop.
-async fn stopped(inbox: &Inbox) -> Ended {
-    loop {
-        if let Some(reason) = inbox.stop_order() {
-            return Ended { reason, failure: None };
-        }
-        tokio::time::sleep(STOP_POLL).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use dbdyno_schema::record::EndReason;
-
-    use super::*;
-    use crate::control::{Message, channel};
-
-    #[test]
-    fn an_early_order_to_start_is_left_for_the_run_and_a_stop_is_obeyed() {
-        let (control, inbox) = channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        control.start(0);
-        runtime.block_on(async {
-            assert!(tokio::time::timeout(3 * STOP_POLL, stopped(&inbox)).await.is_err());
-            assert!(matches!(inbox.messages.try_recv(), Ok(Message::Start(_))));
-            control.stop(EndReason::Interrupted);
-            assert_eq!(stopped(&inbox).await.reason, EndReason::Interrupted);
-        });
-    }
 }

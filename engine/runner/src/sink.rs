@@ -1,19 +1,19 @@
-//! Where records go, and how a command ends.
+//! The destination of records, and the end of a command.
 
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Failure};
 
-/// Where records go.
+/// A destination of records.
 pub trait Sink {
-    /// Takes one record. Returns false when nobody listens any more; the run then stops.
+    /// Writes one record. Returns false if the reader is gone; the run then stops.
     fn record(&mut self, record: &Record) -> bool;
 }
 
-/// How a command ended; the same as in the last record.
+/// How a command ended, as its last record says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    /// Why.
+pub struct RunEnd {
+    /// Why it ended.
     pub reason: EndReason,
-    /// The error, where there was one.
+    /// The error, if there was one.
     pub failure: Option<Failure>,
 }

@@ -1,6 +1,6 @@
 //! A timer of nanosecond resolution on top of timerfd.
 //!
-//! tokio's own timer is a wheel of 1 ms: good enough for time limits, too coarse for arrivals at 20,000 a second.
+//! tokio's timer is a wheel of 1 ms: precise enough for time limits, too coarse for arrivals at 20,000 per second.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,26 +18,26 @@ pub(crate) struct Timer {
 
 impl Timer {
     /// Must be called inside a runtime.
-    #[allow(unsafe_code)] // tokio asks for a promise about the descriptor.
+    #[allow(unsafe_code)] // For AsyncFd::register.
     pub(crate) fn new() -> io::Result<Self> {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // SAFETY: an OwnedFd is open, and the same, for as long as it lives; the AsyncFd owns it.
         Ok(Self { fd: unsafe { AsyncFd::register(fd)? } })
     }
 
-    /// Returns at `at`, or a little after; at once when it is past.
+    /// Returns at `at` or slightly later, and immediately if it has passed.
     pub(crate) async fn until(&mut self, at: Instant) -> io::Result<()> {
         loop {
             let left = at.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                // Who comes late again and again must still let the others run.
+                // A timer that is always late must still let other tasks run.
                 tokio::task::yield_now().await;
                 return Ok(());
             }
             let value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
             let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
             timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &once)?;
-            // Setting the timer again clears an expiry that nobody read, so the count needs no read.
+            // Setting the timer again clears an unread expiry, so the count needs no read.
             self.fd.readable().await?.clear_ready();
         }
     }

@@ -15,15 +15,15 @@ use dbdyno_load::Nanos;
 use dbdyno_metrics::{Event, Statement};
 use dbdyno_random::Rng;
 use dbdyno_schema::plan::{OnLost, Plan};
-use dbdyno_schema::record::{EndReason, ErrorClass, Failure};
+use dbdyno_schema::record::{EndReason, ErrorClass};
 use dbdyno_wire::scripted::{Rows, Scripted, ScriptedConnector};
 use dbdyno_wire::{Connection, Outcome, WireError, placeholders};
 use dbdyno_workload::{Call, Program};
 
 use crate::backoff::Backoff;
-use crate::desk::{Desk, Seat};
-use crate::failure;
-use crate::session::{Opener, Session, Way};
+use crate::failure::{self, RunFailure};
+use crate::session::{Opener, Session, StatementHandle};
+use crate::worker_state::WorkerState;
 use crate::{Options, Renewal};
 
 /// What all users of a run share.
@@ -33,19 +33,18 @@ pub(crate) struct Script {
     pub(crate) options: Options,
 }
 
-/// Plays the script on a session of its own until the run is over.
+/// Plays the script on its session until the run is over.
 pub(crate) struct User<C: ScriptedConnector> {
     pub(crate) session: Session<C::Connection>,
     pub(crate) opener: Rc<Opener<C>>,
-    pub(crate) desk: Rc<Desk>,
-    pub(crate) seat: Seat,
+    pub(crate) worker: Rc<WorkerState>,
     pub(crate) script: Rc<Script>,
     pub(crate) event: dbdyno_workload::Event,
     /// Spreads the pauses between attempts to connect.
     pub(crate) rng: Rng,
 }
 
-/// Events after which a user that waits for nobody lets the others of its thread go on: some 50 us.
+/// Events without a wait after which a user yields to the others of its thread: some 50 us.
 const EVENTS_ALONE: u32 = 256;
 
 /// Why a user stops.
@@ -53,7 +52,7 @@ enum Halt {
     /// The run is over, and this user is without a connection.
     Over,
     /// The run cannot go on.
-    Failed(EndReason, Failure),
+    Failed(RunFailure),
 }
 
 impl<C: ScriptedConnector> User<C> {
@@ -62,27 +61,23 @@ impl<C: ScriptedConnector> User<C> {
         let within = self.script.options.renewal == Renewal::WithinLastEvent;
         let mut played = 0;
         let mut free_since = None;
-        if let Err((reason, failure)) = Box::pin(self.follow_rows()).await {
-            self.desk.fail((reason, failure));
-            return;
+        if let Err(failure) = Box::pin(self.continue_row_ids()).await {
+            return self.worker.fail_run(failure);
         }
         let mut alone = 0u32;
         while !self.event.is_done()
-            && let Some(due) = self.desk.next_due(self.seat, free_since).await
+            && let Some(due) = self.worker.next_due(self.session.user, free_since).await
         {
             let worn = every != 0 && played == every;
             let wears = within && played + 1 == every;
             match self.play_event(due, worn, wears).await {
                 Ok(end) => free_since = Some(end),
                 Err(Halt::Over) => return,
-                Err(Halt::Failed(reason, failure)) => {
-                    self.desk.fail((reason, failure));
-                    return;
-                }
+                Err(Halt::Failed(failure)) => return self.worker.fail_run(failure),
             }
             played = if wears { 0 } else { 1 + if worn { 0 } else { played } };
             if self.event.collects() {
-                // An event that only collects a row waits for nobody, and the others want their turn.
+                // An event that only collects a row never waits, and would keep the other users from playing.
                 alone += 1;
                 if alone.is_multiple_of(EVENTS_ALONE) {
                     tokio::task::yield_now().await;
@@ -90,56 +85,54 @@ impl<C: ScriptedConnector> User<C> {
             }
         }
         let Some(left) = Box::pin(self.send_rest(free_since)).await else { return };
-        if let Err((reason, failure)) = Box::pin(self.say_farewell()).await {
-            self.desk.fail((reason, failure));
-            return;
+        if let Err(failure) = Box::pin(self.send_teardown()).await {
+            return self.worker.fail_run(failure);
         }
-        self.desk.leave(left);
+        self.worker.leave(left);
         Box::pin(self.session.connection.close()).await;
     }
 
-    /// Sends what the workload wants at the end of a connection.
-    async fn say_farewell(&mut self) -> Result<(), (EndReason, Failure)> {
+    async fn send_teardown(&mut self) -> Result<(), RunFailure> {
         for sql in self.script.program.teardown() {
             let sent = self.session.connection.query(sql.as_bytes()).await;
-            sent.map_err(|error| failure::working(&error, sql))?;
+            sent.map_err(|error| failure::to_query(&error, sql))?;
         }
         Ok(())
     }
 
-    /// Lets collected rows follow those that an earlier run has left.
-    async fn follow_rows(&mut self) -> Result<(), (EndReason, Failure)> {
+    /// Continues the ids of collected rows after those of an earlier run.
+    async fn continue_row_ids(&mut self) -> Result<(), RunFailure> {
         let Some(sql) = self.event.last_row_sql() else { return Ok(()) };
         let rows = self.session.connection.rows(&sql).await;
-        let rows = rows.map_err(|error| failure::working(&error, &sql))?;
+        let rows = rows.map_err(|error| failure::to_query(&error, &sql))?;
         let last = rows.into_iter().flatten().flatten().next().and_then(|text| text.parse().ok());
         self.event.follow(last.unwrap_or(0));
         Ok(())
     }
 
-    /// Sends the rows that are collected and not sent. That statement counts where the run is not over. Returns when
-    /// this user has no more to do, or `None` where it failed.
+    /// Sends the collected rows that no event has sent; that statement counts if the run is not over. Returns the time of the
+    /// answer, or `None` after an error.
     async fn send_rest(&mut self, free_since: Option<Nanos>) -> Option<Nanos> {
-        let sent = free_since.unwrap_or_else(|| self.desk.now());
+        let sent = free_since.unwrap_or_else(|| self.worker.now());
         let Some(call) = self.event.rest() else { return Some(sent) };
         match send(&mut self.session, call).await {
             Ok(outcome) => {
-                let end = self.desk.now();
-                self.desk.statement(statement(call, outcome, sent, end));
+                let end = self.worker.now();
+                self.worker.count_statement(statement(call, outcome, sent, end));
                 Some(end)
             }
             Err(error) => {
-                self.desk.fail(self.failure(&error));
+                self.worker.fail_run(self.failure(&error));
                 None
             }
         }
     }
 
-    /// Plays one event to its end, starting it anew after errors that are to be retried; on a new session where
-    /// the old one is `worn`, and leaving a new one behind where the event `wears` it out.
+    /// Plays one event, and restarts it after errors that the plan retries. Opens a new session before it if the old one is
+    /// `worn`, and after it if this event `wears` it out. Returns the end.
     async fn play_event(&mut self, due: Nanos, worn: bool, wears: bool) -> Result<Nanos, Halt> {
-        let start = self.desk.now();
-        // What happens rarely waits in a box of its own, so that thousands of users at work stay small.
+        let start = self.worker.now();
+        // Rare futures are boxed, so that those of thousands of users stay small.
         let mut sent = if worn { Box::pin(self.renew()).await? } else { start };
         loop {
             match self.attempt(sent).await {
@@ -147,7 +140,7 @@ impl<C: ScriptedConnector> User<C> {
                     if wears {
                         end = Box::pin(self.renew()).await?;
                     }
-                    self.desk.event(self.seat, Event { due, start, end });
+                    self.worker.end_event(self.session.user, Event { due, start, end });
                     return Ok(end);
                 }
                 Err(error) => sent = Box::pin(self.recover(error)).await?,
@@ -155,7 +148,7 @@ impl<C: ScriptedConnector> User<C> {
         }
     }
 
-    /// Plays the statements of one transaction, the first sent at `start`. Returns when the last was answered.
+    /// Plays the statements of one transaction, the first sent at `start`. Returns the time of the last answer.
     async fn attempt(&mut self, start: Nanos) -> Result<Nanos, WireError> {
         self.event.restart();
         let mut sent = start;
@@ -165,27 +158,26 @@ impl<C: ScriptedConnector> User<C> {
                 continue;
             }
             let outcome = send(&mut self.session, call).await?;
-            let end = self.desk.now();
-            self.desk.statement(statement(call, outcome, sent, end));
+            let end = self.worker.now();
+            self.worker.count_statement(statement(call, outcome, sent, end));
             sent = end;
         }
         Ok(sent)
     }
 
-    /// Plays the statement that the event has just given, and hands it the first row of the answer. Returns when it was
-    /// answered.
+    /// Plays the event's last statement, and hands the event the first row of the answer. Returns the time of the answer.
     async fn send_and_keep(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
         let call = self.event.last();
-        let Session { ways, connection, .. } = &mut self.session;
-        let (Way::Text(template), values) = (&ways[call.statement], &call.values) else {
+        let Session { handles, connection, .. } = &mut self.session;
+        let (StatementHandle::Text(template), values) = (&handles[call.statement], &call.values) else {
             unreachable!("a statement whose result is kept is not prepared");
         };
         let mut sql = Vec::new();
         placeholders::fill(&mut sql, template, values, self.script.plan.target.quoting());
         connection.write_query(&sql);
         let (rows, outcome) = connection.fetch_rows(Rows::default()).await;
-        let end = self.desk.now();
-        self.desk.statement(statement(call, outcome?, sent, end));
+        let end = self.worker.now();
+        self.worker.count_statement(statement(call, outcome?, sent, end));
         let mut first = Vec::new();
         if let Some(row) = rows.row(0) {
             rows.each_column(row, |(_, column)| first.push(column.map(Vec::from)));
@@ -194,137 +186,139 @@ impl<C: ScriptedConnector> User<C> {
         Ok(end)
     }
 
-    /// Makes the event that met an error ready to start anew. Returns when it is.
+    /// Prepares the restart of an event that met an error. Returns the time at which it may restart.
     #[cold]
     async fn recover(&mut self, mut error: WireError) -> Result<Nanos, Halt> {
-        let (mut ending, plan) = (self.failure(&error), Arc::clone(&self.script.plan));
+        let plan = Arc::clone(&self.script.plan);
+        let mut failure = self.failure(&error);
         self.count_error(&error);
         let is_lost = failure::is_lost(&error);
         if !is_lost && matches!(error, WireError::Server { .. }) && failure::is_retried(&error, &plan) {
-            let Err(refused) = self.begin_anew(plan.retry.rollback).await else {
-                return Ok(self.desk.now());
-            };
-            (error, ending) = (refused.clone(), failure::working(&refused, "ROLLBACK"));
+            match self.roll_back(plan.retry.rollback).await {
+                Ok(()) => return Ok(self.worker.now()),
+                Err(rollback_error) => error = rollback_error,
+            }
+            failure = failure::to_query(&error, "ROLLBACK");
             self.count_error(&error);
         }
-        let now = self.desk.now();
-        let may_return = plan.reconnect.on_lost == OnLost::Reconnect || failure::is_retried(&error, &plan);
-        if failure::is_lost(&error) && may_return {
-            self.desk.retry(now);
+        let now = self.worker.now();
+        let reconnects = plan.reconnect.on_lost == OnLost::Reconnect || failure::is_retried(&error, &plan);
+        if failure::is_lost(&error) && reconnects {
+            self.worker.count_retry(now);
             return self.reconnect(&error).await;
         }
-        self.desk.failed(self.seat, now);
-        Err(Halt::Failed(ending.0, ending.1))
+        self.worker.abandon_event(self.session.user, now);
+        Err(Halt::Failed(failure))
     }
 
     fn count_error(&self, error: &WireError) {
-        let code = failure::code(error, &self.script.plan.target);
-        self.desk.error(self.desk.now(), &code.to_string(), error.class());
+        let code = failure::error_code(error, &self.script.plan.target);
+        self.worker.count_error(self.worker.now(), &code.to_string(), error.class());
     }
 
-    /// An attempt to open a connection has failed.
-    fn count_refusal(&self, now: Nanos, error: &WireError) {
-        let code = failure::opening_code(error, &self.script.plan.target);
-        self.desk.error(now, &code.to_string(), ErrorClass::Refused);
+    /// Counts a failed attempt to open a connection.
+    fn count_connect_error(&self, now: Nanos, error: &WireError) {
+        let code = failure::connect_code(error, &self.script.plan.target);
+        self.worker.count_error(now, &code.to_string(), ErrorClass::Refused);
     }
 
-    /// Makes the session ready for the same event once more.
-    async fn begin_anew(&mut self, rollback: bool) -> Result<(), WireError> {
+    /// Makes the session ready to restart the event; sends a ROLLBACK if `rollback` is set.
+    async fn roll_back(&mut self, rollback: bool) -> Result<(), WireError> {
         if rollback {
             // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
             self.session.connection.query(b"ROLLBACK").await?;
             if !self.script.options.uncounted_rollback {
-                self.desk.other_statement(self.desk.now());
+                self.worker.count_other_statement(self.worker.now());
             }
         }
-        self.desk.retry(self.desk.now());
+        self.worker.count_retry(self.worker.now());
         Ok(())
     }
 
-    /// Closes the session, which is sound, and opens another one for the event that is due.
+    /// Closes the intact session and opens another one.
     #[cold]
     async fn renew(&mut self) -> Result<Nanos, Halt> {
         self.session.connection.close().await;
-        // In turn: room was made for so many predecessors and no more (`Post::make_room`).
-        match self.desk.unless_over(self.opener.open_in_turn(self.session.number)).await {
+        // In turn: `WorkerContext::raise_open_files` counts on so many predecessors and no more.
+        match self.worker.unless_over(self.opener.open_in_turn(self.session.user)).await {
             None => Err(Halt::Over),
-            Some(Ok(session)) => Ok(self.go_on_with(session)),
-            Some(Err(refusal)) => self.recover_opening(refusal.error).await,
+            Some(Ok(session)) => Ok(self.replace_session(session)),
+            Some(Err(failure)) => self.recover_renewal(failure.error).await,
         }
     }
 
-    async fn recover_opening(&mut self, error: WireError) -> Result<Nanos, Halt> {
-        let now = self.desk.now();
-        self.count_refusal(now, &error);
+    /// Handles the failure to open a session in place of one that was closed.
+    async fn recover_renewal(&mut self, error: WireError) -> Result<Nanos, Halt> {
+        let now = self.worker.now();
+        self.count_connect_error(now, &error);
         if self.script.plan.reconnect.on_lost == OnLost::Reconnect {
             return self.reconnect(&error).await;
         }
-        self.desk.failed(self.seat, now);
-        let number = self.session.number;
-        Err(Halt::Failed(
+        let user = self.session.user;
+        self.worker.abandon_event(user, now);
+        Err(Halt::Failed((
             EndReason::ConnectionLost,
-            failure::connecting(&error, &self.script.plan.target, number).1,
-        ))
+            failure::to_connect(&error, &self.script.plan.target, user.global).1,
+        )))
     }
 
-    /// Opens a session again and again until one stands, the run is over, or it has taken too long.
+    /// Tries to open a session until it succeeds, the run is over, or `reconnect.give_up_us` has passed.
     async fn reconnect(&mut self, lost: &WireError) -> Result<Nanos, Halt> {
         let settings = &self.script.plan.reconnect;
-        let give_up = self.desk.now() + settings.give_up_us * 1000;
+        let give_up = self.worker.now() + settings.give_up_us * 1000;
         let mut backoff = Backoff::new(settings);
         let mut attempts = 0;
         loop {
             let opened = self
-                .desk
-                .unless_over(self.opener.open_in_turn(self.session.number))
+                .worker
+                .unless_over(self.opener.open_in_turn(self.session.user))
                 .await
                 .ok_or(Halt::Over)?;
             let error = match opened {
                 Ok(session) => {
                     if attempts > 0 {
-                        self.opener.found();
+                        self.opener.note_success();
                     }
-                    return Ok(self.go_on_with(session));
+                    return Ok(self.replace_session(session));
                 }
-                Err(refusal) => refusal.error,
+                Err(failure) => failure.error,
             };
             attempts += 1;
-            self.opener.refused(&error, attempts);
-            let now = self.desk.now();
+            self.opener.note_failure(&error, attempts);
+            let now = self.worker.now();
             if settings.on_lost == OnLost::Reconnect {
-                self.count_refusal(now, &error);
+                self.count_connect_error(now, &error);
             }
             if now >= give_up {
-                self.desk.failed(self.seat, now);
-                let (reason, failure) = failure::gone(lost, &error, settings.give_up_us);
-                return Err(Halt::Failed(reason, failure));
+                self.worker.abandon_event(self.session.user, now);
+                return Err(Halt::Failed(failure::to_reconnect(lost, &error, settings.give_up_us)));
             }
             let pause = backoff.pause(&mut self.rng).min(Duration::from_nanos(give_up - now));
-            self.desk.unless_over(tokio::time::sleep(pause)).await.ok_or(Halt::Over)?;
+            self.worker.unless_over(tokio::time::sleep(pause)).await.ok_or(Halt::Over)?;
         }
     }
 
-    fn go_on_with(&mut self, session: Session<C::Connection>) -> Nanos {
+    fn replace_session(&mut self, session: Session<C::Connection>) -> Nanos {
         self.session = session;
-        let now = self.desk.now();
-        self.desk.reconnect(now);
+        let now = self.worker.now();
+        self.worker.count_reconnect(now);
         now
     }
 
-    /// What it means that the statement sent last met `error`.
-    fn failure(&self, error: &WireError) -> (EndReason, Failure) {
+    /// The failure of a run whose last statement met `error`.
+    fn failure(&self, error: &WireError) -> RunFailure {
         let call = self.event.last();
         let statements = self.script.program.statements();
         let sql =
             statements.into_iter().nth(call.statement).map(|statement| statement.sql).unwrap_or_default();
-        match self.session.ways.get(call.statement) {
-            Some(Way::Text(template)) => {
+        match self.session.handles.get(call.statement) {
+            Some(StatementHandle::Text(template)) => {
                 let quoting = self.script.plan.target.quoting();
                 let sent = placeholders::filled(template, &call.values, quoting);
                 // A recorded statement is all parameter.
-                failure::sending(error, if sql == "?" { &sent } else { &sql }, &sent)
+                failure::to_send(error, if sql == "?" { &sent } else { &sql }, &sent)
             }
-            _ => failure::executing(error, &sql),
+            _ => failure::to_execute(error, &sql),
         }
     }
 }
@@ -344,8 +338,8 @@ fn statement(call: &Call, outcome: Outcome, start: Nanos, end: Nanos) -> Stateme
 
 #[inline]
 async fn send<C: Connection>(session: &mut Session<C>, call: &Call) -> Result<Outcome, WireError> {
-    match &session.ways[call.statement] {
-        Way::Prepared(number) => session.connection.execute(*number, &call.values).await,
-        Way::Text(template) => session.connection.execute_text(template, &call.values).await,
+    match &session.handles[call.statement] {
+        StatementHandle::Prepared(number) => session.connection.execute(*number, &call.values).await,
+        StatementHandle::Text(template) => session.connection.execute_text(template, &call.values).await,
     }
 }

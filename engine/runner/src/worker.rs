@@ -1,5 +1,4 @@
-//! One worker: a thread with an event loop, its connections and its users. What is the same for users of any kind is
-//! its post.
+//! One worker: a thread with an event loop, its connections and its users.
 
 use std::io;
 use std::rc::Rc;
@@ -7,45 +6,41 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dbdyno_random::Rng;
-use dbdyno_schema::record::{EndReason, Failure};
 use dbdyno_wire::Connection;
 use dbdyno_wire::scripted::ScriptedConnector;
-use dbdyno_workload::Program;
+use dbdyno_workload::{Program, UserIndex};
 use tokio::task::JoinSet;
 
-use crate::control::{Message, WorkerReady};
-use crate::desk::{Desk, Seat};
-use crate::failure;
-use crate::post::{self, Post, Signal, spawn_user};
-use crate::refusal::{self, Held, Wanted};
-use crate::session::{Opener, Refusal, Session, Way};
+use crate::control::{Signal, WorkerReady};
+use crate::failure::{self, RunFailure};
+use crate::server_limits::{self, Demand, Holdings};
+use crate::session::{OpenFailure, Opener, Session, count_prepared};
 use crate::user::{Script, User};
-
-/// How a run ends that cannot begin.
-type Ending = (EndReason, Failure);
+use crate::worker_context::{self, WorkerContext, spawn_user};
+use crate::worker_state::WorkerState;
 
 /// One worker's part of a run.
 pub(crate) struct Worker<C> {
-    pub(crate) post: Post,
+    pub(crate) context: WorkerContext,
     pub(crate) program: Program,
     pub(crate) connector: C,
-    /// What all workers of this engine hold on the server.
-    pub(crate) held: Arc<Held>,
+    /// Shared by all workers of this engine.
+    pub(crate) holdings: Arc<Holdings>,
 }
 
 impl<C: ScriptedConnector> Worker<C> {
-    /// Runs the worker on the calling thread, to its end.
+    /// Runs the worker on the calling thread until it ends.
     pub(crate) fn run(self) {
-        let links = self.post.links.clone();
-        post::work_on_this_thread(links, self.work());
+        let conductor = self.context.conductor.clone();
+        worker_context::run_worker(conductor, self.work());
     }
 
     async fn work(self) -> io::Result<()> {
-        let mut signal = self.post.links.signal.clone();
-        if !self.post.prepare() {
+        let mut signal = self.context.conductor.signal.clone();
+        if !self.context.prepare() {
             return Ok(());
         }
-        let opener = Rc::new(Opener::new(self.connector.clone(), &self.program, Arc::clone(&self.held)));
+        let opener = Rc::new(Opener::new(self.connector.clone(), &self.program, Arc::clone(&self.holdings)));
         let opened = tokio::select! {
             opened = self.open_all(&opener) => opened,
             _ = signal.wait_for(|signal| matches!(signal, Signal::Quit)) => return Ok(()),
@@ -53,7 +48,7 @@ impl<C: ScriptedConnector> Worker<C> {
         let sessions = match opened {
             Ok(opened) => opened,
             Err((reason, failure)) => {
-                let _ = self.post.links.messages.send(Message::Failed(reason, failure));
+                self.context.conductor.fail_run(reason, failure);
                 return Ok(());
             }
         };
@@ -65,65 +60,61 @@ impl<C: ScriptedConnector> Worker<C> {
     }
 
     fn report_ready(&self, sessions: &[Session<C::Connection>]) {
-        let prepared = |session: &Session<C::Connection>| {
-            session.ways.iter().filter(|way| matches!(way, Way::Prepared(_))).count() as u64
-        };
-        let first = sessions.first();
-        let is_first = self.post.is_first();
-        self.post.links.ready(WorkerReady {
+        // The records describe the engine's first connection, which the first worker has.
+        let first = sessions.first().filter(|_| self.context.is_first());
+        self.context.conductor.report_ready(WorkerReady {
             connections: sessions.len() as u32,
-            // The conductor wants that of the engine's first connection, which the first worker has.
-            session: first.filter(|_| is_first).map(|first| first.connection.session().clone()),
-            prepared_statements: sessions.iter().map(prepared).sum(),
+            session: first.map(|first| first.connection.session().clone()),
+            prepared_statements: sessions.iter().map(|session| count_prepared(&session.handles) as u64).sum(),
         });
     }
 
     /// Opens this worker's connections and prepares every statement on each.
-    async fn open_all(&self, opener: &Rc<Opener<C>>) -> Result<Vec<Session<C::Connection>>, Ending> {
-        let wanted = self.post.share(self.post.plan.load.connections);
+    async fn open_all(&self, opener: &Rc<Opener<C>>) -> Result<Vec<Session<C::Connection>>, RunFailure> {
+        let connections = self.context.share(self.context.plan.load.connections) as usize;
         let mut opening = JoinSet::new();
-        for position in 0..u64::from(wanted) {
-            let (opener, number) = (Rc::clone(opener), self.post.number(position));
-            opening.spawn_local(async move { opener.open_in_turn(number).await });
+        for local in 0..connections {
+            let (opener, user) = (Rc::clone(opener), self.context.user(local));
+            opening.spawn_local(async move { opener.open_in_turn(user).await });
         }
-        let mut sessions = Vec::with_capacity(wanted as usize);
-        let mut refusals = Vec::new();
+        let mut sessions = Vec::with_capacity(connections);
+        let mut failures = Vec::new();
         while let Some(joined) = opening.join_next().await {
             match joined.expect("opening a connection does not panic") {
                 Ok(session) => sessions.push(session),
-                // What is under way counts against the limit too: it is waited for, and then all is counted.
-                Err(refusal) if !refusals.is_empty() || refusal::is_limit(&refusal.error) => {
+                // Attempts under way count against the limit too, so all end before the holdings are read.
+                Err(failure) if !failures.is_empty() || server_limits::is_limit(&failure.error) => {
                     opener.stop();
-                    refusals.push(refusal);
+                    failures.push(failure);
                 }
-                Err(refusal) => return Err(refusal.failure(&self.post.plan.target)),
+                Err(failure) => return Err(failure.failure(&self.context.plan.target)),
             }
         }
-        if !refusals.is_empty() {
-            return Err(self.explained(opener, &mut sessions, &mut refusals).await);
+        if !failures.is_empty() {
+            return Err(self.explain_limit(opener, &mut sessions, &mut failures).await);
         }
-        // They come as the server answers; each user is to have the connection of its own number.
-        sessions.sort_unstable_by_key(|session| session.number);
+        // They arrive as the server answers; a user's position is its number on this worker.
+        sessions.sort_unstable_by_key(|session| session.user.local);
         Ok(sessions)
     }
 
-    /// What to say after a limit of the server was met, first by the first of `refusals`.
-    async fn explained(
+    /// The failure of a run that met a limit of the server, by the first of `failures`.
+    async fn explain_limit(
         &self,
         opener: &Opener<C>,
         sessions: &mut [Session<C::Connection>],
-        refusals: &mut [Refusal<C::Connection>],
-    ) -> Ending {
-        let wanted = Wanted {
-            connections: self.post.plan.load.connections.into(),
-            statements: opener.statements_each(),
+        failures: &mut [OpenFailure<C::Connection>],
+    ) -> RunFailure {
+        let demand = Demand {
+            connections: self.context.plan.load.connections.into(),
+            statements: opener.prepared_statements(),
         };
-        let (error, failure) = (refusals[0].error.clone(), refusals[0].failure(&self.post.plan.target));
-        let asked = match sessions.first_mut() {
+        let (error, failure) = (failures[0].error.clone(), failures[0].failure(&self.context.plan.target));
+        let connection = match sessions.first_mut() {
             Some(session) => Some(&mut session.connection),
-            None => refusals.iter_mut().find_map(|refusal| refusal.connection.as_mut()),
+            None => failures.iter_mut().find_map(|failure| failure.connection.as_mut()),
         };
-        refusal::explained(failure, &error, asked, wanted, &self.held).await
+        server_limits::explain(failure, &error, connection, demand, &self.holdings).await
     }
 
     async fn play(
@@ -132,30 +123,27 @@ impl<C: ScriptedConnector> Worker<C> {
         sessions: Vec<Session<C::Connection>>,
         start: Instant,
     ) -> io::Result<()> {
-        let numbers: Vec<u64> = sessions.iter().map(|session| session.number).collect();
         let kinds = self.program.describe().len();
-        let plan = Arc::clone(&self.post.plan);
-        let options = self.post.options.clone();
+        let plan = Arc::clone(&self.context.plan);
+        let options = self.context.options.clone();
         let script = Rc::new(Script { program: self.program, plan: Arc::clone(&plan), options });
         let openers = Rc::clone(&opener);
-        let spawn = |desk: &Rc<Desk>, users: &mut JoinSet<()>| {
-            for (here, session) in sessions.into_iter().enumerate() {
-                let index = session.number;
-                let place = dbdyno_workload::Seat { index, count: u64::from(plan.load.connections) };
-                let event = script.program.events(place);
-                let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), index]);
-                let seat = Seat { here, overall: index };
-                let (opener, desk, script) = (Rc::clone(&openers), Rc::clone(desk), Rc::clone(&script));
-                let user = User { session, opener, desk: Rc::clone(&desk), seat, script, event, rng };
-                spawn_user(users, &desk, user.play());
+        let spawn = |worker: &Rc<WorkerState>, users: &mut JoinSet<()>| {
+            for session in sessions {
+                let global = session.user.global;
+                let event = script.program.events(UserIndex { global, users: plan.load.connections.into() });
+                let rng = Rng::new(plan.seed, &[u64::from_be_bytes(*b"backoffs"), global]);
+                let (opener, worker, script) = (Rc::clone(&openers), Rc::clone(worker), Rc::clone(&script));
+                let user = User { session, opener, worker: Rc::clone(&worker), script, event, rng };
+                spawn_user(users, &worker, user.play());
             }
         };
-        let over = |desk: &Desk, users: usize| {
+        let over = |worker: &WorkerState, users: usize| {
             if let Some(error) = opener.all_lost(users) {
-                // None of them has waited for long enough to give up by itself.
-                desk.fail(failure::gone_at_the_end(&error));
+                // None of them has waited long enough to give up by itself.
+                worker.fail_run(failure::all_connections_lost(&error));
             }
         };
-        self.post.play(start, kinds, &numbers, spawn, over).await
+        self.context.play(start, kinds, spawn, over).await
     }
 }

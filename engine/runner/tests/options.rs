@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_runner::{
-    Ended, ExtraCounts, Inbox, LastEvents, Options, Order, QueueOverflow, Renewal, Secrets, Sink,
+    ExtraCounts, Inbox, LastEvents, Options, Order, QueueOverflow, Renewal, RunEnd, Secrets, Sink,
     TableStatements,
 };
 use dbdyno_schema::Record;
@@ -64,7 +64,7 @@ fn order(answer_us: u64, changes: &Value, options: Options) -> Order {
     order
 }
 
-fn play(work: fn(&Order, Inbox, &mut dyn Sink) -> Ended, order: &Order) -> Ran {
+fn play(work: fn(&Order, Inbox, &mut dyn Sink) -> RunEnd, order: &Order) -> Ran {
     let (_control, inbox) = dbdyno_runner::channel();
     let mut ran = Ran { reason: EndReason::Done, records: Vec::new() };
     ran.reason = work(order, inbox, &mut ran).reason;
@@ -200,7 +200,7 @@ impl TableStatements for Plain {
 
 #[test]
 fn every_step_is_told_of_tables_of_another_form() {
-    type Command = fn(&Order, Inbox, &mut dyn Sink) -> Ended;
+    type Command = fn(&Order, Inbox, &mut dyn Sink) -> RunEnd;
     let steps = |command: Command, tables: Option<Arc<dyn TableStatements>>| {
         let changes = json!({"workload": {"name": "oltp_read_only", "options": {"tables": 2}}});
         let ran = play(command, &order(0, &changes, Options { tables, ..Options::default() }));

@@ -19,12 +19,14 @@ use crate::plan::Plan;
 mod counts;
 mod end;
 mod error_class;
+mod generator;
 mod loading;
 
 pub use counts::{Counts, Percentile, Percentiles};
 pub use dbdyno_load::timeline::PhaseName;
 pub use end::{Accounting, End, EndReason, FailedAction, Failure, PhaseTotals, ServerFailure, UserTotals};
 pub use error_class::ErrorClass;
+pub use generator::{CLIENT_DELAY_LIMIT, CPU_LIMIT, Generator, LAG_US_LIMIT};
 pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};
 
 /// One line of the event stream.
@@ -141,25 +143,6 @@ pub struct Tick {
     pub at_us: u64,
     /// Events that ended in it.
     pub events: u64,
-}
-
-/// Resource use of the load generator.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Generator {
-    /// CPU time of the worker threads over wall time, per worker: 1.0 is a full core each.
-    pub cpu: f64,
-    /// Largest delay of the engine's own timer. In an open loop that is how much later than due an event began that
-    /// found a free connection; in a closed loop how late the engine woke up to close a tick.
-    pub lag_us_max: u64,
-    /// 99th percentile of the same; 0 where nothing was measured.
-    pub lag_us_p99: u64,
-    /// Share of the machine's CPU time that the hypervisor gave to others.
-    pub steal: f64,
-    /// Time the worker threads were runnable and waited for a CPU, all workers together.
-    pub run_queue_wait_us: u64,
-    /// 99th percentile of the delay from a reply's arrival at this machine to its reading, from samples.
-    /// Null without samples: over unix sockets, and where nothing arrived.
-    pub client_delay_us_p99: Option<u64>,
 }
 
 /// One reporting interval.

@@ -75,7 +75,7 @@ impl Bulk {
 mod tests {
     use dbdyno_schema::plan::{Workload, WorkloadName};
 
-    use crate::{Oltp, Seat};
+    use crate::{Oltp, UserIndex};
 
     use super::*;
 
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn an_event_is_a_row_and_few_send_a_statement() {
         let oltp = oltp();
-        let mut event = oltp.events(Seat { index: 2, count: 4 });
+        let mut event = oltp.events(UserIndex { global: 2, users: 4 });
         assert_eq!(event.last_row_sql().unwrap(), "SELECT COALESCE(MAX(id), 0) FROM sbtest3");
         event.follow(10);
         let (mut events, mut sent) = (0, Vec::new());
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn what_failed_is_sent_again_without_another_row() {
         let oltp = oltp();
-        let mut event = oltp.events(Seat { index: 0, count: 1 });
+        let mut event = oltp.events(UserIndex { global: 0, users: 1 });
         let first = loop {
             if let Some(call) = event.next(&oltp) {
                 break call.clone();
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn the_rest_is_sent_at_the_end() {
         let oltp = oltp();
-        let mut event = oltp.events(Seat { index: 0, count: 1 });
+        let mut event = oltp.events(UserIndex { global: 0, users: 1 });
         assert_eq!(event.rest(), None);
         for _ in 0..3 {
             assert_eq!(event.next(&oltp), None);

@@ -32,11 +32,11 @@ pub struct Statement {
     pub prepared: bool,
 }
 
-/// Which of how many users, over the whole fleet.
+/// The number of a user among all users of the fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
-    /// From 0.
-    pub index: u64,
-    /// All of them.
-    pub count: u64,
+pub struct UserIndex {
+    /// From 0 up to `users`, exclusive.
+    pub global: u64,
+    /// All users of the fleet.
+    pub users: u64,
 }

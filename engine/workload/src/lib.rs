@@ -33,7 +33,7 @@ pub mod sql;
 mod table_statements;
 pub mod tables;
 
-pub use call::{Call, Seat, Statement};
+pub use call::{Call, Statement, UserIndex};
 pub use describe::describe;
 pub use kind::{Dialect, Kind};
 pub use new_ids::NewRows;

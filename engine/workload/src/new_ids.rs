@@ -3,7 +3,7 @@
 use dbdyno_random::Rng;
 use dbdyno_random::unique::Unique;
 
-use crate::call::Seat;
+use crate::call::UserIndex;
 
 /// Which ids new rows get where the table has no AUTO_INCREMENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,13 +37,13 @@ enum Rule {
 }
 
 impl NewIds {
-    pub(crate) fn new(rows: NewRows, seed: u64, seat: Seat) -> Self {
+    pub(crate) fn new(rows: NewRows, seed: u64, user: UserIndex) -> Self {
         let (rule, first) = match rows {
             // Each seed begins at another id, so that a second run does not collide with the rows of the first.
             NewRows::Apart => (Rule::Below, Rng::new(seed, &[u64::from_be_bytes(*b"new rows")]).below(HALF)),
             NewRows::AllOver => (Rule::Unique(Unique::new(seed)), 0),
         };
-        Self { rule, next: first + seat.index, step: seat.count }
+        Self { rule, next: first + user.global, step: user.users }
     }
 
     pub(crate) fn next(&mut self) -> i64 {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn ids(rows: NewRows) -> Vec<i64> {
-        let users = (0..4).map(|index| NewIds::new(rows, 1, Seat { index, count: 4 }));
+        let users = (0..4).map(|index| NewIds::new(rows, 1, UserIndex { global: index, users: 4 }));
         users.flat_map(|mut ids| (0..1000).map(move |_| ids.next())).collect()
     }
 

@@ -13,7 +13,7 @@ use dbdyno_schema::record::StatementKind;
 use dbdyno_wire::Value;
 
 use crate::bulk::Bulk;
-use crate::call::{Call, Seat, Statement};
+use crate::call::{Call, Statement, UserIndex};
 use crate::composition::{KindCount, composition};
 use crate::kind::{Dialect, Kind, Tables};
 use crate::new_ids::{NewIds, NewRows};
@@ -151,14 +151,14 @@ impl Oltp {
     }
 
     /// The transactions of one user.
-    pub fn events(&self, seat: Seat) -> Event {
+    pub fn events(&self, user: UserIndex) -> Event {
         let rows = self.workload.options.table_size;
         let (low, high) = match self.workload.name {
             // Every connection has a part of the rows of its own.
             WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
-                // The parts of neighbours count an edge.
-                let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(seat.count)) as u64;
-                (edge(seat.index), edge(seat.index + 1))
+                // The parts of neighbours share an edge.
+                let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(user.users)) as u64;
+                (edge(user.global), edge(user.global + 1))
             }
             _ => (1, rows),
         };
@@ -167,11 +167,11 @@ impl Oltp {
             table: 1,
             deleted: 0,
             keys: Keys::new(&self.workload.keys, low, high),
-            new_ids: NewIds::new(self.new_rows, self.seed, seat),
-            rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), seat.index]),
+            new_ids: NewIds::new(self.new_rows, self.seed, user),
+            rng: Rng::new(self.seed, &[u64::from_be_bytes(*b"virtuser"), user.global]),
             call: Call::default(),
             bulk: (self.workload.name == WorkloadName::BulkInsert)
-                .then(|| Bulk::new(format!("sbtest{}", seat.index + 1), self.new_rows)),
+                .then(|| Bulk::new(format!("sbtest{}", user.global + 1), self.new_rows)),
         }
     }
 
@@ -334,7 +334,7 @@ mod tests {
 
     use super::*;
 
-    const SEAT: Seat = Seat { index: 0, count: 1 };
+    const USER: UserIndex = UserIndex { global: 0, users: 1 };
 
     fn oltp(name: WorkloadName, options: &OltpOptions) -> Oltp {
         let workload = Workload {
@@ -350,7 +350,7 @@ mod tests {
 
     fn kinds(name: WorkloadName, options: &OltpOptions) -> Vec<&'static str> {
         let oltp = oltp(name, options);
-        let mut event = oltp.events(SEAT);
+        let mut event = oltp.events(USER);
         let mut kinds = Vec::new();
         while let Some(call) = event.next(&oltp) {
             kinds.push(oltp.composition[call.kind].kind.name());
@@ -396,7 +396,7 @@ mod tests {
         let options = OltpOptions { tables: 8, ..Default::default() };
         let oltp = oltp(WorkloadName::OltpWriteOnly, &options);
         let statements: Vec<_> = oltp.statements().map(|statement| statement.sql).collect();
-        let mut event = oltp.events(SEAT);
+        let mut event = oltp.events(USER);
         for _ in 0..100 {
             let mut deleted = None;
             while let Some(call) = event.next(&oltp) {
@@ -415,7 +415,7 @@ mod tests {
     fn a_range_at_the_end_promises_what_is_there() {
         let options = OltpOptions { table_size: 100, ..Default::default() };
         let oltp = oltp(WorkloadName::OltpReadOnly, &options);
-        let mut event = oltp.events(SEAT);
+        let mut event = oltp.events(USER);
         while let Some(call) = event.next(&oltp) {
             if let [Value::Int(low), Value::Int(high)] = call.values[..] {
                 assert_eq!(high, low + 99);
@@ -446,7 +446,7 @@ mod tests {
         let oltp = oltp(WorkloadName::OltpInsert, &options);
         let mut ids = std::collections::HashSet::new();
         for index in 0..4 {
-            let mut event = oltp.events(Seat { index, count: 4 });
+            let mut event = oltp.events(UserIndex { global: index, users: 4 });
             for _ in 0..100 {
                 let Value::Int(id) = event.next(&oltp).unwrap().values[0] else { panic!() };
                 assert!((i64::from(i32::MIN)..0).contains(&id), "{id}");
@@ -464,7 +464,7 @@ mod tests {
         {
             let oltp = oltp(name, &options);
             let sql = oltp.statements().next().unwrap().sql;
-            let mut event = oltp.events(Seat { index: 2, count: 5 });
+            let mut event = oltp.events(UserIndex { global: 2, users: 5 });
             let values = event.next(&oltp).unwrap().values.clone();
             assert_eq!((values.len(), sql.matches('?').count()), (parameters, parameters), "{sql}");
             // The third of five users has ids 4,000 to 6,000 of 10,000 to itself.

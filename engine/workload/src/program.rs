@@ -6,7 +6,7 @@ use dbdyno_schema::Plan;
 use dbdyno_schema::plan::StatementMode;
 use dbdyno_schema::record::StatementKind;
 
-use crate::call::{Call, Seat, Statement};
+use crate::call::{Call, Statement, UserIndex};
 use crate::new_ids::NewRows;
 use crate::oltp::{self, Oltp};
 use crate::replay::{self, Recorded, Replayed};
@@ -103,11 +103,11 @@ impl Program {
     }
 
     /// The transactions of one user.
-    pub fn events(&self, seat: Seat) -> Event {
+    pub fn events(&self, user: UserIndex) -> Event {
         match self {
-            Program::Oltp(oltp) => Event::Oltp(Box::new(oltp.events(seat))),
-            Program::Sql(sql) => Event::Sql(Box::new(sql.events(seat))),
-            Program::Replayed(replayed) => Event::Replayed(Box::new(replayed.events(seat))),
+            Program::Oltp(oltp) => Event::Oltp(Box::new(oltp.events(user))),
+            Program::Sql(sql) => Event::Sql(Box::new(sql.events(user))),
+            Program::Replayed(replayed) => Event::Replayed(Box::new(replayed.events(user))),
         }
     }
 }

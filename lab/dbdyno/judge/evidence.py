@@ -10,6 +10,7 @@ from typing import Any
 from dbdyno.experiment.model import Experiment
 from dbdyno.explain.costs import Cost, costs
 from dbdyno.judge import arithmetic
+from dbdyno.judge.findings import generator_delays
 from dbdyno.judge.foreign import ForeignLoad, foreign_load
 from dbdyno.judge.measured import figures, seconds
 from dbdyno.judge.recording import Recording, failure, read
@@ -86,7 +87,8 @@ def _measure_company(
             evidence.trials.append(MeasuredTrial(place, "not run", "not-run"))
             continue
         recording = read(trial.records())
-        evidence.warnings[place.index] = recording.warnings
+        totals = (recording.end or {}).get("phases", {}).get("measure", {})
+        evidence.warnings[place.index] = [*recording.warnings, *generator_delays(totals)]
         if attempts := trial.attempts:
             evidence.attempts[place.index] = [str(one.meta.get("reason") or "failed") for one in attempts]
         failed = failure(trial, recording)

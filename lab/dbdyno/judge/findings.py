@@ -15,8 +15,11 @@ from dbdyno.judge.wording import change, count, finite, interval
 from dbdyno.stats.paired import Effect
 from dbdyno.store.measured import Figures, MeasuredTrial
 
-# D01: share of a CPU that each thread of the generator used.
-GENERATOR_CPU = 0.80
+# D01: limits of the generator's figures, `x-limit` in schema/events.schema.json: CPU share of each thread,
+# lateness, and delay of replies as a share of the median latency.
+GENERATOR_CPU = 0.8
+GENERATOR_LAG_US = 1000
+CLIENT_DELAY = 0.1
 # D03: errors per 1,000 transactions, and how far two variants may differ.
 ERRORS_PER_1000 = 1.0
 ERRORS_RATIO = 2.0
@@ -226,10 +229,32 @@ def generator(by_variant: ByVariant) -> Iterator[Finding]:
             )
 
 
-def engine_warnings(
+def generator_delays(totals: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """D01: warnings about the delays of the generator in one trial, by its totals of the measurement."""
+    generator = totals.get("generator")
+    if not generator:
+        return  # An older engine, which warned by itself.
+    fix = "Keep a CPU free for the load generator, or give it more workers or another machine"
+    if generator["lag_us_p99"] > GENERATOR_LAG_US:
+        late = f"1 % of its wake-ups came more than {generator['lag_us_p99'] / 1000.0:.1f} ms late"
+        yield {
+            "code": "generator-late",
+            "text": f"{late} (limit {GENERATOR_LAG_US / 1000.0:g} ms)",
+            "hint": fix,
+        }
+    delay, latency = generator["client_delay_us_p99"], totals["percentiles_us"]
+    if delay is not None and latency and delay > CLIENT_DELAY * latency["p50"]["value_us"]:
+        text = (
+            f"it read 1 % of the replies {delay} us or more after their arrival; the median latency is "
+            f"{latency['p50']['value_us']:.0f} us"
+        )
+        yield {"code": "client-delay", "text": text, "hint": fix}
+
+
+def generator_warnings(
     warnings: Mapping[int, Sequence[Mapping[str, Any]]], measured: Sequence[MeasuredTrial]
 ) -> Iterator[Finding]:
-    """D01: warnings of the engine, each code once. `warnings` is by trial index."""
+    """D01: warnings about the generator and of the engine, each code once. `warnings` is by trial index."""
     lags = {index: figures.generator_lag_us for index, figures in _figures(measured)}
     by_code: dict[str, list[tuple[int, Mapping[str, Any]]]] = defaultdict(list)
     for index, of_trial in warnings.items():
@@ -241,7 +266,7 @@ def engine_warnings(
         yield Finding(
             "D01",
             "warn",
-            f"the engine warned in {count(len(trials), 'trial')} ({code}): {first['text']}",
+            f"load generator, in {count(len(trials), 'trial')} ({code}): {first['text']}",
             {
                 "warning": code,
                 "trials": trials,

@@ -89,7 +89,7 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
     yield from warm_state(trials, experiment, rehearsed=is_warm_state_checked(run))
     yield from evidence.foreign.findings
     yield from findings.generator(by_variant)
-    yield from findings.engine_warnings(evidence.warnings, trials)
+    yield from findings.generator_warnings(evidence.warnings, trials)
     yield from findings.lost_connections(by_variant)
     for workload in experiment.workloads:
         of_workload = {

@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode};
 
-use dbdyno_runner::{Ended, Hand, Order, Secrets, Sink};
+use dbdyno_runner::{AdminConnection, Order, RunEnd, Secrets, Sink};
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::Target;
 use dbdyno_schema::record::{FailedAction, Failure, Record};
@@ -22,7 +22,7 @@ pub(super) struct Conductor {
     settings: Settings,
     target: Target,
     secrets: Secrets,
-    main: Hand,
+    main: AdminConnection,
     output: Output,
     /// Of the rows, as they were read last.
     keys: Vec<String>,
@@ -51,7 +51,7 @@ impl Conductor {
         let secrets = Secrets { password, ..input::secrets(&at_home).map_err(refused)? };
         // The schema may not be there yet.
         at_home.target = target.clone();
-        let main = Hand::open(&order(at_home, &secrets));
+        let main = AdminConnection::open(&order(at_home, &secrets));
         let main =
             main.map_err(|failure| refused(format!("Error when connecting to server: {}", words(&failure))))?;
         let program = program.to_owned();
@@ -208,7 +208,7 @@ fn order(plan: Plan, secrets: &Secrets) -> Order {
     Order { options: options(), ..Order::new(plan, secrets.clone()) }
 }
 
-fn play(order: &Order, sink: &mut dyn Sink) -> Ended {
+fn play(order: &Order, sink: &mut dyn Sink) -> RunEnd {
     // Nobody stops it but a signal, which ends the process as it ends the originals.
     let (_control, inbox) = dbdyno_runner::channel();
     dbdyno_runner::run(order, inbox, sink)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
 use dbdyno_schema::plan::WorkloadName;
 use dbdyno_schema::record::Record;
 use dbdyno_sysbench::commandline::CommandLine;
@@ -21,7 +21,7 @@ use crate::exit::FAILED;
 use dbdyno_cli::signals;
 
 /// What is done with tables and load alike.
-type Work = fn(&Order, Inbox, &mut dyn Sink) -> Ended;
+type Work = fn(&Order, Inbox, &mut dyn Sink) -> RunEnd;
 
 /// A workload and what was asked of it.
 struct Native {

@@ -13,7 +13,7 @@ use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Warning};
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::report::reader::Stretch;
-use dbdyno_sysbench::report::{Extra, News, Reader, Text, csv, json};
+use dbdyno_sysbench::report::{Extra, News, Reader, Text, csv, generator, json};
 use dbdyno_sysbench::settings::{Format, Settings};
 
 use super::console::{self, Console};
@@ -187,7 +187,8 @@ impl Sink for Reporting<'_> {
             }
             Record::Phase(_) => self.begin(),
             Record::Warning(warning) => self.warn(warning),
-            Record::End(_) => {
+            Record::End(end) => {
+                generator::warnings(end).iter().for_each(|warning| self.warn(warning));
                 self.starting = None;
                 signals::nothing_to_stop();
             }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use dbdyno_cli::output::JsonLines;
 use dbdyno_cli::{command, exit};
 use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
-use dbdyno_runner::{Ended, Inbox, Order, Sink, external};
+use dbdyno_runner::{Inbox, Order, RunEnd, Sink, external};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Plan, Prewarm, ScriptWorkload};
 use dbdyno_schema::record::{EndReason, Failure};
@@ -98,12 +98,12 @@ fn load(order: &Order, command: Command) -> Result<Rc<dyn Script>, String> {
 }
 
 /// Plays the script. Where the plan says so its `prewarm` reads the tables first.
-fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<Ended, String> {
+fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, String> {
     let script = load(order, Command::Run)?;
     if order.plan.prewarm == Prewarm::Scan
         && let Err(failed) = with_script(order, &inbox, Command::Prewarm)
     {
-        return Ok(external::command(&order.plan, Vec::new(), sink, |_| Err(failed)));
+        return Ok(external::run_command(&order.plan, Vec::new(), sink, |_| Err(failed)));
     }
     let mut records = Records { sink, begun: false };
     let ended = script.run(inbox, &mut records);
@@ -112,7 +112,7 @@ fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<Ended, String
     }
     // It came to nothing before the first record: `init` has failed, or there is no event().
     let failure = ended.failure.unwrap_or_default();
-    Ok(external::command(&order.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
+    Ok(external::run_command(&order.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
 }
 
 /// Records on their way to a sink.
@@ -130,7 +130,7 @@ impl Sink for Records<'_> {
 }
 
 /// Runs a command of the script that measures nothing.
-fn do_command(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Result<Ended, String> {
+fn do_command(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Result<RunEnd, String> {
     let script = load(order, command)?;
     let mut plan = Plan::clone(&order.plan);
     if script.command(command.name()) == Some(CommandKind::Parallel) {
@@ -139,7 +139,7 @@ fn do_command(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Comman
     }
     drop(script);
     let order = Order { plan: Arc::new(plan), ..order.clone() };
-    Ok(external::command(&order.plan, Vec::new(), sink, |_| with_script(&order, inbox, command)))
+    Ok(external::run_command(&order.plan, Vec::new(), sink, |_| with_script(&order, inbox, command)))
 }
 
 /// Loads the script and runs its command, on a thread of its own: an order to stop ends the process, whatever the script waits for.
@@ -161,7 +161,7 @@ fn with_script(order: &Order, inbox: &Inbox, command: Command) -> Result<(), (En
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if let Some(reason) = inbox.stop_order() {
+        if let Some(reason) = inbox.requested_stop() {
             return Err((reason, failure(format!("stopped during the script's {}", command.name()))));
         }
     }

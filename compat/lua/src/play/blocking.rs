@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_schema::record::Warning;
 
-use dbdyno_runner::external::{Desk, thread_cpu, thread_run_queue_wait};
+use dbdyno_runner::external::{WorkerState, thread_cpu, thread_run_queue_wait};
 
 /// Code of the warning that a script held its thread.
 pub const SCRIPT_BLOCKS: &str = "script-blocks";
@@ -124,7 +124,7 @@ fn explained(allow_cpu: bool) -> Duration {
 }
 
 /// Waits for an event of `worker` on a thread that a script blocks.
-pub(super) fn wait_for<T>(worker: &Desk, due: impl Future<Output = T>) -> T {
+pub(super) fn wait_for<T>(worker: &WorkerState, due: impl Future<Output = T>) -> T {
     let mut due = pin!(tokio::task::unconstrained(due));
     let mut context = Context::from_waker(Waker::noop());
     loop {

@@ -15,7 +15,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         let now = user.worker.now();
         for (kind, early) in self.early.iter().enumerate() {
             for _ in 0..early.take() {
-                user.worker.statement(statement_of(kind, now));
+                user.worker.count_statement(statement_of(kind, now));
             }
         }
         *self.measured.borrow_mut() = Some(user);
@@ -33,7 +33,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         match &*self.measured.borrow() {
             Some(MeasuredUser { worker, .. }) => {
                 let end = worker.now();
-                worker.statement(Statement {
+                worker.count_statement(Statement {
                     class: None,
                     kind,
                     start,
@@ -51,14 +51,14 @@ impl<C: ScriptedConnector> UserSession<C> {
     pub(super) fn count_reconnect(&self, context: &Context) {
         context.add(Counter::Reconnect, 1);
         if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
-            worker.reconnect(worker.now());
+            worker.count_reconnect(worker.now());
         }
     }
 
     pub(super) fn count_error(&self, context: &Context, code: &str, class: ErrorClass) {
         context.add(Counter::Error, 1);
         if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
-            worker.error(worker.now(), code, class);
+            worker.count_error(worker.now(), code, class);
         }
     }
 
@@ -70,14 +70,14 @@ impl<C: ScriptedConnector> UserSession<C> {
         let now = worker.now();
         for (counter, kind) in [(Counter::Read, 0), (Counter::Write, 1), (Counter::Other, 2)] {
             for _ in 0..counted[counter as usize] {
-                worker.statement(statement_of(kind, now));
+                worker.count_statement(statement_of(kind, now));
             }
         }
         for _ in 0..counted[Counter::Error as usize] {
-            worker.error(now, "script", ErrorClass::Other);
+            worker.count_error(now, "script", ErrorClass::Other);
         }
         for _ in 0..counted[Counter::Reconnect as usize] {
-            worker.reconnect(now);
+            worker.count_reconnect(now);
         }
     }
 }

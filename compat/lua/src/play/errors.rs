@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_runner::client_words;
+use dbdyno_runner::client_errors;
 use dbdyno_runner::external::{self, is_lost, is_retried};
 use dbdyno_schema::record::ErrorClass;
 use dbdyno_sysbench::log::Level;
@@ -65,9 +65,9 @@ impl<C: ScriptedConnector> UserSession<C> {
         blocking: bool,
     ) -> Answer {
         let (plan, pgsql) = (&self.thread.run.plan, context.program.database.is_pgsql());
-        let (code, state, message) = client_words::told(&error, &plan.target);
+        let (code, state, message) = client_errors::describe(&error, &plan.target);
         let ignorable = is_retried(&error, plan);
-        self.count_error(context, &external::code(&error, &plan.target).to_string(), error.class());
+        self.count_error(context, &external::error_code(&error, &plan.target).to_string(), error.class());
         let lost = if pgsql { is_lost(&error) } else { CLIENT_LOST.contains(&code) };
         if !ignorable {
             let text = text();
@@ -133,7 +133,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     /// Logs why connection `number` of the run could not be opened.
     pub(super) fn fail_connect(&self, context: &Context, error: &WireError, number: u64) -> Answer {
         let target = &self.thread.run.plan.target;
-        let failure = client_words::connecting(error, target, number);
+        let failure = client_errors::connect_failure(error, target, number);
         if target.is_postgresql() {
             self.log(Level::Fatal, &format!("Connection to database failed: {}\n", failure.message));
             return Answer::Flag(false);
@@ -152,7 +152,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         error: &WireError,
     ) -> Answer {
         let plan = &self.thread.run.plan;
-        let (code, state, message) = client_words::told(error, &plan.target);
+        let (code, state, message) = client_errors::describe(error, &plan.target);
         if plan.target.is_postgresql() {
             self.log(Level::Fatal, &format!("PQprepare() failed: ERROR:  {message}\n"));
         } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
 
 use super::LuaFailure;
 use crate::host::{ScriptHost, Stat};
@@ -91,5 +91,5 @@ pub trait Script {
     fn uses_database(&self) -> bool;
 
     /// Runs `init`, the run and `done`, and writes every record. The log has the failures when it returns.
-    fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> Ended;
+    fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd;
 }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dbdyno_runner::external::{AnyConnector, Post, connector, play};
-use dbdyno_runner::{Ended, Inbox, Order, Sink};
+use dbdyno_runner::external::{AnyConnector, WorkerContext, connector, play};
+use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, StatementKind};
 use dbdyno_sysbench::log::Level;
@@ -112,9 +112,9 @@ impl<C: ScriptedConnector> MainState<C> {
     }
 
     /// The end of a run that failed outside its users.
-    fn end_by(&self, failure: &LuaFailure) -> Ended {
+    fn end_by(&self, failure: &LuaFailure) -> RunEnd {
         self.run.host.log(Level::Fatal, &failure.to_string());
-        Ended { reason: EndReason::ScriptError, failure: Some(failure.record()) }
+        RunEnd { reason: EndReason::ScriptError, failure: Some(failure.record()) }
     }
 
     /// Makes the user of a report, whose number follows those of the run's users.
@@ -228,7 +228,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         self.run.counters.uses_database.load(Ordering::Relaxed)
     }
 
-    fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> Ended {
+    fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
         if self.has_function("init")
             && let Err(failure) = self.call("init")
         {
@@ -243,9 +243,9 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         // A state that is alone on its thread has the machine code to itself.
         let is_alone = self.setup.program.jit == Jit::Auto && order.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
-        let spawn = |number, links| {
-            let (post, run) = (Post::new(&order, number, links), run.clone());
-            std::thread::spawn(move || worker::run(post, run))
+        let spawn = |number, conductor| {
+            let (context, run) = (WorkerContext::new(&order, number, conductor), run.clone());
+            std::thread::spawn(move || worker::run(context, run))
         };
         let before =
             |_: &mut dyn FnMut(Record)| self.make_report_users().map_err(|failure| self.end_by(&failure));
@@ -259,7 +259,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         }
         match self.run.counters.failure_at_end.get() {
             Some(failure) if ended.failure.is_none() => {
-                Ended { reason: EndReason::ScriptError, failure: Some(failure.record()) }
+                RunEnd { reason: EndReason::ScriptError, failure: Some(failure.record()) }
             }
             _ => ended,
         }

@@ -213,7 +213,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         let Some(MeasuredUser { worker, id }) = self.measured() else { return false };
         if self.event.take().is_some() {
             // The script has not ended its last event.
-            worker.failed(id, worker.now());
+            worker.abandon_event(id, worker.now());
         }
         let due = worker.next_due(id, self.free_since.take());
         let due = if blocking { wait_for(&worker, due) } else { due.await };
@@ -234,7 +234,7 @@ impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
 
     fn restart_event(&self) {
         if let Some(MeasuredUser { worker, .. }) = &*self.measured.borrow() {
-            worker.retry(worker.now());
+            worker.count_retry(worker.now());
         }
     }
 
@@ -245,7 +245,7 @@ impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
             (None, None) => return,
             // It counts, although the script has not waited for it to be due.
             (None, Some(MeasuredUser { worker, id })) => {
-                worker.begin_unasked(id, start);
+                worker.begin_unscheduled(id, start);
                 start
             }
         };
@@ -259,7 +259,7 @@ impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
             return;
         };
         let end = worker.now();
-        worker.event(id, dbdyno_metrics::Event { due, start, end });
+        worker.end_event(id, dbdyno_metrics::Event { due, start, end });
         self.free_since.set(Some(end));
     }
 }

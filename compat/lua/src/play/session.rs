@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use dbdyno_load::Nanos;
-use dbdyno_runner::external::{Desk, OPENING_MAX, Seat};
+use dbdyno_runner::external::{OPENING_MAX, UserId, WorkerState};
 use dbdyno_schema::plan::Plan;
 use dbdyno_sysbench::Compat;
 use dbdyno_wire::scripted::{Scripted, ScriptedConnector};
@@ -63,8 +63,8 @@ impl<C> ThreadContext<C> {
 /// The user of a run that counts what a session does.
 #[derive(Clone)]
 pub(super) struct MeasuredUser {
-    pub(super) worker: Rc<Desk>,
-    pub(super) id: Seat,
+    pub(super) worker: Rc<WorkerState>,
+    pub(super) id: UserId,
 }
 
 /// The event that a user plays.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use dbdyno_metrics::Event;
-use dbdyno_runner::external::{Desk, Seat};
+use dbdyno_runner::external::{UserId, WorkerState};
 use dbdyno_schema::record::EndReason;
 use dbdyno_sysbench::log::Level;
 use dbdyno_wire::scripted::ScriptedConnector;
@@ -103,7 +103,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
     }
 
     /// Plays events until the run is over or the script ends its user.
-    pub(super) async fn play(mut self, worker: Rc<Desk>, id: Seat) {
+    pub(super) async fn play(mut self, worker: Rc<WorkerState>, id: UserId) {
         self.session.measure_as(MeasuredUser { worker: Rc::clone(&worker), id });
         let result = match self.state.thread_run() {
             Ok(None) => self.play_events(&worker, id).await,
@@ -111,7 +111,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
                 let result = Box::pin(self.call(&mut thread_run, &[self.number as i64])).await;
                 self.session.count_scripts_own(self.state.context());
                 if self.session.event.take().is_some() {
-                    worker.failed(id, worker.now());
+                    worker.abandon_event(id, worker.now());
                 }
                 result.map(drop)
             }
@@ -129,7 +129,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             }
             Err(failure) => {
                 log(&failure);
-                worker.fail((EndReason::ScriptError, failure.record()));
+                worker.fail_run((EndReason::ScriptError, failure.record()));
             }
         }
         self.session.count_scripts_own(self.state.context());
@@ -139,7 +139,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         worker.unless_over(std::future::pending::<()>()).await;
     }
 
-    async fn play_events(&mut self, worker: &Rc<Desk>, id: Seat) -> Result<(), ScriptError> {
+    async fn play_events(&mut self, worker: &Rc<WorkerState>, id: UserId) -> Result<(), ScriptError> {
         let mut event = self.state.event()?;
         let number = [self.number as i64];
         let mut free_since = None;
@@ -151,7 +151,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             let value = match self.call(&mut event, &number).await {
                 Ok(value) => value,
                 Err(error) => {
-                    worker.failed(id, worker.now());
+                    worker.abandon_event(id, worker.now());
                     return Err(error);
                 }
             };
@@ -159,10 +159,10 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             self.session.count_scripts_own(self.state.context());
             if value == ReturnValue::True {
                 // As in sysbench this event ends the user and does not count.
-                worker.failed(id, end);
+                worker.abandon_event(id, end);
                 return Ok(());
             }
-            worker.event(id, Event { due, start, end });
+            worker.end_event(id, Event { due, start, end });
             free_since = Some(end);
             self.session.close_unreferenced(self.state.context()).await;
             events += 1;

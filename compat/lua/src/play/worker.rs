@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dbdyno_runner::external::{
-    Desk, Post, Seat, Signal, WorkerReady, give_back_memory, spawn_user, work_on_this_thread,
+    Signal, UserId, WorkerContext, WorkerReady, WorkerState, release_memory, run_worker, spawn_user,
 };
 use dbdyno_schema::record::{EndReason, Session};
 use dbdyno_sysbench::log::Level;
@@ -19,22 +19,22 @@ use super::session::{KINDS, RunContext, ThreadContext};
 use super::user::{ScriptUser, spawn_users};
 use crate::vm::Vm;
 
-/// Plays the share of the run that `post` has, on this thread.
-pub(super) fn run<C: ScriptedConnector>(post: Post, run: RunContext<C>) {
-    let links = post.links.clone();
-    work_on_this_thread(links, work(post, run));
+/// Plays the share of the run that `context` has, on this thread.
+pub(super) fn run<C: ScriptedConnector>(context: WorkerContext, run: RunContext<C>) {
+    let conductor = context.conductor.clone();
+    run_worker(conductor, work(context, run));
 }
 
-async fn work<C: ScriptedConnector>(post: Post, mut run: RunContext<C>) -> io::Result<()> {
-    let mut signal = post.links.signal.clone();
-    if !post.prepare() {
+async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<C>) -> io::Result<()> {
+    let mut signal = context.conductor.signal.clone();
+    if !context.prepare() {
         return Ok(());
     }
-    run.plan = Arc::clone(&post.plan);
-    let links = post.links.clone();
-    let connections = post.share(post.plan.load.connections);
-    let numbers: Vec<u64> = (0..u64::from(connections)).map(|position| post.number(position)).collect();
-    let to_conductor = links.clone();
+    run.plan = Arc::clone(&context.plan);
+    let conductor = context.conductor.clone();
+    let connections = context.share(context.plan.load.connections);
+    let numbers: Vec<u64> = (0..connections as usize).map(|local| context.user(local).global).collect();
+    let to_conductor = conductor.clone();
     let warn = Box::new(move |warning| to_conductor.warn(warning));
     let monitor = BlockingMonitor::new(Some(warn), numbers.len(), false);
     let thread = ThreadContext::new(run, monitor);
@@ -46,24 +46,24 @@ async fn work<C: ScriptedConnector>(post: Post, mut run: RunContext<C>) -> io::R
         Ok(users) => users,
         Err(failure) => {
             thread.run.host.log(Level::Fatal, &failure.to_string());
-            links.fail(EndReason::ScriptError, failure.record());
+            conductor.fail_run(EndReason::ScriptError, failure.record());
             return Ok(());
         }
     };
-    let session = post.is_first().then(Session::default);
-    links.ready(WorkerReady { connections, session, prepared_statements: 0 });
+    let session = context.is_first().then(Session::default);
+    conductor.report_ready(WorkerReady { connections, session, prepared_statements: 0 });
     let start = match signal.wait_for(|signal| !matches!(signal, Signal::Wait)).await.map(|signal| *signal) {
         Ok(Signal::Go { start, .. }) => start,
         _ => return Ok(()),
     };
-    let spawn = |worker: &Rc<Desk>, tasks: &mut JoinSet<()>| {
-        for (here, user) in users.into_iter().enumerate() {
-            let id = Seat { here, overall: user.number };
+    let spawn = |worker: &Rc<WorkerState>, tasks: &mut JoinSet<()>| {
+        for (local, user) in users.into_iter().enumerate() {
+            let id = UserId { global: user.number, local };
             spawn_user(tasks, worker, user.play(Rc::clone(worker), id));
         }
     };
-    let check = |_: &Desk, _| thread.monitor.check(Instant::now());
-    post.play(start, KINDS.len(), &numbers, spawn, check).await
+    let check = |_: &WorkerState, _| thread.monitor.check(Instant::now());
+    context.play(start, KINDS.len(), spawn, check).await
 }
 
 /// Makes this thread's users and calls `thread_init` of each, all at the same time.
@@ -83,6 +83,6 @@ async fn make_users<C: ScriptedConnector>(
     }
     users.sort_unstable_by_key(|user: &ScriptUser<C>| user.number);
     Vm::collect_shared(&vms).map_err(|error| LuaFailure::function("thread_init", error))?;
-    give_back_memory();
+    release_memory();
     Ok(users)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dbdyno_lua::play::{LuaFailure, Script, ScriptSetup, load};
 use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
-use dbdyno_runner::{Ended, LastEvents, Order, Secrets, Sink};
+use dbdyno_runner::{LastEvents, Order, RunEnd, Secrets, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Distribution, Plan};
 use dbdyno_schema::record::{Counts, End, PhaseName, Warning};
@@ -108,7 +108,7 @@ impl Default for Run {
 
 /// What a run left behind.
 pub struct Ran {
-    pub ended: Ended,
+    pub ended: RunEnd,
     pub heard: Arc<RecordingHost>,
     pub records: Records,
 }

@@ -7,12 +7,13 @@
 //! ```
 //! - [`reader`]: what a record means to those who report. [`tally`]: figures of a stretch of a run.
 //! - [`text`]: sysbench's text. [`cumulative`]: its full report. [`failure`]: how a failure reads.
-//! - [`loading`]: the lines of prepare, prewarm and cleanup.
+//! - [`generator`]: warnings about the load generator. [`loading`]: the lines of prepare, prewarm and cleanup.
 //! - [`json`], [`csv`]: reports for programs.
 
 pub mod csv;
 pub mod cumulative;
 pub mod failure;
+pub mod generator;
 pub mod json;
 pub mod loading;
 pub mod reader;

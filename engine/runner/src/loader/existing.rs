@@ -1,7 +1,7 @@
-//! What is there before loading, and what may be done with it.
+//! The tables that exist before loading, and what the loader may do with them.
 //!
-//! Complete tables of the same specification are kept, ours that were never completed are made anew, and anything
-//! else in their place is a conflict: nothing without our mark is ever dropped.
+//! It keeps complete tables of the same specification and replaces tables with dbdyno's mark that were never completed.
+//! Anything else in their place is a conflict: it never drops a table without the mark.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +11,47 @@ use dbdyno_wire::Connection;
 use dbdyno_workload::schema::{LOADING, MARK};
 use dbdyno_workload::tables::Tables;
 
-use super::queries::{Outcome, query};
+use super::stream::{StepResult, query};
 use super::{Job, Loads};
-use crate::failure;
+use crate::failure::{self, RunFailure};
 
 impl<C: Loads> Job<'_, C> {
-    /// Makes the tables that are missing, and tells which those were.
+    /// Creates the missing tables, and returns their numbers.
     pub(super) async fn create_missing(
         &self,
         connection: &mut impl Connection,
-    ) -> Result<Vec<u32>, (EndReason, Failure)> {
+    ) -> Result<Vec<u32>, RunFailure> {
         let schema = &self.schema;
-        let there = self.existing(connection).await?;
-        self.refuse_conflicts(&there)?;
+        let existing = self.existing(connection).await?;
+        self.refuse_conflicts(&existing)?;
         let missing: Vec<u32> = (1..=schema.tables())
-            .filter(|&table| there.get(&schema.name(table)).is_none_or(|comment| *comment == LOADING))
+            .filter(|&table| existing.get(&schema.name(table)).is_none_or(|comment| *comment == LOADING))
             .collect();
         self.rows_planned.set(missing.len() as u64 * schema.rows());
         for table in 1..=schema.tables() {
+            let name = schema.name(table);
             if missing.binary_search(&table).is_err() {
-                self.report(LoadingStep::Kept, table);
+                self.report(LoadingStep::Kept, name);
                 continue;
             }
-            if there.contains_key(&schema.name(table)) {
-                query(connection, &schema.drop_table(table)).await?; // Ours, and never completed.
+            if existing.contains_key(&name) {
+                query(connection, &schema.drop_table(table)).await?; // Has the mark of an unfinished load.
             }
             query(connection, &schema.create(table)).await?;
-            self.report(LoadingStep::Created, table);
+            self.report(LoadingStep::Created, name);
         }
         Ok(missing)
     }
 
-    /// Drops the tables that dbdyno made.
-    pub(super) async fn drop_ours(&self, connection: &mut impl Connection) -> Outcome {
-        let there = self.existing(connection).await?;
+    /// Drops the tables that have dbdyno's mark.
+    pub(super) async fn drop_marked(&self, connection: &mut impl Connection) -> StepResult {
+        let existing = self.existing(connection).await?;
         for table in 1..=self.schema.tables() {
             let name = self.schema.name(table);
-            match there.get(&name) {
+            match existing.get(&name) {
                 Some(comment) if comment.starts_with(MARK) => {
                     query(connection, &self.schema.drop_table(table)).await?;
-                    self.report(LoadingStep::Dropped, table);
+                    self.report(LoadingStep::Dropped, name);
                 }
                 Some(_) => self.warn_kept(&name),
                 None => {}
@@ -59,13 +60,13 @@ impl<C: Loads> Job<'_, C> {
         Ok(())
     }
 
-    /// Comments of the tables that are there, by name.
+    /// The comments of the existing tables, by name.
     async fn existing(
         &self,
         connection: &mut impl Connection,
-    ) -> Result<BTreeMap<String, String>, (EndReason, Failure)> {
+    ) -> Result<BTreeMap<String, String>, RunFailure> {
         let sql = self.schema.existing();
-        let rows = connection.rows(&sql).await.map_err(|error| failure::working(&error, &sql))?;
+        let rows = connection.rows(&sql).await.map_err(|error| failure::to_query(&error, &sql))?;
         let pair = |row: Vec<Option<String>>| {
             let mut columns = row.into_iter().map(Option::unwrap_or_default);
             Some((columns.next()?, columns.next()?))
@@ -73,35 +74,35 @@ impl<C: Loads> Job<'_, C> {
         Ok(rows.into_iter().filter_map(pair).collect())
     }
 
-    fn refuse_conflicts(&self, there: &BTreeMap<String, String>) -> Outcome {
+    fn refuse_conflicts(&self, existing: &BTreeMap<String, String>) -> StepResult {
         let mark = self.schema.mark();
-        let ours = (1..=self.schema.tables()).map(|table| self.schema.name(table));
-        let conflicts: Vec<String> = ours
+        let names = (1..=self.schema.tables()).map(|table| self.schema.name(table));
+        let conflicts: Vec<String> = names
             .filter_map(|name| {
-                let comment = there.get(&name)?;
+                let comment = existing.get(&name)?;
                 let fits = *comment == mark || *comment == LOADING;
-                let made = if comment.starts_with(MARK) { comment.as_str() } else { "not made by dbdyno" };
-                (!fits).then(|| format!("{name} ({made})"))
+                let origin = if comment.starts_with(MARK) { comment.as_str() } else { "not made by dbdyno" };
+                (!fits).then(|| format!("{name} ({origin})"))
             })
             .collect();
         if conflicts.is_empty() {
             return Ok(());
         }
         let text = format!(
-            "{} {} already holds {}; wanted: {mark}",
+            "{} {} already contains {}; the plan needs: {mark}",
             if self.target.is_postgresql() { "database" } else { "schema" },
             self.connector.database(),
             conflicts.join(", ")
         );
-        let hint = "name another one, or drop these tables yourself; dbdyno drops only what it made, \
-                    with cleanup and the options they were made with";
+        let hint = "name another one, or drop these tables yourself; dbdyno drops only tables that it made, \
+                    with cleanup and the options of their prepare";
         Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
     }
 
     fn warn_kept(&self, name: &str) {
         self.sink.borrow_mut().record(&Record::Warning(Warning {
             code: "table-kept".into(),
-            text: format!("{name} was not made by dbdyno and stays"),
+            text: format!("{name} was not made by dbdyno and is kept"),
             hint: "drop it yourself if it is not needed".into(),
         }));
     }

@@ -1,6 +1,6 @@
-//! Filling tables: one stream, its statements, and what it tells.
+//! Filling tables: one stream and its statements.
 //!
-//! Every statement commits by itself. LOAD DATA and COPY are cut into statements too, so that neither the undo log nor a
+//! Every statement commits by itself. LOAD DATA and COPY are divided into statements too, so that neither the undo log nor a
 //! binary log has to hold a whole table as one transaction.
 
 use std::cell::Cell;
@@ -12,113 +12,98 @@ use dbdyno_schema::record::{EndReason, ErrorClass, Failure, LoadingWay};
 use dbdyno_wire::WireError;
 use dbdyno_wire::bulk::{BulkLoad, LoadError};
 use dbdyno_workload::tables::{BulkRows, Tables};
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::pieces::{Piece, Queue};
-use super::queries::{Outcome, queries};
-use crate::failure;
+use super::stream::{Progress, Reporter, StepResult, StoredRows, queries};
+use crate::failure::{self, RunFailure};
 
-/// Times a statement is sent before its error counts.
+/// Attempts of a statement before its error ends the command.
 const ATTEMPTS: u32 = 20;
 
-/// What one statement has stored.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stored {
-    pub(super) table: u32,
-    pub(super) rows: u64,
-    pub(super) bytes: u64,
-    /// Times it was sent again.
-    pub(super) retries: u64,
-    /// From the first time it was sent to its answer.
-    pub(super) began: Instant,
-    pub(super) ended: Instant,
-}
-
-/// What all streams of a job share.
-pub(super) struct Filling<T> {
+/// Sends the rows of tables; shared by all streams of a job.
+pub(super) struct RowLoader<T> {
     pub(super) tables: Rc<T>,
     pub(super) pieces: Queue<Piece>,
     pub(super) method: LoadingMethod,
-    /// How rows travel; changes once, when a server refuses LOAD DATA that is not demanded.
+    /// How rows are sent; changes once, when a server refuses LOAD DATA that the plan does not require.
     pub(super) way: Cell<LoadingWay>,
 }
 
-/// Loads pieces until there are none, after some settings of the session.
+/// Loads all pieces, after some settings of the session.
 pub(super) async fn fill<T: Tables>(
     mut connection: impl BulkLoad,
     settings: Vec<String>,
-    filling: Rc<Filling<T>>,
-    progress: UnboundedSender<Stored>,
-) -> Outcome {
+    loader: Rc<RowLoader<T>>,
+    reporter: Reporter,
+) -> StepResult {
     let mut sql = Vec::new();
     queries(&mut connection, &settings).await?;
     loop {
-        let Some(piece) = filling.pieces.borrow_mut().pop_front() else { break };
-        let tell = |stored| {
-            // The receiver is gone only when loading stops.
-            let _ = progress.send(stored);
-        };
-        filling.store(&mut connection, piece, &mut sql, tell).await?;
+        let Some(piece) = loader.pieces.borrow_mut().pop_front() else { break };
+        loader.store(&mut connection, piece, &mut sql, &reporter).await?;
     }
     connection.close().await;
     Ok(())
 }
 
-impl<T: Tables> Filling<T> {
-    /// Loads a whole piece, statement by statement, and hands on what each has stored. `sql` is scratch.
+impl<T: Tables> RowLoader<T> {
+    /// Loads a piece, statement by statement, and reports each. `sql` is a scratch buffer.
     pub(super) async fn store(
         &self,
         connection: &mut impl BulkLoad,
         Piece { table, first, last }: Piece,
         sql: &mut Vec<u8>,
-        take: impl Fn(Stored),
-    ) -> Outcome {
+        reporter: &Reporter,
+    ) -> StepResult {
         let mut next = first;
         while next <= last {
-            let asked = Piece { table, first: next, last };
+            let rest = Piece { table, first: next, last };
             let stored = match self.way.get() {
-                LoadingWay::LoadDataLocal | LoadingWay::Copy => self.load(connection, asked).await?,
-                _ => Some(self.insert(connection, asked, sql).await?),
+                LoadingWay::LoadDataLocal | LoadingWay::Copy => self.load(connection, rest).await?,
+                _ => Some(self.insert(connection, rest, sql).await?),
             };
-            let Some(stored) = stored else { continue }; // Refused; once more, the other way.
+            let Some(stored) = stored else { continue }; // Refused: the next pass sends an INSERT.
             next += stored.rows;
-            take(stored);
+            reporter.report(Progress::Stored(stored));
         }
         Ok(())
     }
 
-    /// Loads the beginning of a piece by LOAD DATA or COPY; `None` when the server refuses that and need not obey.
+    /// Loads the first rows of a piece by LOAD DATA or COPY; `None` if the server refuses it and the plan allows INSERT.
     async fn load(
         &self,
         connection: &mut impl BulkLoad,
-        asked: Piece,
-    ) -> Result<Option<Stored>, (EndReason, Failure)> {
-        let sql = self.tables.load(asked.table);
-        let piece = Piece {
-            last: asked.last.min(asked.first + self.tables.statement_rows(asked.table) - 1),
-            ..asked
-        };
+        rest: Piece,
+    ) -> Result<Option<StoredRows>, RunFailure> {
+        let sql = self.tables.load(rest.table);
+        let piece =
+            Piece { last: rest.last.min(rest.first + self.tables.statement_rows(rest.table) - 1), ..rest };
         let began = Instant::now();
         let mut retries = 0;
         loop {
             let error = match self.load_once(connection, &sql, piece).await {
                 Ok((rows, bytes)) => {
                     self.require_fit(connection, piece.table).await?;
-                    self.require_whole(piece.table, rows, piece.last + 1 - piece.first, self.bulk_words())?;
+                    self.require_whole(
+                        piece.table,
+                        rows,
+                        piece.last + 1 - piece.first,
+                        self.bulk_statement(),
+                    )?;
                     let (table, ended) = (piece.table, Instant::now());
-                    return Ok(Some(Stored { table, rows, bytes, retries, began, ended }));
+                    return Ok(Some(StoredRows { table, rows, bytes, retries, began, ended }));
                 }
-                // The INSERT that follows says it if it was something else.
+                // If this was another error, the INSERT reports it.
                 Err(LoadError::Refused(_)) if self.method == LoadingMethod::Auto => {
                     self.way.set(LoadingWay::Insert);
                     return Ok(None);
                 }
-                Err(LoadError::Refused(error)) => return Err(failure::loading(&error, &sql)),
+                Err(LoadError::Refused(error)) => return Err(failure::to_load(&error, &sql)),
                 Err(LoadError::Failed(error)) => error,
             };
             retries += 1;
-            if !is_in_the_way(&error) || retries >= u64::from(ATTEMPTS) {
-                return Err(failure::working(&error, &sql));
+            if !is_lock_conflict(&error) || retries >= u64::from(ATTEMPTS) {
+                return Err(failure::to_query(&error, &sql));
             }
         }
     }
@@ -138,10 +123,10 @@ impl<T: Tables> Filling<T> {
             bytes += (out.len() - begin) as u64;
             more
         };
-        // Only what a server says in words is a refusal; an answer out of order is none.
+        // Only an error of the server is a refusal, a malformed answer is not.
         let outcome = connection.load(sql, some).await.map_err(|error| match error {
             LoadError::Refused(error)
-                if error.state().is_none() || is_in_the_way(&error) || failure::is_lost(&error) =>
+                if error.state().is_none() || is_lock_conflict(&error) || failure::is_lost(&error) =>
             {
                 LoadError::Failed(error)
             }
@@ -150,19 +135,19 @@ impl<T: Tables> Filling<T> {
         Ok((outcome.rows, bytes))
     }
 
-    /// Loads the beginning of a piece by one INSERT. Streams can deadlock in an empty table (MariaDB locks the
-    /// whole table for the first insert, MDEV-515).
+    /// Loads the first rows of a piece by one INSERT. Streams can deadlock in an empty table (MariaDB locks the whole table
+    /// for the first insert, MDEV-515).
     async fn insert(
         &self,
         connection: &mut impl BulkLoad,
-        asked: Piece,
+        rest: Piece,
         sql: &mut Vec<u8>,
-    ) -> Result<Stored, (EndReason, Failure)> {
-        let (table, name) = (asked.table, self.tables.name(asked.table));
+    ) -> Result<StoredRows, RunFailure> {
+        let (table, name) = (rest.table, self.tables.name(rest.table));
         sql.clear();
-        let (words, ids) = self.tables.insert(table);
-        sql.extend_from_slice(words.as_bytes());
-        let planned = self.tables.rows_from(table, asked.first, asked.last).values(sql, ids);
+        let (statement, ids) = self.tables.insert(table);
+        sql.extend_from_slice(statement.as_bytes());
+        let planned = self.tables.rows_from(table, rest.first, rest.last).values(sql, ids);
         let (began, bytes) = (Instant::now(), sql.len() as u64);
         let mut retries = 0;
         loop {
@@ -170,59 +155,64 @@ impl<T: Tables> Filling<T> {
                 Ok(outcome) => {
                     self.require_fit(connection, table).await?;
                     self.require_whole(table, outcome.rows, planned, "INSERT")?;
-                    return Ok(Stored { table, rows: planned, bytes, retries, began, ended: Instant::now() });
+                    return Ok(StoredRows {
+                        table,
+                        rows: planned,
+                        bytes,
+                        retries,
+                        began,
+                        ended: Instant::now(),
+                    });
                 }
-                Err(error) if is_in_the_way(&error) && retries < u64::from(ATTEMPTS) => retries += 1,
+                Err(error) if is_lock_conflict(&error) && retries < u64::from(ATTEMPTS) => retries += 1,
                 Err(error) => {
                     let sent = String::from_utf8_lossy(sql);
-                    return Err(failure::sending(&error, &format!("INSERT INTO {name}"), &sent));
+                    return Err(failure::to_send(&error, &format!("INSERT INTO {name}"), &sent));
                 }
             }
         }
     }
 
-    fn bulk_words(&self) -> &'static str {
+    fn bulk_statement(&self) -> &'static str {
         if self.way.get() == LoadingWay::Copy { "COPY" } else { "LOAD DATA LOCAL" }
     }
 
-    /// Whether rows come with their ids, so that no sequence is asked for them.
+    /// Whether rows are sent with their ids, so that the table's sequence does not advance.
     pub(super) fn brings_ids(&self) -> bool {
         self.way.get() == LoadingWay::Copy
     }
 
-    /// Values that do not fit their columns are changed with a warning where a statement is not strict.
-    async fn require_fit(&self, connection: &mut impl BulkLoad, table: u32) -> Outcome {
+    /// Fails if the server changed values that do not fit their columns, which it does with a warning if not in strict mode.
+    async fn require_fit(&self, connection: &mut impl BulkLoad, table: u32) -> StepResult {
         if !self.tables.warns() {
             return Ok(());
         }
         let sql = "SHOW WARNINGS";
-        let warnings = connection.rows(sql).await.map_err(|error| failure::working(&error, sql))?;
+        let warnings = connection.rows(sql).await.map_err(|error| failure::to_query(&error, sql))?;
         let mut warnings = warnings.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default));
         let Some(mut warning) = warnings.find(|row| row.clone().next().as_deref() != Some("Note")) else {
             return Ok(());
         };
-        let (code, words) = (warning.nth(1).unwrap_or_default(), warning.next().unwrap_or_default());
+        let (code, message) = (warning.nth(1).unwrap_or_default(), warning.next().unwrap_or_default());
         let text =
-            format!("the rows do not fit the table {}: {words} (warning {code})", self.tables.name(table));
-        let hint =
-            "change the column in the statements of the set-up, or the values that the plan makes for it";
+            format!("the rows do not fit the table {}: {message} (warning {code})", self.tables.name(table));
+        let hint = "change the column in the setup statements, or its generator in the plan";
         let code = code.parse().ok();
         Err((EndReason::DataConflict, Failure { code, text, hint: Some(hint.into()), ..Failure::default() }))
     }
 
-    /// LOAD DATA LOCAL only warns of rows that are there already.
-    fn require_whole(&self, table: u32, stored: u64, planned: u64, statement: &str) -> Outcome {
+    /// Fails if rows are missing: LOAD DATA LOCAL only warns about duplicates.
+    fn require_whole(&self, table: u32, stored: u64, planned: u64, statement: &str) -> StepResult {
         if stored == planned {
             return Ok(());
         }
         let name = self.tables.name(table);
         let text = format!("{statement} stored {stored} of {planned} rows in {name}");
-        let hint = "somebody else writes to this table, or a trigger or proxy changes the rows; load again when \
-                    nobody does";
+        let hint = "another client writes to this table, or a trigger or proxy changes the rows; stop it and load again";
         Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
     }
 }
 
-fn is_in_the_way(error: &WireError) -> bool {
+fn is_lock_conflict(error: &WireError) -> bool {
     matches!(error.class(), ErrorClass::Deadlock | ErrorClass::LockTimeout)
 }

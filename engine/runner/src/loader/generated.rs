@@ -1,120 +1,115 @@
-//! The user's own tables, filled with generated rows.
+//! Custom tables, filled with generated rows.
 //!
-//! Tables are filled one after the other, each by all streams: rows that others refer to are there before these. A table
-//! is marked in its comment while it is filled and when all is done, so that a second `prepare` knows what it meets.
+//! The streams fill one table after the other, so that referenced rows exist before those that refer to them. The table's
+//! comment has a mark during and after filling, by which a second `prepare` recognises its state.
 
 use std::time::{Duration, Instant};
 
-use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Failure, LoadingStep, LoadingWay};
-use dbdyno_wire::Connection;
+use dbdyno_wire::{Connection, TextRow};
 use dbdyno_workload::generated::State;
 use dbdyno_workload::tables::Tables;
 
 use super::pieces::pieces;
-use super::queries::{Outcome, queries, query};
+use super::stream::{StepResult, queries, query};
 use super::{Job, Loads};
-use crate::failure;
+use crate::failure::{self, RunFailure};
 
-/// Fewer rows than this are not worth another stream.
+/// The least number of rows for which another stream pays.
 const STREAM_ROWS: u64 = 10_000;
 
-/// A table that is to be filled, with its comment.
-struct Wanted {
+/// A table to fill.
+struct EmptyTable {
     table: u32,
     comment: String,
-    /// Whether rows of an earlier `prepare` have to go first.
+    /// Whether an earlier `prepare` left rows that must be deleted first.
     unfinished: bool,
     /// Whether more than one stream would be slower.
-    alone: bool,
+    one_stream: bool,
 }
 
 impl<C: Loads> Job<'_, C> {
-    /// Fills the generated tables that are empty. `connection` is the one that has sent the set-up.
-    pub(super) async fn generate(&self, mut connection: C::Connection) -> Outcome {
+    /// Fills the generated tables that are empty. `connection` has sent the setup.
+    pub(super) async fn generate(&self, mut connection: C::Connection) -> StepResult {
         let (tables, connection) = (&self.generated, &mut connection);
-        let wanted = self.look(connection).await?;
-        self.rows_planned.set(wanted.iter().map(|wanted| tables.rows(wanted.table)).sum());
-        // What refers to others goes before them.
-        for Wanted { table, comment, unfinished, .. } in wanted.iter().rev() {
+        let empty = self.empty_tables(connection).await?;
+        self.rows_planned.set(empty.iter().map(|empty| tables.rows(empty.table)).sum());
+        // In reverse, so that rows are deleted before those that they refer to.
+        for EmptyTable { table, comment, unfinished, .. } in empty.iter().rev() {
             if *unfinished {
-                self.empty(connection, *table).await?;
+                self.delete_rows(connection, *table).await?;
             } else {
                 query(connection, &tables.set_mark(*table, comment, false)).await?;
             }
         }
         let (mut way, mut most) = (LoadingWay::None, 0);
-        for wanted in &wanted {
-            let rows = tables.rows(wanted.table);
+        for &EmptyTable { table, one_stream, .. } in &empty {
+            let rows = tables.rows(table);
             let streams =
-                if wanted.alone { 1 } else { rows.div_ceil(STREAM_ROWS).min(self.streams.into()) as u32 };
+                if one_stream { 1 } else { rows.div_ceil(STREAM_ROWS).min(self.streams.into()) as u32 };
             most = most.max(streams);
-            way = self.fill_pieces(tables, pieces(&[wanted.table], rows, streams)).await?;
+            way = self.fill_pieces(tables, pieces(&[table], rows, streams)).await?;
         }
         let (mut after, mut analyze) = (Duration::ZERO, Duration::ZERO);
-        if !wanted.is_empty() {
+        if !empty.is_empty() {
             let began = Instant::now();
-            queries(connection, self.own.iter().flat_map(|own| &own.after)).await?;
-            (after, analyze) = (began.elapsed(), self.complete(connection, &wanted).await?);
+            queries(connection, self.custom.iter().flat_map(|custom| &custom.after)).await?;
+            (after, analyze) = (began.elapsed(), self.complete(connection, &empty).await?);
         }
         connection.close().await;
-        let mut loaded = self.tally.borrow().record(&**tables, way, most, analyze);
+        let mut loaded = self.totals.borrow().record(&**tables, way, most, analyze);
         loaded.after_us = after.as_micros() as u64;
         if way != LoadingWay::None {
             let settings = tables.session_settings();
             loaded.session_settings =
                 settings.iter().map(|&(name, value)| (name.into(), value.into())).collect();
         }
-        self.sink.borrow_mut().record(&Record::Loaded(Box::new(loaded)));
+        self.report_loaded(loaded);
         Ok(())
     }
 
-    /// What is there: the tables that are to be filled, or every reason why not, at once.
-    async fn look(&self, connection: &mut C::Connection) -> Result<Vec<Wanted>, (EndReason, Failure)> {
+    /// The tables to fill, or all conflicts at once.
+    async fn empty_tables(&self, connection: &mut C::Connection) -> Result<Vec<EmptyTable>, RunFailure> {
         let tables = &self.generated;
-        let (mut wanted, mut conflicts) = (Vec::new(), Vec::new());
+        let (mut empty, mut conflicts) = (Vec::new(), Vec::new());
         for table in tables.numbers() {
             let name = tables.name(table);
-            let Some(row) = self.ask(connection, &tables.comment(table)).await?.into_iter().next() else {
-                conflicts.push(format!("{name} is no table there; make it in workload.sql.setup"));
+            let Some(row) = rows(connection, &tables.comment(table)).await?.into_iter().next() else {
+                conflicts.push(format!("table {name} does not exist; create it in workload.sql.setup"));
                 continue;
             };
-            let [comment, alone] = [0, 1].map(|at| row.get(at).cloned().flatten().unwrap_or_default());
-            let alone = alone == "1";
-            let is_empty = self.ask(connection, &tables.any_row(table)).await?.is_empty();
+            let [comment, one_stream] = [0, 1].map(|at| row.get(at).cloned().flatten().unwrap_or_default());
+            let one_stream = one_stream == "1";
+            let has_rows = !rows(connection, &tables.any_row(table)).await?.is_empty();
             match tables.state(table, &comment) {
-                State::Unfinished => wanted.push(Wanted { table, comment, unfinished: true, alone }),
-                _ if is_empty => wanted.push(Wanted { table, comment, unfinished: false, alone }),
-                State::Complete => self.tell(LoadingStep::Kept, name),
-                State::Unmarked => conflicts.push(format!("{name} holds rows that dbdyno did not load")),
-                State::Other(mark) => {
+                State::Complete if has_rows => self.report(LoadingStep::Kept, name),
+                State::Unmarked if has_rows => {
+                    conflicts.push(format!("{name} contains rows that dbdyno did not load"));
+                }
+                State::Other(mark) if has_rows => {
+                    let needs = tables.mark(table);
                     conflicts.push(format!(
-                        "{name} holds rows of another plan ({mark}); wanted: {}",
-                        tables.mark(table)
+                        "{name} contains rows of another plan ({mark}); this plan needs: {needs}"
                     ));
+                }
+                state => {
+                    let unfinished = matches!(state, State::Unfinished);
+                    empty.push(EmptyTable { table, comment, unfinished, one_stream });
                 }
             }
         }
         if conflicts.is_empty() {
-            return Ok(wanted);
+            return Ok(empty);
         }
         let what = if self.target.is_postgresql() { "database" } else { "schema" };
         let text = format!("{what} {}: {}", self.connector.database(), conflicts.join("; "));
-        let hint = "prepare fills empty tables and empties none but those that it left unfinished itself; send cleanup \
-                    with statements that drop the tables, or name others";
+        let hint = "prepare fills empty tables, and empties only those that it left unfinished; send cleanup with statements \
+                    that drop the tables, or name others";
         Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
     }
 
-    async fn ask(
-        &self,
-        connection: &mut C::Connection,
-        sql: &str,
-    ) -> Result<Vec<dbdyno_wire::TextRow>, (EndReason, Failure)> {
-        connection.rows(sql).await.map_err(|error| failure::working(&error, sql))
-    }
-
-    /// Removes the rows of an unfinished load.
-    async fn empty(&self, connection: &mut C::Connection, table: u32) -> Outcome {
+    /// Deletes the rows of an unfinished load.
+    async fn delete_rows(&self, connection: &mut C::Connection, table: u32) -> StepResult {
         let [truncate, delete] = self.generated.empty(table);
         match query(connection, &truncate).await {
             // Another table refers to it.
@@ -123,24 +118,23 @@ impl<C: Loads> Job<'_, C> {
         }
     }
 
-    /// Refreshes the statistics of the tables, declares them complete, and tells how long the first took.
+    /// Refreshes the statistics of the tables and marks them as complete. Returns the time of the statistics.
     async fn complete(
         &self,
         connection: &mut C::Connection,
-        wanted: &[Wanted],
-    ) -> Result<Duration, (EndReason, Failure)> {
+        filled: &[EmptyTable],
+    ) -> Result<Duration, RunFailure> {
         let (tables, began) = (&self.generated, Instant::now());
-        for wanted in wanted {
-            query(connection, &tables.analyze(wanted.table)).await?;
+        for filled in filled {
+            query(connection, &tables.analyze(filled.table)).await?;
         }
         let took = began.elapsed();
-        for wanted in wanted {
-            query(connection, &tables.set_mark(wanted.table, &wanted.comment, true)).await?;
+        for filled in filled {
+            query(connection, &tables.set_mark(filled.table, &filled.comment, true)).await?;
         }
         Ok(took)
     }
 
-    /// What a session sets before it loads.
     pub(super) fn session_settings(&self) -> Vec<String> {
         if self.generated.is_empty() {
             return Vec::new();
@@ -148,4 +142,8 @@ impl<C: Loads> Job<'_, C> {
         let set = |(name, value): (&str, &str)| format!("SET {name} = '{value}'");
         self.generated.session_settings().into_iter().map(set).collect()
     }
+}
+
+async fn rows(connection: &mut impl Connection, sql: &str) -> Result<Vec<TextRow>, RunFailure> {
+    connection.rows(sql).await.map_err(|error| failure::to_query(&error, sql))
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::PhaseName;
 use super::counts::{Counts, Percentiles};
 use super::error_class::ErrorClass;
+use super::generator::Generator;
 use crate::histogram::Buckets;
 use crate::plan::Endpoint;
 
@@ -154,6 +155,9 @@ pub struct PhaseTotals {
     /// Percentiles over all events that were due: those that ended, the drained, and the censored. In a closed loop
     /// over those that ended. Null without events.
     pub percentiles_us: Option<Percentiles>,
+    /// The load generator's figures over the phase. All 0 in records of versions that did not write them.
+    #[serde(default)]
+    pub generator: Generator,
 }
 
 /// What became of the events that were due. The identity `due = done + failed + dropped + unfinished` is

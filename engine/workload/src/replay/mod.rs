@@ -32,7 +32,7 @@ use dbdyno_wire::scripted::Type;
 use self::collector::TransactionCollector;
 use self::entry::Entry;
 pub use self::recorded::Recorded;
-use crate::call::{Call, Seat, Statement};
+use crate::call::{Call, Statement, UserIndex};
 use crate::picker::TransactionPicker;
 
 /// Reads a file.
@@ -105,7 +105,7 @@ impl Replayed {
     }
 
     /// The transactions of one user.
-    pub(crate) fn events(&self, seat: Seat) -> Event {
+    pub(crate) fn events(&self, user: UserIndex) -> Event {
         let mut event = Event {
             chosen: None,
             step: 0,
@@ -113,7 +113,7 @@ impl Replayed {
             played: 0,
             most: self.0.each.unwrap_or(u64::MAX),
             exhausted: false,
-            rng: Rng::new(self.0.seed, &[u64::from_be_bytes(*b"replayed"), seat.index]),
+            rng: Rng::new(self.0.seed, &[u64::from_be_bytes(*b"replayed"), user.global]),
             call: Call { values: vec![Value::Verbatim(Vec::new())], ..Call::default() },
         };
         event.reserve(&self.0);

@@ -246,7 +246,7 @@ fn play(program: &Program, event: &mut crate::Event) -> Vec<String> {
 }
 
 fn user(program: &Program, index: u64) -> crate::Event {
-    let mut event = program.events(Seat { index, count: 2 });
+    let mut event = program.events(UserIndex { global: index, users: 2 });
     event.restart();
     event
 }

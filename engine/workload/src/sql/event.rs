@@ -7,7 +7,7 @@ use dbdyno_wire::Value;
 
 use super::compiled::{Compiled, Slot, Sql};
 use super::source::SourceState;
-use crate::call::{Call, Seat};
+use crate::call::{Call, UserIndex};
 
 /// The transaction under way on one connection.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub struct Event {
 }
 
 impl Event {
-    pub(super) fn new(compiled: &Arc<Compiled>, seat: Seat) -> Self {
-        let rng = Rng::new(compiled.seed, &[u64::from_be_bytes(*b"sqlusers"), seat.index]);
+    pub(super) fn new(compiled: &Arc<Compiled>, user: UserIndex) -> Self {
+        let rng = Rng::new(compiled.seed, &[u64::from_be_bytes(*b"sqlusers"), user.global]);
         Self {
             chosen: None,
             step: 0,
@@ -39,7 +39,7 @@ impl Event {
             values: compiled.sources.blank(),
             rng_at_start: rng.clone(),
             rng,
-            state: compiled.sources.state(seat),
+            state: compiled.sources.state(user),
             call: Call::default(),
         }
     }

@@ -25,7 +25,7 @@ pub use self::compiled::Sql;
 use self::compiled::{Compiled, Slot, Step, Template};
 pub use self::event::Event;
 use self::source::Sources;
-use crate::call::{Seat, Statement};
+use crate::call::{Statement, UserIndex};
 use crate::picker::TransactionPicker;
 use crate::positions::positions;
 
@@ -100,8 +100,8 @@ impl Sql {
     }
 
     /// The transactions of one user.
-    pub fn events(&self, seat: Seat) -> Event {
-        Event::new(&self.0, seat)
+    pub fn events(&self, user: UserIndex) -> Event {
+        Event::new(&self.0, user)
     }
 }
 

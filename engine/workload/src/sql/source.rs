@@ -10,7 +10,7 @@ use dbdyno_wire::Value;
 use dbdyno_wire::scripted::Type;
 
 use super::Columns;
-use crate::call::Seat;
+use crate::call::UserIndex;
 
 /// The sources of all parameters of a workload, in the order of their names.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ enum Source {
 /// Position of one user in sequences and files.
 #[derive(Clone, Debug)]
 pub(super) struct SourceState {
-    seat: Seat,
+    user: UserIndex,
     /// Numbers taken of each parameter that is a sequence.
     taken: Vec<u64>,
     /// Lines taken of each file, where they come one after the other.
@@ -70,8 +70,8 @@ impl Sources {
         vec![Value::Null; self.sources.len()]
     }
 
-    pub(super) fn state(&self, seat: Seat) -> SourceState {
-        SourceState { seat, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
+    pub(super) fn state(&self, user: UserIndex) -> SourceState {
+        SourceState { user, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
     }
 
     /// Gives the parameter `number` a new value; with one of a CSV file's all of that file's.
@@ -83,7 +83,7 @@ impl Sources {
             }
             Source::Sequence(first, count) => {
                 let taken = &mut state.taken[number];
-                let nth = state.seat.index.wrapping_add(taken.wrapping_mul(state.seat.count));
+                let nth = state.user.global.wrapping_add(taken.wrapping_mul(state.user.users));
                 *taken += 1;
                 let nth = if *count == 0 { nth } else { nth % count };
                 values[number] = Value::Int(first.wrapping_add(nth as i64));
@@ -106,7 +106,7 @@ impl Sources {
             LineOrder::Random => rng.below(lines as u64) as usize,
             LineOrder::InOrder => {
                 let taken = &mut state.lines_taken[file];
-                let nth = state.seat.index.wrapping_add(taken.wrapping_mul(state.seat.count));
+                let nth = state.user.global.wrapping_add(taken.wrapping_mul(state.user.users));
                 *taken += 1;
                 (nth % lines as u64) as usize
             }

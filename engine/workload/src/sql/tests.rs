@@ -6,7 +6,7 @@ use dbdyno_wire::Value;
 use serde_json::json;
 
 use super::columns;
-use crate::{Event, Program, Seat};
+use crate::{Event, Program, UserIndex};
 
 fn plan(sql: &serde_json::Value, statements: &str) -> Plan {
     let plan: Plan = serde_json::from_value(json!({
@@ -40,7 +40,7 @@ fn play(program: &Program, event: &mut Event) -> Vec<(String, Vec<Value>)> {
 }
 
 fn user(program: &Program, index: u64) -> Event {
-    program.events(Seat { index, count: 2 })
+    program.events(UserIndex { global: index, users: 2 })
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! The same in the words of PostgreSQL's own library, which gives its errors no numbers.
+//! The messages of PostgreSQL's libpq, which gives its errors no numbers.
 
 use dbdyno_schema::plan::Endpoint;
 use dbdyno_wire::WireError;
 use dbdyno_wire::postgres::NO_PASSWORD;
 use dbdyno_wire::postgres::errors::CONNECTION_FAILURE;
 
-/// What it says of a place that it cannot connect to.
-pub(super) fn connecting(error: &WireError, endpoint: Option<&Endpoint>) -> String {
+/// Its message about a failed connection.
+pub(super) fn connect_message(error: &WireError, endpoint: Option<&Endpoint>) -> String {
     let place = match endpoint {
         Some(Endpoint::Tcp { host, port }) => format!("at \"{host}\", port {port}"),
         Some(Endpoint::Unix { path }) => format!("on socket \"{path}\""),
@@ -25,27 +25,29 @@ pub(super) fn connecting(error: &WireError, endpoint: Option<&Endpoint>) -> Stri
 }
 
 fn unreachable(begin: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
-    // Without the number that Rust adds, and the place before it.
-    let words = text.split(" (os error").next().unwrap_or(text);
-    let words = words.rsplit(": ").next().unwrap_or(words);
+    // Without the number that Rust appends, and the address before it.
+    let message = text.split(" (os error").next().unwrap_or(text);
+    let message = message.rsplit(": ").next().unwrap_or(message);
     match endpoint {
         Some(Endpoint::Tcp { host, .. }) if text.contains("lookup address") => {
-            format!("could not translate host name \"{host}\" to address: {words}")
+            format!("could not translate host name \"{host}\" to address: {message}")
         }
         Some(Endpoint::Tcp { .. }) if text.contains("(os error") => {
-            format!("{begin} {words}\n\tIs the server running on that host and accepting TCP/IP connections?")
+            format!(
+                "{begin} {message}\n\tIs the server running on that host and accepting TCP/IP connections?"
+            )
         }
         Some(Endpoint::Unix { .. }) if text.contains("(os error") => {
             format!(
-                "{begin} {words}\n\tIs the server running locally and accepting connections on that socket?"
+                "{begin} {message}\n\tIs the server running locally and accepting connections on that socket?"
             )
         }
-        _ => format!("{begin} {words}"),
+        _ => format!("{begin} {message}"),
     }
 }
 
-/// What it says of a statement: the server's words alone.
-pub(super) fn working(error: &WireError) -> String {
+/// Its message about a statement: the server's message alone.
+pub(super) fn message(error: &WireError) -> String {
     match error {
         WireError::Server { message, .. } => message.clone(),
         WireError::Lost(_) => "server closed the connection unexpectedly".into(),
@@ -53,7 +55,7 @@ pub(super) fn working(error: &WireError) -> String {
     }
 }
 
-/// SQLSTATE; connection_failure where the server has given none.
+/// SQLSTATE; connection_failure if the error is not from the server.
 pub(super) fn state(error: &WireError) -> String {
     error.state().unwrap_or(CONNECTION_FAILURE).to_owned()
 }
@@ -65,14 +67,14 @@ mod tests {
     #[test]
     fn a_place_that_does_not_answer_has_the_librarys_words() {
         let tcp = Endpoint::Tcp { host: "127.0.0.1".into(), port: 1 };
-        let told = |text: &str| connecting(&WireError::Lost(text.into()), Some(&tcp));
+        let report = |text: &str| connect_message(&WireError::Lost(text.into()), Some(&tcp));
         assert_eq!(
-            told("127.0.0.1:1: Connection refused (os error 111)"),
+            report("127.0.0.1:1: Connection refused (os error 111)"),
             "connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host \
              and accepting TCP/IP connections?"
         );
         assert_eq!(
-            told("h:1: failed to lookup address information: Name or service not known"),
+            report("h:1: failed to lookup address information: Name or service not known"),
             "could not translate host name \"127.0.0.1\" to address: Name or service not known"
         );
     }

@@ -1,5 +1,4 @@
-//! One connection by hand: statements one after the other, outside any load, for drop-ins whose originals keep such a
-//! connection beside their clients.
+//! A connection outside any load, for drop-ins whose originals keep one open besides their clients.
 
 use dbdyno_schema::record::Failure;
 use dbdyno_wire::mysql::MysqlConnection;
@@ -10,36 +9,36 @@ use crate::Order;
 use crate::connector::{AnyConnector, connector};
 use crate::failure;
 
-/// A connection to a MySQL or MariaDB server. Not for measuring.
-pub struct Hand {
+/// A blocking connection to a MySQL or MariaDB server. It measures nothing.
+pub struct AdminConnection {
     runtime: LocalRuntime,
     connection: MysqlConnection,
 }
 
-impl Hand {
-    /// Opens it to the order's target.
+impl AdminConnection {
+    /// Connects to the order's target.
     ///
     /// # Errors
-    /// The server cannot be reached or refuses the login, or is of another kind.
+    /// The server cannot be reached, refuses the login, or is PostgreSQL.
     pub fn open(order: &Order) -> Result<Self, Failure> {
-        let said = |text: String| Failure { text, ..Failure::default() };
+        let fail = |text: String| Failure { text, ..Failure::default() };
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-        let runtime = runtime.map_err(|error| said(error.to_string()))?;
+        let runtime = runtime.map_err(|error| fail(error.to_string()))?;
         let AnyConnector::Mysql(connector) = connector(order) else {
-            return Err(said("only MySQL and MariaDB are spoken to by hand".into()));
+            return Err(fail("an admin connection needs MySQL or MariaDB".into()));
         };
         let opened = runtime.block_on(connector.connect(0));
-        let connection = opened.map_err(|error| failure::connecting(&error, &order.plan.target, 0).1)?;
+        let connection = opened.map_err(|error| failure::to_connect(&error, &order.plan.target, 0).1)?;
         Ok(Self { runtime, connection })
     }
 
     /// Runs a statement.
     ///
     /// # Errors
-    /// The server's answer is an error, or there is none.
+    /// The server answers with an error, or not at all.
     pub fn query(&mut self, sql: &str) -> Result<(), Failure> {
         let done = self.runtime.block_on(self.connection.query(sql.as_bytes()));
-        done.map(drop).map_err(|error| failure::working(&error, sql).1)
+        done.map(drop).map_err(|error| failure::to_query(&error, sql).1)
     }
 
     /// The first column of a statement's rows; NULL is left out.
@@ -48,11 +47,11 @@ impl Hand {
     /// As for [`Self::query`].
     pub fn column(&mut self, sql: &str) -> Result<Vec<String>, Failure> {
         let rows = self.runtime.block_on(self.connection.rows(sql));
-        let rows = rows.map_err(|error| failure::working(&error, sql).1)?;
+        let rows = rows.map_err(|error| failure::to_query(&error, sql).1)?;
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
-    /// Says goodbye.
+    /// Closes the connection in the protocol's way.
     pub fn close(mut self) {
         self.runtime.block_on(self.connection.close());
     }

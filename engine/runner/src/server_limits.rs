@@ -1,30 +1,31 @@
-//! What to say when a server has no room for all connections or their prepared statements: how many were wanted,
-//! how many fit, and the statement that makes room.
+//! The explanation when a limit of the server keeps a run from opening its connections or preparing their statements: how many
+//! it needs, how many fit, and the statement that raises the limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dbdyno_schema::record::{EndReason, Failure};
 use dbdyno_wire::mysql::errors as mysql_errors;
 use dbdyno_wire::postgres::errors::TOO_MANY_CONNECTIONS;
 use dbdyno_wire::{Connection, TextRow, WireError};
 
-/// What a run asks of a server.
+use crate::failure::RunFailure;
+
+/// The needs of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct Demand {
     /// Connections, over all workers and engines.
     pub(crate) connections: u64,
     /// Prepared statements on each.
     pub(crate) statements: u64,
 }
 
-/// What all workers of this engine hold on the server.
+/// What all workers of this engine have opened and prepared.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Holdings {
     pub(crate) connections: AtomicU64,
     pub(crate) statements: AtomicU64,
 }
 
-/// A limit that the server has run into.
+/// A limit that the run has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Statements,
@@ -36,8 +37,8 @@ enum Limit {
     DatabaseConnections,
 }
 
-/// PostgreSQL's limits, each with what is kept of it for administrators and what is held now. A session of the account's own
-/// without a state is being refused, and does not count any more.
+/// PostgreSQL's limits, each with the part that is reserved for administrators and the number in use. A session of the same
+/// account without a state is being refused, and no longer counts.
 const ROOM: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity \
         WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND NOT (usename = session_user AND state IS NULL)) \
     SELECT 'slots', current_setting('max_connections')::int, \
@@ -48,25 +49,24 @@ const ROOM: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity 
     UNION ALL SELECT 'database', datconnlimit, 0, (SELECT COUNT(*) FROM held WHERE datname = current_database()) \
         FROM pg_database WHERE datname = current_database() AND datconnlimit >= 0";
 
-/// What is known of a limit.
+/// A limit as the server reports it.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct LimitUsage {
     limit: u64,
-    /// What is kept for administrators.
+    /// Reserved for administrators.
     reserved: u64,
-    /// What others hold of it.
+    /// In use by other sessions.
     others: u64,
 }
 
-impl Reading {
-    /// What there is for the run.
+impl LimitUsage {
     fn free(&self) -> u64 {
         self.limit.saturating_sub(self.reserved).saturating_sub(self.others)
     }
 }
 
 impl Limit {
-    /// The limit an error tells of.
+    /// The limit that an error reports.
     fn of(error: &WireError) -> Option<Self> {
         let Some(code) = error.code() else {
             return Self::of_state(error);
@@ -75,7 +75,7 @@ impl Limit {
             mysql_errors::ER_MAX_PREPARED_STMT_COUNT_REACHED => Some(Limit::Statements),
             mysql_errors::ER_CON_COUNT_ERROR => Some(Limit::Connections),
             mysql_errors::ER_TOO_MANY_USER_CONNECTIONS => Some(Limit::AccountConnections),
-            // The account's other limits (queries per hour, say) have nothing to do with connections.
+            // This code stands for every limit of an account, such as queries per hour.
             mysql_errors::ER_USER_LIMIT_REACHED => {
                 error.to_string().contains("max_user_connections").then_some(Limit::AccountConnections)
             }
@@ -83,7 +83,7 @@ impl Limit {
         }
     }
 
-    /// PostgreSQL has one state for all three. Its words say which, where they are English; see [`room`].
+    /// PostgreSQL has one SQLSTATE for all three. An English message says which; see [`tightest`] for other languages.
     fn of_state(error: &WireError) -> Option<Self> {
         if error.state()? != TOO_MANY_CONNECTIONS {
             return None;
@@ -106,7 +106,7 @@ impl Limit {
         }
     }
 
-    /// A query for what is held of it now, by its last column.
+    /// A query whose last column is the number in use.
     fn in_use(self) -> &'static str {
         match self {
             Limit::Statements => "SHOW GLOBAL STATUS WHERE Variable_name = 'Prepared_stmt_count'",
@@ -119,8 +119,8 @@ impl Limit {
         }
     }
 
-    /// What sets it to `value`.
-    fn set(self, value: u64) -> String {
+    /// The statement that raises it to `value`.
+    fn raise_to(self, value: u64) -> String {
         match self {
             Limit::Statements | Limit::Connections => format!("SET GLOBAL {} = {value}", self.name()),
             Limit::AccountConnections => format!(
@@ -133,57 +133,57 @@ impl Limit {
         }
     }
 
-    fn each(self, wanted: Wanted) -> u64 {
-        if self == Limit::Statements { wanted.statements } else { 1 }
+    fn per_connection(self, demand: Demand) -> u64 {
+        if self == Limit::Statements { demand.statements } else { 1 }
     }
 }
 
-/// Whether the error tells of a limit that the attempts under way still count against.
+/// Whether the error reports a limit, which attempts under way still count against.
 pub(crate) fn is_limit(error: &WireError) -> bool {
     Limit::of(error).is_some()
 }
 
-/// `failure` with what can be said of it where a limit of the server has stopped a run. `asked` is a session that may read the limit, and
-/// `held` what the run holds while nothing is being opened.
-pub(crate) async fn explained<C: Connection>(
-    (reason, mut failure): (EndReason, Failure),
+/// Adds the numbers to `failure` if a limit of the server stopped the run. `connection` may read the limit; no other attempt
+/// may be under way.
+pub(crate) async fn explain<C: Connection>(
+    (reason, mut failure): RunFailure,
     error: &WireError,
-    asked: Option<&mut C>,
-    wanted: Wanted,
-    held: &Held,
-) -> (EndReason, Failure) {
+    connection: Option<&mut C>,
+    demand: Demand,
+    holdings: &Holdings,
+) -> RunFailure {
     let Some(limit) = Limit::of(error) else {
         return (reason, failure);
     };
-    let ours = match limit {
-        Limit::Statements => held.statements.load(Ordering::Acquire),
-        _ => held.connections.load(Ordering::Acquire),
+    let own = match limit {
+        Limit::Statements => holdings.statements.load(Ordering::Acquire),
+        _ => holdings.connections.load(Ordering::Acquire),
     };
-    let read = match asked {
-        Some(session) => read(session, limit, ours).await,
+    let usage = match connection {
+        Some(connection) => read(connection, limit, own).await,
         None => None,
     };
-    let limit = read.map_or(limit, |(limit, _)| limit);
-    let (text, hint) = words(limit, wanted, read.map(|(_, reading)| reading));
+    let limit = usage.map_or(limit, |(limit, _)| limit);
+    let (text, hint) = describe(limit, demand, usage.map(|(_, usage)| usage));
     failure.text = format!("{}; {text}", failure.text);
     failure.hint = Some(hint);
     (reason, failure)
 }
 
-/// The limit and what others hold; `None` where the server does not tell.
-async fn read<C: Connection>(session: &mut C, limit: Limit, ours: u64) -> Option<(Limit, Reading)> {
-    let in_use = session.rows(limit.in_use()).await.ok()?;
+/// Reads the limit and its use; `None` if the server does not report them.
+async fn read<C: Connection>(connection: &mut C, limit: Limit, own: u64) -> Option<(Limit, LimitUsage)> {
+    let in_use = connection.rows(limit.in_use()).await.ok()?;
     if limit.in_use() == ROOM {
-        return room(&in_use, ours);
+        return tightest(&in_use, own);
     }
-    let value = session.rows(&format!("SELECT @@{}", limit.name())).await.ok()?;
+    let value = connection.rows(&format!("SELECT @@{}", limit.name())).await.ok()?;
     let number = |rows: &[TextRow]| rows.first()?.last()?.as_ref()?.parse::<u64>().ok();
-    let others = number(&in_use)?.saturating_sub(ours);
-    Some((limit, Reading { limit: number(&value)?, reserved: 0, others }))
+    let others = number(&in_use)?.saturating_sub(own);
+    Some((limit, LimitUsage { limit: number(&value)?, reserved: 0, others }))
 }
 
-/// Of PostgreSQL's limits the one that leaves the least room, in whatever language the server has refused.
-fn room(rows: &[TextRow], ours: u64) -> Option<(Limit, Reading)> {
+/// The one of PostgreSQL's limits with the least free, whatever the language of the error message.
+fn tightest(rows: &[TextRow], own: u64) -> Option<(Limit, LimitUsage)> {
     let read = |row: &TextRow| {
         let [Some(name), Some(value), Some(reserved), Some(in_use)] = &row[..] else {
             return None;
@@ -193,50 +193,51 @@ fn room(rows: &[TextRow], ours: u64) -> Option<(Limit, Reading)> {
             "database" => Limit::DatabaseConnections,
             _ => Limit::Slots,
         };
-        let others = in_use.parse::<u64>().ok()?.saturating_sub(ours);
-        Some((limit, Reading { limit: value.parse().ok()?, reserved: reserved.parse().ok()?, others }))
+        let others = in_use.parse::<u64>().ok()?.saturating_sub(own);
+        Some((limit, LimitUsage { limit: value.parse().ok()?, reserved: reserved.parse().ok()?, others }))
     };
-    rows.iter().filter_map(read).min_by_key(|(_, reading)| reading.free())
+    rows.iter().filter_map(read).min_by_key(|(_, usage)| usage.free())
 }
 
-/// The sentence about the room, and the way out.
-fn words(limit: Limit, wanted: Wanted, reading: Option<Reading>) -> (String, String) {
-    let each = limit.each(wanted);
-    let need = wanted.connections * each;
+/// The message about the limit, and the fix.
+fn describe(limit: Limit, demand: Demand, usage: Option<LimitUsage>) -> (String, String) {
+    let each = limit.per_connection(demand);
+    let need = demand.connections * each;
     let (what, fewer) = if limit == Limit::Statements {
         (
-            format!("{} connections with {each} prepared statements each need {need}", wanted.connections),
+            format!("{} connections with {each} prepared statements each need {need}", demand.connections),
             "use fewer connections or tables, or send the statements as text",
         )
     } else {
-        (format!("{need} connections are wanted"), "use fewer connections")
+        (format!("the run needs {need} connections"), "use fewer connections")
     };
-    let Some(reading) = reading else {
-        return (what, format!("{} at least, or {fewer}", limit.set(need)));
+    let Some(usage) = usage else {
+        return (what, format!("{} at least, or {fewer}", limit.raise_to(need)));
     };
-    let (fit, Reading { limit: value, reserved, others }) = (reading.free() / each.max(1), reading);
+    let LimitUsage { limit: value, reserved, others } = usage;
+    let fit = usage.free() / each.max(1);
     let kept = if reserved > 0 { format!("{reserved} are reserved and ") } else { String::new() };
     let text = format!(
-        "{what}, and {} is {value}, of which {kept}others hold {others}: at most {fit} connections fit",
+        "{what}, and {} is {value}, of which {kept}others use {others}: at most {fit} connections fit",
         limit.name()
     );
-    (text, format!("{}, or {fewer}", limit.set(need + reserved + others)))
+    (text, format!("{}, or {fewer}", limit.raise_to(need + reserved + others)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WANTED: Wanted = Wanted { connections: 500, statements: 46 };
+    const DEMAND: Demand = Demand { connections: 500, statements: 46 };
 
     #[test]
     fn statements_are_counted_out() {
         let (text, hint) =
-            words(Limit::Statements, WANTED, Some(Reading { limit: 16_382, reserved: 0, others: 12 }));
+            describe(Limit::Statements, DEMAND, Some(LimitUsage { limit: 16_382, reserved: 0, others: 12 }));
         assert_eq!(
             text,
             "500 connections with 46 prepared statements each need 23000, and max_prepared_stmt_count is 16382, of \
-             which others hold 12: at most 355 connections fit"
+             which others use 12: at most 355 connections fit"
         );
         assert!(hint.starts_with("SET GLOBAL max_prepared_stmt_count = 23012, or "), "{hint}");
     }
@@ -244,10 +245,10 @@ mod tests {
     #[test]
     fn connections_are_counted_out() {
         let (text, hint) =
-            words(Limit::Connections, WANTED, Some(Reading { limit: 151, reserved: 0, others: 2 }));
+            describe(Limit::Connections, DEMAND, Some(LimitUsage { limit: 151, reserved: 0, others: 2 }));
         assert_eq!(
             text,
-            "500 connections are wanted, and max_connections is 151, of which others hold 2: at most 149 \
+            "the run needs 500 connections, and max_connections is 151, of which others use 2: at most 149 \
              connections fit"
         );
         assert_eq!(hint, "SET GLOBAL max_connections = 502, or use fewer connections");
@@ -255,10 +256,11 @@ mod tests {
 
     #[test]
     fn slots_that_are_reserved_do_not_count() {
-        let (text, hint) = words(Limit::Slots, WANTED, Some(Reading { limit: 100, reserved: 3, others: 2 }));
+        let (text, hint) =
+            describe(Limit::Slots, DEMAND, Some(LimitUsage { limit: 100, reserved: 3, others: 2 }));
         assert_eq!(
             text,
-            "500 connections are wanted, and max_connections is 100, of which 3 are reserved and others hold 2: at \
+            "the run needs 500 connections, and max_connections is 100, of which 3 are reserved and others use 2: at \
              most 95 connections fit"
         );
         assert_eq!(
@@ -271,15 +273,15 @@ mod tests {
     fn the_limit_that_leaves_the_least_room_is_told() {
         let row = |words: [&str; 4]| words.map(|word| Some(word.to_owned())).to_vec();
         let rows = [row(["slots", "100", "3", "12"]), row(["role", "20", "0", "10"])];
-        let (limit, reading) = room(&rows, 10).unwrap();
-        assert_eq!((limit, reading.free(), reading.others), (Limit::RoleConnections, 20, 0));
-        assert!(room(&[], 10).is_none());
+        let (limit, usage) = tightest(&rows, 10).unwrap();
+        assert_eq!((limit, usage.free(), usage.others), (Limit::RoleConnections, 20, 0));
+        assert!(tightest(&[], 10).is_none());
     }
 
     #[test]
     fn a_limit_that_cannot_be_read_is_not_guessed() {
-        let (text, hint) = words(Limit::Connections, WANTED, None);
-        assert_eq!(text, "500 connections are wanted");
+        let (text, hint) = describe(Limit::Connections, DEMAND, None);
+        assert_eq!(text, "the run needs 500 connections");
         assert_eq!(hint, "SET GLOBAL max_connections = 500 at least, or use fewer connections");
     }
 

@@ -1,5 +1,5 @@
-//! What is said for workers that cannot speak: a script may hold its thread for any time, and a run that is ended by force
-//! does not wait for it. Their users count as what they are, in the middle of an event.
+//! Spans in place of those of workers that do not answer: a script may hold its thread for any time, and a run that is ended by
+//! force does not wait for it. Their users count as being in the middle of an event.
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
@@ -7,20 +7,21 @@ use dbdyno_metrics::{ClosedSpans, Recorder};
 
 use crate::Order;
 
-/// The spans after `since`, with their bounds, of a run that ends at `end`, for `users` of which nothing else is known.
-pub(crate) fn spans(
+/// The spans after `since`, with their bounds, of a run that ends at `end`, for `users` that play one event throughout.
+pub(crate) fn substitute_spans(
     order: &Order,
     kinds: usize,
     users: u32,
-    (since, end): (Nanos, Nanos),
+    since: Nanos,
+    end: Nanos,
 ) -> Vec<(Nanos, ClosedSpans)> {
     let mut timeline = Timeline::new(&order.plan.phases, &order.plan.report, order.options.last_events);
     timeline.truncate(end);
-    // Behind all whose numbers are known.
+    // After all known users.
     let numbers: Vec<u64> = (0..u64::from(users)).map(|user| u64::MAX - user).collect();
     let mut recorder = Recorder::new(timeline, kinds, false).counting(&order.options.extra_counts, &numbers);
-    for seat in 0..users as usize {
-        recorder.begin(seat, since);
+    for user in 0..users as usize {
+        recorder.begin(user, since);
     }
     recorder.advance(end);
     recorder.take_closed_spans().into_iter().filter(|&(bound, _)| bound > since).collect()
@@ -42,7 +43,7 @@ mod tests {
         let mut order = Order::new(serde_json::from_str(plan).unwrap(), Secrets::default());
         order.options.last_events = LastEvents::Counted;
         order.options.extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
-        let spans = spans(&order, 1, 3, (5_000_000, 20_000_000));
+        let spans = substitute_spans(&order, 1, 3, 5_000_000, 20_000_000);
         let bounds: Vec<_> = spans.iter().map(|(bound, _)| bound / 1_000_000).collect();
         assert_eq!(bounds, [10, 15, 20]);
         let last = &spans[2].1;

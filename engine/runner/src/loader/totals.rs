@@ -1,4 +1,4 @@
-//! What was loaded, added up as the streams tell it.
+//! The sums of one `prepare`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use dbdyno_schema::record::{Loaded, LoadedTable, LoadingWay};
 use dbdyno_workload::tables::Tables;
 
-use super::fill::Stored;
-use super::finish::Indexed;
+use super::stream::{IndexBuild, StoredRows};
 
-/// From the first beginning to the last end of what overlaps.
+/// The time from the first begin to the last end of overlapping steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span(Option<(Instant, Instant)>);
 
@@ -32,9 +31,8 @@ struct Table {
     indexing: Span,
 }
 
-/// The sums of one `prepare`.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct LoadTotals {
     tables: BTreeMap<u32, Table>,
     rows: u64,
     storing: Span,
@@ -42,8 +40,8 @@ pub(super) struct Tally {
     retries: u64,
 }
 
-impl Tally {
-    pub(super) fn stored(&mut self, stored: Stored) {
+impl LoadTotals {
+    pub(super) fn add_rows(&mut self, stored: StoredRows) {
         let table = self.tables.entry(stored.table).or_default();
         table.rows += stored.rows;
         self.rows += stored.rows;
@@ -53,7 +51,7 @@ impl Tally {
         self.retries += stored.retries;
     }
 
-    pub(super) fn indexed(&mut self, Indexed { table, began, ended }: Indexed) {
+    pub(super) fn add_index(&mut self, IndexBuild { table, began, ended }: IndexBuild) {
         self.tables.entry(table).or_default().indexing.cover(began, ended);
         self.indexing.cover(began, ended);
     }
@@ -62,7 +60,6 @@ impl Tally {
         self.rows
     }
 
-    /// The record of it all.
     pub(super) fn record(
         &self,
         tables: &impl Tables,
@@ -108,7 +105,7 @@ mod tests {
     fn what_overlaps_is_counted_once() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let stored = |table, began, ended| Stored {
+        let stored = |table, began, ended| StoredRows {
             table,
             rows: 10,
             bytes: 1900,
@@ -116,14 +113,14 @@ mod tests {
             began: at(began),
             ended: at(ended),
         };
-        let mut tally = Tally::default();
+        let mut totals = LoadTotals::default();
         for one in [stored(1, 0, 30), stored(2, 10, 40), stored(1, 30, 35)] {
-            tally.stored(one);
+            totals.add_rows(one);
         }
-        tally.indexed(Indexed { table: 1, began: at(50), ended: at(57) });
-        tally.indexed(Indexed { table: 2, began: at(51), ended: at(60) });
+        totals.add_index(IndexBuild { table: 1, began: at(50), ended: at(57) });
+        totals.add_index(IndexBuild { table: 2, began: at(51), ended: at(60) });
         let schema = Schema::new(&OltpOptions { tables: 2, ..Default::default() }, 1);
-        let loaded = tally.record(&schema, LoadingWay::Insert, 2, Duration::from_millis(3));
+        let loaded = totals.record(&schema, LoadingWay::Insert, 2, Duration::from_millis(3));
         assert_eq!((loaded.rows, loaded.bytes, loaded.retries), (30, 5700, 3));
         assert_eq!((loaded.rows_us, loaded.index_us, loaded.analyze_us), (40_000, 10_000, 3_000));
         let tables: Vec<_> =

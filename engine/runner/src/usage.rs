@@ -1,6 +1,4 @@
-//! The generator watches itself: what a worker used and how late it was, per interval.
-//!
-//! A generator that is late or short of CPU measures itself instead of the server, and has to say so.
+//! A worker's measurement of itself, per interval: its CPU time and how late it was.
 
 use std::time::Duration;
 
@@ -9,34 +7,34 @@ use dbdyno_metrics::histogram::{Histogram, LatencySummary};
 
 use crate::machine;
 
-/// What is shorter says nothing of CPU time: intervals that end while the worker sleeps are closed at one instant.
+/// A shorter time says nothing about CPU use: intervals that end while the worker sleeps are all closed at one instant.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// One worker's watch over itself.
+/// Measures one worker.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct UsageMeter {
     at: Nanos,
     cpu: Duration,
     run_queue_wait: Duration,
     lag: Histogram,
-    /// CPU time over wall time when it was last told.
+    /// CPU time over wall time of the last interval that was long enough.
     share: f64,
 }
 
-/// How one worker fared in an interval.
+/// The resources and delays of one worker, or of several, in an interval.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fared {
+pub(crate) struct GeneratorUsage {
     /// CPU time over wall time.
     pub(crate) cpu: f64,
     pub(crate) run_queue_wait: Duration,
-    /// How late it was: by its own timer in a closed loop, at the start of events in an open one.
+    /// Lateness: of its timer in a closed loop, of the start of events in an open one.
     pub(crate) lag: LatencySummary,
-    /// How long sampled replies lay there before they were read.
+    /// The time between the arrival of sampled replies and their reading.
     pub(crate) delay: LatencySummary,
 }
 
-impl Watch {
-    /// Begins now, on the worker's own thread.
+impl UsageMeter {
+    /// Starts now; must be called on the worker's thread.
     pub(crate) fn new() -> Self {
         Self {
             at: 0,
@@ -47,14 +45,13 @@ impl Watch {
         }
     }
 
-    /// Something happened `lag` later than it should have.
     #[inline]
-    pub(crate) fn late_by(&mut self, lag: Nanos) {
+    pub(crate) fn record_lag(&mut self, lag: Nanos) {
         self.lag.record_ns(lag);
     }
 
-    /// How the worker fared since the last call, at `now`. Right after that, it still uses the same share of a CPU.
-    pub(crate) fn take(&mut self, now: Nanos) -> Fared {
+    /// The usage since the last call, at `now`. Right after a call the worker still uses the same share of a CPU.
+    pub(crate) fn take(&mut self, now: Nanos) -> GeneratorUsage {
         let wall = Duration::from_nanos(now.saturating_sub(self.at));
         let mut waited = Duration::ZERO;
         if wall >= SHORTEST {
@@ -63,13 +60,13 @@ impl Watch {
             waited = run_queue_wait.saturating_sub(self.run_queue_wait);
             (self.at, self.cpu, self.run_queue_wait) = (now, cpu, run_queue_wait);
         }
-        Fared { cpu: self.share, run_queue_wait: waited, lag: self.lag.take(), delay: delays() }
+        GeneratorUsage { cpu: self.share, run_queue_wait: waited, lag: self.lag.take(), delay: delays() }
     }
 }
 
-impl Fared {
-    /// Adds another worker. `cpu` becomes a sum.
-    pub(crate) fn merge(&mut self, other: &Fared) {
+impl GeneratorUsage {
+    /// Adds another worker; `cpu` becomes a sum.
+    pub(crate) fn merge(&mut self, other: &GeneratorUsage) {
         self.cpu += other.cpu;
         self.run_queue_wait += other.run_queue_wait;
         self.lag.merge(&other.lag);
@@ -77,7 +74,7 @@ impl Fared {
     }
 }
 
-/// The delays that were sampled on this thread since the last call.
+/// The delays sampled on this thread since the last call.
 fn delays() -> LatencySummary {
     let mut delays = Histogram::default();
     dbdyno_wire::delay::take().into_iter().for_each(|delay_ns| delays.record_ns(delay_ns));
@@ -90,15 +87,15 @@ mod tests {
 
     #[test]
     fn intervals_closed_at_one_instant_use_no_more_than_a_cpu() {
-        let mut watch = Watch::new();
+        let mut meter = UsageMeter::new();
         let begun = std::time::Instant::now();
         while begun.elapsed() < Duration::from_millis(20) {
             std::hint::spin_loop();
         }
         let now = begun.elapsed().as_nanos() as Nanos;
-        let first = watch.take(now);
+        let first = meter.take(now);
         assert!(first.cpu > 0.0 && first.cpu < 1.1, "{first:?}");
-        assert_eq!(watch.take(now).cpu, first.cpu);
-        assert_eq!(watch.take(now + 1000).cpu, first.cpu);
+        assert_eq!(meter.take(now).cpu, first.cpu);
+        assert_eq!(meter.take(now + 1000).cpu, first.cpu);
     }
 }

@@ -1,4 +1,4 @@
-//! Failures in the words of the databases' own client libraries, which people know and look for: MariaDB's, and libpq for
+//! Failures as the databases' own client libraries report them, which people know and search for: MariaDB's, and libpq for
 //! PostgreSQL.
 
 use dbdyno_schema::plan::{Endpoint, Target};
@@ -8,24 +8,24 @@ use dbdyno_wire::mysql::errors;
 
 mod libpq;
 
-/// Bytes of a statement that are told. A bulk insert has half a MiB.
+/// Most bytes of a statement in a record. A bulk insert has half a MiB.
 const STATEMENT_BYTES: usize = 4096;
-/// The state of an error that no server has given one.
+/// The SQLSTATE of an error that is not from a server.
 const NO_STATE: &str = "HY000";
 
-/// Where connection `number` of a run leads; `None` without a server.
+/// The endpoint of connection `number` of a run; `None` without a server.
 fn endpoint(target: &Target, number: u64) -> Option<&Endpoint> {
     let endpoints = target.endpoints();
     endpoints.get((number % endpoints.len().max(1) as u64) as usize)
 }
 
 /// Connection `number` of a run could not be opened.
-pub fn connecting(error: &WireError, target: &Target, number: u64) -> ServerFailure {
+pub fn connect_failure(error: &WireError, target: &Target, number: u64) -> ServerFailure {
     let endpoint = endpoint(target, number);
     let (code, message) = match error {
-        error if target.is_postgresql() => (0, libpq::connecting(error, endpoint)),
+        error if target.is_postgresql() => (0, libpq::connect_message(error, endpoint)),
         WireError::Lost(text) => unreachable(text, endpoint),
-        error => words(error),
+        error => code_and_message(error),
     };
     ServerFailure {
         action: FailedAction::Connect,
@@ -38,8 +38,8 @@ pub fn connecting(error: &WireError, target: &Target, number: u64) -> ServerFail
 }
 
 /// A statement failed.
-pub(crate) fn working(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
-    let (code, message) = words(error);
+pub(crate) fn statement_failure(action: FailedAction, error: &WireError, statement: &str) -> ServerFailure {
+    let (code, message) = code_and_message(error);
     let mut end = statement.len().min(STATEMENT_BYTES);
     while !statement.is_char_boundary(end) {
         end -= 1;
@@ -48,12 +48,12 @@ pub(crate) fn working(action: FailedAction, error: &WireError, statement: &str) 
     ServerFailure { action, code, sqlstate: state(error), message, statement, endpoint: None }
 }
 
-/// Number, state and words of an error of a statement.
-pub fn told(error: &WireError, target: &Target) -> (u16, String, String) {
+/// Number, SQLSTATE and message of a statement's error.
+pub fn describe(error: &WireError, target: &Target) -> (u16, String, String) {
     if target.is_postgresql() {
-        return (0, libpq::state(error), libpq::working(error));
+        return (0, libpq::state(error), libpq::message(error));
     }
-    let (code, message) = words(error);
+    let (code, message) = code_and_message(error);
     (code, state(error), message)
 }
 
@@ -64,7 +64,7 @@ fn state(error: &WireError) -> String {
     }
 }
 
-fn words(error: &WireError) -> (u16, String) {
+fn code_and_message(error: &WireError) -> (u16, String) {
     match error {
         WireError::Server { code, message, .. } => (*code, message.clone()),
         WireError::Lost(_) => (errors::CR_SERVER_LOST, "Lost connection to server during query".into()),
@@ -73,8 +73,8 @@ fn words(error: &WireError) -> (u16, String) {
     }
 }
 
-/// Number and words for a place that does not answer. The library waits for a TCP connection in the background, so its
-/// system error is always that of one that is under way.
+/// Number and message for an endpoint that does not answer. The library opens TCP connections in the background, so its system
+/// error is always EINPROGRESS (115).
 fn unreachable(text: &str, endpoint: Option<&Endpoint>) -> (u16, String) {
     match endpoint {
         Some(Endpoint::Tcp { host, .. }) if text.contains("lookup address") => {
@@ -103,23 +103,23 @@ mod tests {
     fn a_place_that_does_not_answer_has_the_librarys_words() {
         let tcp = Endpoint::Tcp { host: "h".into(), port: 1 };
         let unix = Endpoint::Unix { path: "/s".into() };
-        let told = |text: &str, place| {
+        let report = |text: &str, place| {
             let target =
                 serde_json::json!({"protocol": "mysql", "endpoints": [place], "user": "u", "database": "d"});
             let failure =
-                connecting(&WireError::Lost(text.into()), &serde_json::from_value(target).unwrap(), 0);
+                connect_failure(&WireError::Lost(text.into()), &serde_json::from_value(target).unwrap(), 0);
             (failure.code, failure.message)
         };
         assert_eq!(
-            told("h:1: Connection refused (os error 111)", &tcp),
+            report("h:1: Connection refused (os error 111)", &tcp),
             (2002, "Can't connect to server on 'h' (115)".into())
         );
         assert_eq!(
-            told("h:1: failed to lookup address information: Name or service not known", &tcp),
+            report("h:1: failed to lookup address information: Name or service not known", &tcp),
             (2005, "Unknown server host 'h' (-2)".into())
         );
         assert_eq!(
-            told("/s: Permission denied (os error 13)", &unix),
+            report("/s: Permission denied (os error 13)", &unix),
             (2002, "Can't connect to local server through socket '/s' (13)".into())
         );
     }
@@ -128,9 +128,9 @@ mod tests {
     fn a_long_statement_is_cut_between_characters() {
         let error =
             WireError::Server { code: 1064, state: "42000".into(), message: "m".into(), is_fatal: false };
-        let failure = working(FailedAction::Query, &error, &"é".repeat(3000));
+        let failure = statement_failure(FailedAction::Query, &error, &"é".repeat(3000));
         assert_eq!(failure.statement, "é".repeat(2048));
-        let failure = working(FailedAction::Execute, &error, &format!("x{}", "é".repeat(3000)));
+        let failure = statement_failure(FailedAction::Execute, &error, &format!("x{}", "é".repeat(3000)));
         assert_eq!(failure.statement.len(), 4095);
         assert_eq!((failure.code, failure.sqlstate.as_str(), failure.message.as_str()), (1064, "42000", "m"));
     }

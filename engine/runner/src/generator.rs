@@ -1,0 +1,126 @@
+//! The load generator's measurement of itself, per interval and per phase. The judge decides what its figures mean.
+
+use std::collections::BTreeMap;
+
+use dbdyno_load::Nanos;
+use dbdyno_metrics::histogram::{Buckets, LatencySummary};
+use dbdyno_metrics::percentiles;
+use dbdyno_schema::record::{Generator, PhaseName};
+
+use crate::machine;
+use crate::usage::GeneratorUsage;
+
+/// Turns the usage of the workers into records.
+#[derive(Debug)]
+pub(crate) struct GeneratorTotals {
+    workers: usize,
+    /// CPU time the hypervisor gave to others, and all of it, at the end of the last interval.
+    stolen: Option<(u64, u64)>,
+    phases: BTreeMap<PhaseName, PhaseUsage>,
+}
+
+#[derive(Debug, Default)]
+struct PhaseUsage {
+    length: f64,
+    /// Sums over the intervals of share times length.
+    cpu: f64,
+    steal: f64,
+    usage: GeneratorUsage,
+}
+
+impl GeneratorTotals {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { workers, stolen: machine::stolen(), phases: BTreeMap::new() }
+    }
+
+    /// Adds an interval with the usage of all workers. Returns its record.
+    pub(crate) fn interval(&mut self, phase: PhaseName, length: Nanos, usage: &GeneratorUsage) -> Generator {
+        let interval = record(usage, usage.cpu / self.workers as f64, self.steal());
+        let total = self.phases.entry(phase).or_default();
+        total.length += length as f64;
+        total.cpu += interval.cpu * length as f64;
+        total.steal += interval.steal * length as f64;
+        total.usage.merge(usage);
+        interval
+    }
+
+    /// The record of a whole phase.
+    pub(crate) fn phase(&self, phase: PhaseName) -> Generator {
+        let mean = |total: &PhaseUsage, sum: f64| sum / total.length.max(1.0);
+        let total = self.phases.get(&phase);
+        total.map_or_else(Generator::default, |total| {
+            record(&total.usage, mean(total, total.cpu), mean(total, total.steal))
+        })
+    }
+
+    /// The share of the machine's CPU time stolen since the last call; 0 if the kernel does not report it.
+    fn steal(&mut self) -> f64 {
+        let Some((stolen, all)) = machine::stolen() else { return 0.0 };
+        let (stolen_before, all_before) = self.stolen.replace((stolen, all)).unwrap_or((stolen, all));
+        let passed = all.saturating_sub(all_before).max(1);
+        stolen.saturating_sub(stolen_before) as f64 / passed as f64
+    }
+}
+
+fn record(usage: &GeneratorUsage, cpu: f64, steal: f64) -> Generator {
+    Generator {
+        cpu,
+        lag_us_max: usage.lag.max_us.unwrap_or(0.0) as u64,
+        lag_us_p99: p99_us(&usage.lag),
+        steal,
+        run_queue_wait_us: usage.run_queue_wait.as_micros() as u64,
+        client_delay_us_p99: usage.delay.max_us.map(|_| p99_us(&usage.delay)),
+    }
+}
+
+fn p99_us(taken: &LatencySummary) -> u64 {
+    let percentiles = percentiles(&taken.buckets, (taken.min_us, taken.max_us), &Buckets::default());
+    percentiles.map_or(0, |percentiles| percentiles.p99.value_us as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use dbdyno_metrics::histogram::Histogram;
+
+    use super::*;
+
+    fn taken(values_us: &[u64]) -> LatencySummary {
+        let mut histogram = Histogram::default();
+        values_us.iter().for_each(|us| histogram.record_ns(us * 1000));
+        histogram.take()
+    }
+
+    fn usage(cpu: f64, lags_us: &[u64]) -> GeneratorUsage {
+        let run_queue_wait = Duration::from_micros(7);
+        GeneratorUsage { cpu, run_queue_wait, lag: taken(lags_us), delay: LatencySummary::default() }
+    }
+
+    #[test]
+    fn an_interval_has_shares_per_worker_and_the_lag() {
+        let lags: Vec<u64> = (1..=100).collect();
+        let generator = GeneratorTotals::new(2).interval(PhaseName::Measure, 1_000, &usage(1.0, &lags));
+        assert_eq!((generator.cpu, generator.lag_us_p99, generator.lag_us_max), (0.5, 99, 100));
+        assert_eq!((generator.run_queue_wait_us, generator.client_delay_us_p99), (7, None));
+        assert!((0.0..=1.0).contains(&generator.steal));
+    }
+
+    #[test]
+    fn a_phase_has_the_mean_share_and_the_percentiles_of_all_its_intervals() {
+        let mut totals = GeneratorTotals::new(1);
+        totals.interval(PhaseName::Warmup, 1_000, &usage(1.0, &[90_000]));
+        totals.interval(PhaseName::Measure, 3_000, &usage(1.0, &[50_000]));
+        for _ in 0..100 {
+            totals.interval(PhaseName::Measure, 10, &usage(0.7, &[10, 20, 900]));
+        }
+        let delayed = GeneratorUsage { delay: taken(&[50, 100]), ..usage(0.5, &[10]) };
+        totals.interval(PhaseName::Measure, 1_000, &delayed);
+        let measured = totals.phase(PhaseName::Measure);
+        assert!((measured.cpu - (3.0 + 0.7 + 0.5) / 5.0).abs() < 1e-9, "{measured:?}");
+        // One wake-up of 302 is less than a percent.
+        assert_eq!((measured.lag_us_max, measured.lag_us_p99), (50_000, 900));
+        assert_eq!((measured.run_queue_wait_us, measured.client_delay_us_p99), (102 * 7, Some(100)));
+        assert_eq!(totals.phase(PhaseName::Warmup).lag_us_max, 90_000);
+    }
+}

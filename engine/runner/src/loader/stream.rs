@@ -1,0 +1,82 @@
+//! What every stream of the loader uses: statements, and reports of its progress.
+
+use std::time::Instant;
+
+use dbdyno_schema::record::LoadingStep;
+use dbdyno_wire::Connection;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::failure::{self, RunFailure};
+
+/// The result of a step that may end the command.
+pub(super) type StepResult = Result<(), RunFailure>;
+
+/// A report about the table of that number.
+pub(super) enum Progress {
+    Step(LoadingStep, u32),
+    Stored(StoredRows),
+    Indexed(IndexBuild),
+}
+
+/// The rows that one statement has stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoredRows {
+    pub(super) table: u32,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    /// Times the statement was sent again.
+    pub(super) retries: u64,
+    /// From its first sending to its answer.
+    pub(super) began: Instant,
+    pub(super) ended: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IndexBuild {
+    pub(super) table: u32,
+    pub(super) began: Instant,
+    pub(super) ended: Instant,
+}
+
+/// Sends the reports of one stream.
+#[derive(Clone)]
+pub(super) struct Reporter(pub(super) UnboundedSender<Progress>);
+
+impl Reporter {
+    pub(super) fn report(&self, progress: Progress) {
+        // The receiver is gone only when loading stops.
+        let _ = self.0.send(progress);
+    }
+}
+
+/// Sends a statement and ignores its rows.
+pub(super) async fn query(connection: &mut impl Connection, sql: &str) -> StepResult {
+    let result = connection.query(sql.as_bytes()).await;
+    result.map(|_| ()).map_err(|error| failure::to_query(&error, sql))
+}
+
+/// Sends statements one after the other, up to the first that fails.
+pub(super) async fn queries<S: AsRef<str>>(
+    connection: &mut impl Connection,
+    statements: impl IntoIterator<Item = S>,
+) -> StepResult {
+    for sql in statements {
+        query(connection, sql.as_ref()).await?;
+    }
+    Ok(())
+}
+
+/// Builds the index of a table, if it has one, and reports it.
+pub(super) async fn index(
+    connection: &mut impl Connection,
+    sql: Option<String>,
+    table: u32,
+    reporter: &Reporter,
+) -> StepResult {
+    let began = Instant::now();
+    if let Some(sql) = sql {
+        query(connection, &sql).await?;
+    }
+    reporter.report(Progress::Indexed(IndexBuild { table, began, ended: Instant::now() }));
+    Ok(())
+}

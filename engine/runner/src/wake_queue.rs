@@ -1,0 +1,35 @@
+//! Users that wait for an instant: think time, and connections that are not among the busy ones yet.
+//!
+//! The worker's one nanosecond timer wakes them, since tokio's timer has a resolution of 1 ms.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use dbdyno_load::Nanos;
+
+/// The wakers of waiting users, by instant and user.
+#[derive(Debug, Default)]
+pub(crate) struct WakeQueue {
+    by_time: BTreeMap<(Nanos, usize), Waker>,
+}
+
+impl WakeQueue {
+    /// Wakes `user` at `at`. Another call for the same replaces the waker.
+    pub(crate) fn add(&mut self, at: Nanos, user: usize, waker: Waker) {
+        self.by_time.insert((at, user), waker);
+    }
+
+    /// The instant of the first wake-up; `Nanos::MAX` for never.
+    pub(crate) fn first(&self) -> Nanos {
+        self.by_time.first_key_value().map_or(Nanos::MAX, |((at, _), _)| *at)
+    }
+
+    /// Wakes all users whose instant has passed.
+    pub(crate) fn wake(&mut self, now: Nanos) {
+        while self.first() <= now
+            && let Some((_, waker)) = self.by_time.pop_first()
+        {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What workers of every kind share: the thread's event loop, the limit on open files, the schedule, the clock and the end of
+//! the run.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dbdyno_load::Nanos;
+use dbdyno_load::arrivals::arrivals;
+use dbdyno_load::pauses::Pauses;
+use dbdyno_load::timeline::Timeline;
+use dbdyno_metrics::Recorder;
+use dbdyno_schema::plan::{Plan, Scheduling, Target};
+use dbdyno_schema::record::{EndReason, Failure, Warning};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::control::{ConductorLink, Message};
+use crate::failure;
+use crate::machine;
+use crate::timer::Timer;
+use crate::worker_state::{Schedule, UserId, WorkerState};
+use crate::{Options, Order};
+
+/// Tasks that the event loop polls before it asks the kernel again what is ready. Many small batches cost more than a few
+/// large ones; a timer that comes due meanwhile waits for at most these.
+const POLLS_BETWEEN_WAITS: u32 = 256;
+
+/// Reports the end of a worker, also by a panic, so that the conductor does not wait for it.
+struct ExitGuard(ConductorLink);
+
+impl Drop for ExitGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (reason, failure) = failure::panic();
+            self.0.fail_run(reason, failure);
+        }
+        self.0.send(Message::Finished);
+    }
+}
+
+/// Ends the run when a user panics: such a user never leaves.
+struct PanicGuard(Rc<WorkerState>);
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail_run(failure::panic());
+        }
+    }
+}
+
+/// Starts a user of this worker.
+pub fn spawn_user(
+    users: &mut JoinSet<()>,
+    worker: &Rc<WorkerState>,
+    play: impl Future<Output = ()> + 'static,
+) {
+    let guard = PanicGuard(Rc::clone(worker));
+    users.spawn_local(async move {
+        let _guard = guard;
+        play.await;
+    });
+}
+
+/// The plan, the number and the conductor of one worker.
+pub struct WorkerContext {
+    /// The plan of the run.
+    pub plan: Arc<Plan>,
+    pub(crate) options: Options,
+    /// Number of this worker among all `workers` of the fleet.
+    worker: u32,
+    workers: u32,
+    /// Its channel to and from the conductor.
+    pub conductor: ConductorLink,
+}
+
+/// Runs a worker on the calling thread until it ends.
+pub fn run_worker(conductor: ConductorLink, work: impl Future<Output = io::Result<()>>) {
+    let _guard = ExitGuard(conductor.clone());
+    // A LocalSet inside a runtime wakes its own thread through the kernel after every 61 tasks.
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .event_interval(POLLS_BETWEEN_WAITS)
+        .build_local(LocalOptions::default());
+    let result = runtime.and_then(|runtime| runtime.block_on(work));
+    if let Err(error) = result {
+        let text = format!("a worker could not start: {error}");
+        let hint = "raise the limit on open files (ulimit -n)".to_owned();
+        let failure = Failure { text, hint: Some(hint), ..Failure::default() };
+        conductor.fail_run(EndReason::ConnectFailed, failure);
+    }
+}
+
+impl WorkerContext {
+    /// For worker `number` of this engine.
+    pub fn new(order: &Order, number: u32, conductor: ConductorLink) -> Self {
+        let (plan, options) = (Arc::clone(&order.plan), order.options.clone());
+        let (segment, own) = (plan.segment, plan.client.workers);
+        let (worker, workers) = (segment.index * own + number, segment.count * own);
+        Self { plan, options, worker, workers, conductor }
+    }
+
+    /// Whether it is the first of this engine.
+    pub fn is_first(&self) -> bool {
+        self.worker == self.plan.segment.index * self.plan.client.workers
+    }
+
+    /// Sets the thread up, before anything is opened. Fails the run and returns false where the system does not allow enough
+    /// open files.
+    pub fn prepare(&self) -> bool {
+        machine::exact_timers();
+        self.set_scheduling();
+        if let Err(failure) = self.raise_open_files() {
+            self.conductor.fail_run(EndReason::ConnectFailed, failure);
+            return false;
+        }
+        true
+    }
+
+    fn set_scheduling(&self) {
+        if self.plan.client.scheduling != Scheduling::Batch {
+            return;
+        }
+        if let Err(error) = machine::schedule_batch() {
+            self.conductor.warn(Warning {
+                code: "batch-refused".into(),
+                text: format!("the system refuses SCHED_BATCH: {error}"),
+                hint: "the run goes on under normal scheduling, which costs more CPU per statement".into(),
+            });
+        }
+    }
+
+    fn raise_open_files(&self) -> Result<(), Failure> {
+        if matches!(self.plan.target, Target::Null { .. }) {
+            return Ok(());
+        }
+        let segment = self.plan.segment;
+        let connections = share(self.plan.load.connections, segment.index, segment.count);
+        // Each worker and the process need some files of their own, and a connection that is being renewed counts twice.
+        let renewing = if self.plan.load.reconnect_every == 0 { 0 } else { connections.min(64) };
+        let needed = u64::from(connections + self.plan.client.workers * 8 + renewing + 16);
+        let limit = machine::raise_open_files();
+        if needed <= limit {
+            return Ok(());
+        }
+        Err(Failure {
+            text: format!(
+                "{connections} connections need {needed} open files, and this process may open {limit} at most"
+            ),
+            hint: Some(format!("raise the hard limit (ulimit -Hn {needed}), or use fewer connections")),
+            ..Failure::default()
+        })
+    }
+
+    /// The user that has connection `local` of this worker.
+    pub fn user(&self, local: usize) -> UserId {
+        UserId { global: local as u64 * u64::from(self.workers) + u64::from(self.worker), local }
+    }
+
+    /// Starts the clock at `start`, has `spawn` start the users and returns when the run is over. It calls `over` at the end
+    /// of the run, with the number of users that have not ended.
+    pub async fn play(
+        self,
+        start: Instant,
+        kinds: usize,
+        spawn: impl FnOnce(&Rc<WorkerState>, &mut JoinSet<()>),
+        over: impl FnOnce(&WorkerState, usize),
+    ) -> io::Result<()> {
+        let plan = &self.plan;
+        let mut timer = Timer::new()?;
+        timer.until(start).await?;
+        let clock = Clock::starting_at(start);
+        let schedule = self.schedule();
+        let open = matches!(schedule, Schedule::Open { .. });
+        let timeline = Timeline::new(&plan.phases, &plan.report, self.options.last_events);
+        let users = self.share(plan.load.connections) as usize;
+        let numbers: Vec<u64> = (0..users).map(|local| self.user(local).global).collect();
+        let recorder = Recorder::new(timeline, kinds, open).counting(&self.options.extra_counts, &numbers);
+        let (mut signal, finish) = (self.conductor.signal.clone(), Arc::clone(&self.conductor.finish));
+        let measured_from: Nanos = plan.phases.warmup_us * 1000;
+        let worker = Rc::new(WorkerState::new(clock, recorder, schedule, measured_from, self.conductor));
+        let mut users = JoinSet::new();
+        spawn(&worker, &mut users);
+        let mut planned = Some(0);
+        while let Some(next) = worker.keep_time(planned) {
+            planned = tokio::select! {
+                on_time = timer.until(clock.instant(next)) => on_time.map(|()| Some(next))?,
+                () = worker.earlier_deadline() => None,
+                changed = signal.changed() => {
+                    // The conductor has ended, and nothing waits for this worker.
+                    if changed.is_err() {
+                        break;
+                    }
+                    worker.settle_soon();
+                    None
+                }
+            };
+        }
+        over(&worker, users.len());
+        worker.wake_all();
+        let drain = finish.drain(plan.phases.drain_us);
+        let _ = tokio::time::timeout(drain, async { while users.join_next().await.is_some() {} }).await;
+        worker.report_end();
+        Ok(())
+    }
+
+    /// When events are due on this worker.
+    fn schedule(&self) -> Schedule {
+        let plan = &self.plan;
+        let begin: Nanos = plan.phases.warmup_us * 1000;
+        let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
+        if let Some(arrivals) = arrivals(&plan.load.shape, begin, worker, workers, plan.seed) {
+            let queue_limit = plan.load.queue_limit.map(|limit| self.share(limit).into());
+            return Schedule::Open { arrivals, queue_limit, overflow: self.options.queue_overflow };
+        }
+        match Pauses::new(&plan.load, begin, worker, workers, plan.seed) {
+            Some(pauses) => Schedule::Paced(pauses),
+            None => Schedule::Closed,
+        }
+    }
+
+    /// This worker's part of a total of the whole fleet.
+    pub fn share(&self, total: u32) -> u32 {
+        let (segment, workers) = (self.plan.segment, self.plan.client.workers);
+        let engine = share(total, segment.index, segment.count);
+        share(engine, self.worker - segment.index * workers, workers)
+    }
+}
+
+/// The part of `total` for number `index` of `count`; the parts add up to the total.
+pub(crate) fn share(total: u32, index: u32, count: u32) -> u32 {
+    total / count + u32::from(index < total % count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_add_up() {
+        for (total, count) in [(10, 3), (3, 10), (1, 1), (64, 7)] {
+            assert_eq!((0..count).map(|index| share(total, index, count)).sum::<u32>(), total);
+        }
+    }
+}

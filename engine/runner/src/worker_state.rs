@@ -1,0 +1,396 @@
+//! The state that the users of one worker share.
+//!
+//! A user asks it when its next event is due and reports the result. It owns the metrics and, in an open loop, the
+//! arrivals, or in a closed loop with pauses, those. Everything is on one thread: no locks, and no await while the state is
+//! borrowed.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use dbdyno_load::Nanos;
+use dbdyno_load::arrivals::Arrivals;
+use dbdyno_load::pauses::Pauses;
+use dbdyno_metrics::{Event, Recorder, Statement};
+use dbdyno_schema::record::ErrorClass;
+use tokio::sync::Notify;
+
+use crate::QueueOverflow;
+use crate::clock::Clock;
+use crate::control::{ConductorLink, Message};
+use crate::failure::{self, RunFailure};
+use crate::usage::UsageMeter;
+use crate::wake_queue::WakeQueue;
+
+/// When events are due on one worker.
+pub(crate) enum Schedule {
+    /// When the event before it on the same connection has ended.
+    Closed,
+    /// Some time after that.
+    Paced(Pauses),
+    /// Independently of earlier events; at most `queue_limit` wait.
+    Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
+}
+
+/// A user, and the connection that it has.
+#[derive(Clone, Copy, Debug)]
+pub struct UserId {
+    /// Its number over the whole fleet, from 0.
+    pub global: u64,
+    /// Its number on this worker, from 0.
+    pub local: usize,
+}
+
+/// The schedule, the metrics and the clock of one worker.
+pub struct WorkerState {
+    clock: Clock,
+    state: RefCell<State>,
+    /// Notified when an arrival waits and when the run is over.
+    arrival: Notify,
+    /// Notified when the run is over, for users that wait for something other than an arrival.
+    over: Notify,
+    /// Notified when the timekeeper has set its timer too late.
+    earlier_deadline: Notify,
+    /// First instant of the measurement.
+    measured_from: Nanos,
+    conductor: ConductorLink,
+}
+
+struct State {
+    recorder: Recorder,
+    schedule: Schedule,
+    /// When the next arrival becomes due.
+    next_due: Nanos,
+    /// Users that wait for an arrival.
+    idle: u64,
+    wake_queue: WakeQueue,
+    usage: UsageMeter,
+    /// Before this instant nothing needs to be settled.
+    settle_at: Nanos,
+    /// Whether no event begins any more.
+    closing: bool,
+}
+
+impl WorkerState {
+    pub(crate) fn new(
+        clock: Clock,
+        recorder: Recorder,
+        mut schedule: Schedule,
+        measured_from: Nanos,
+        conductor: ConductorLink,
+    ) -> Self {
+        let next_due = match &mut schedule {
+            Schedule::Open { arrivals, .. } => arrivals.next_due(),
+            Schedule::Closed | Schedule::Paced(_) => Nanos::MAX,
+        };
+        let state = State {
+            recorder,
+            schedule,
+            next_due,
+            idle: 0,
+            wake_queue: WakeQueue::default(),
+            usage: UsageMeter::new(),
+            settle_at: 0,
+            closing: false,
+        };
+        Self {
+            clock,
+            state: RefCell::new(state),
+            arrival: Notify::new(),
+            over: Notify::new(),
+            earlier_deadline: Notify::new(),
+            measured_from,
+            conductor,
+        }
+    }
+
+    /// The time since the start of the run.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    /// Waits until the next event of `user` is due and begins it. `free_since` is the end of the user's last event. Returns
+    /// the due time, or `None` when no event begins any more: the user then calls [`Self::leave`].
+    pub async fn next_due(&self, user: UserId, free_since: Option<Nanos>) -> Option<Nanos> {
+        let now = free_since.unwrap_or_else(|| self.now());
+        let pause_ends = {
+            let mut state = self.settled(now);
+            let State { recorder, schedule, closing, .. } = &mut *state;
+            if recorder.is_over() || *closing {
+                return None;
+            }
+            match schedule {
+                Schedule::Closed => return self.begin(&mut state, user, now),
+                Schedule::Open { .. } if recorder.waiting() > 0 => return self.take(&mut state, user, now),
+                Schedule::Open { .. } => None,
+                Schedule::Paced(pauses) => Some(match free_since {
+                    Some(now) => pauses.next(user.global, now),
+                    None => pauses.first(user.global),
+                }),
+            }
+        };
+        match pause_ends {
+            Some(at) => self.wait_until(user, at).await,
+            None => self.wait_for_arrival(user).await,
+        }
+    }
+
+    /// Waits for the next arrival when none is waiting.
+    async fn wait_for_arrival(&self, user: UserId) -> Option<Nanos> {
+        loop {
+            self.state.borrow_mut().idle += 1;
+            self.arrival.notified().await;
+            let now = self.now();
+            let mut state = self.settled(now);
+            state.idle -= 1;
+            if state.recorder.is_over() || state.closing {
+                return None;
+            }
+            // Another user may have become free in between and taken the event.
+            if state.recorder.waiting() > 0 {
+                let due = self.take(&mut state, user, now);
+                due.into_iter().for_each(|due| state.usage.record_lag(now - due));
+                return due;
+            }
+        }
+    }
+
+    /// Waits until `at` and begins an event, which is due then: a pause is no part of any latency.
+    async fn wait_until(&self, user: UserId, at: Nanos) -> Option<Nanos> {
+        poll_fn(|context| {
+            let now = self.now();
+            let mut state = self.settled(now);
+            if state.recorder.is_over() || state.closing {
+                return Poll::Ready(None);
+            }
+            if now >= at {
+                return Poll::Ready(self.begin(&mut state, user, now));
+            }
+            state.wake_queue.add(at, user.local, context.waker().clone());
+            if at < state.settle_at {
+                state.settle_at = at;
+                self.earlier_deadline.notify_one();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Begins an event of `user` now, unless the limit is reached. Returns its due time.
+    #[inline]
+    fn begin(&self, state: &mut State, user: UserId, now: Nanos) -> Option<Nanos> {
+        if !self.admits(state, now) {
+            return None;
+        }
+        state.recorder.begin(user.local, now);
+        Some(now)
+    }
+
+    /// Begins an event of `user` now, regardless of limits and rate: scripts with a loop of their own do that.
+    pub fn begin_unscheduled(&self, user: UserId, now: Nanos) {
+        self.settled(now).recorder.begin(user.local, now);
+    }
+
+    /// Begins the event that has waited longest, unless the limit is reached. Returns its due time.
+    #[inline]
+    fn take(&self, state: &mut State, user: UserId, now: Nanos) -> Option<Nanos> {
+        if !self.admits(state, now) {
+            return None;
+        }
+        state.recorder.take(user.local)
+    }
+
+    /// Whether one more event may begin; in the warm-up always.
+    #[inline]
+    fn admits(&self, state: &mut State, now: Nanos) -> bool {
+        let finish = &self.conductor.finish;
+        if !finish.counts_events() || now < self.measured_from || finish.admit() {
+            return true;
+        }
+        self.stop_admitting(state);
+        if finish.set_full() {
+            self.conductor.send(Message::Full);
+        }
+        false
+    }
+
+    /// Lets no event begin any more, and wakes every user that waits for one.
+    #[cold]
+    fn stop_admitting(&self, state: &mut State) {
+        if !state.closing {
+            state.closing = true;
+            state.next_due = Nanos::MAX;
+            state.wake_queue.wake(Nanos::MAX);
+            self.arrival.notify_waiters();
+        }
+    }
+
+    /// Ends the part of the user that got `None` from [`Self::next_due`], since `at`.
+    pub fn leave(&self, at: Nanos) {
+        self.settled(at).recorder.leave(at);
+        if self.conductor.finish.leave(at) {
+            self.settle_soon();
+            self.conductor.send(Message::AllLeft);
+        }
+    }
+
+    /// Makes the timekeeper read what the workers have agreed on.
+    pub(crate) fn settle_soon(&self) {
+        self.state.borrow_mut().settle_at = 0;
+        self.earlier_deadline.notify_one();
+    }
+
+    /// Counts an event that succeeded.
+    pub fn end_event(&self, user: UserId, event: Event) {
+        self.settled(event.end).recorder.event(user.local, event);
+    }
+
+    /// Counts a statement that succeeded.
+    #[inline]
+    pub fn count_statement(&self, statement: Statement) {
+        self.settled(statement.end).recorder.statement(statement);
+    }
+
+    pub(crate) fn count_other_statement(&self, now: Nanos) {
+        self.settled(now).recorder.other_statement(now);
+    }
+
+    /// Counts an attempt that failed.
+    pub fn count_error(&self, now: Nanos, code: &str, class: ErrorClass) {
+        self.settled(now).recorder.error(now, code, class);
+    }
+
+    /// Counts an event that restarts after an error.
+    pub fn count_retry(&self, now: Nanos) {
+        self.settled(now).recorder.retry(now);
+    }
+
+    /// Counts a connection that was opened again.
+    pub fn count_reconnect(&self, now: Nanos) {
+        self.settled(now).recorder.reconnect(now);
+    }
+
+    /// Counts an event that is not retried any more.
+    pub fn abandon_event(&self, user: UserId, now: Nanos) {
+        self.settled(now).recorder.failed(user.local, now);
+    }
+
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        self.settled(self.now()).recorder.is_over()
+    }
+
+    /// Ends the run.
+    pub fn fail_run(&self, (reason, failure): RunFailure) {
+        self.conductor.send(Message::Failed(reason, failure));
+    }
+
+    /// Settles everything up to now and returns the next instant at which there is something to settle; `None`
+    /// when the run is over. `planned` is the instant for which the caller had set its timer, if the timer woke it.
+    pub fn keep_time(&self, planned: Option<Nanos>) -> Option<Nanos> {
+        let now = self.now();
+        if let Some(planned) = planned {
+            let mut state = self.state.borrow_mut();
+            // In an open loop the lag of the events themselves counts.
+            if !matches!(state.schedule, Schedule::Open { .. }) {
+                state.usage.record_lag(now.saturating_sub(planned));
+            }
+        }
+        let state = self.settled(now);
+        (!state.recorder.is_over()).then_some(state.settle_at)
+    }
+
+    /// Returns when something is to be settled earlier than [`Self::keep_time`] returned.
+    pub(crate) async fn earlier_deadline(&self) {
+        self.earlier_deadline.notified().await;
+    }
+
+    /// Wakes every user that waits, so that it sees that the run is over.
+    pub(crate) fn wake_all(&self) {
+        self.arrival.notify_waiters();
+        self.over.notify_waiters();
+        self.state.borrow_mut().wake_queue.wake(Nanos::MAX);
+    }
+
+    /// Returns the result of `work`, or `None` when the run is over first.
+    pub async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let over = self.over.notified();
+        if self.settled(self.now()).recorder.is_over() {
+            return None;
+        }
+        tokio::select! {
+            done = work => Some(done),
+            () = over => None,
+        }
+    }
+
+    /// Reports the outcome of the events that were under way at the end, and the totals of each user.
+    pub(crate) fn report_end(&self) {
+        let mut state = self.state.borrow_mut();
+        let users = state.recorder.user_totals();
+        self.conductor.send(Message::Drained(Box::new(state.recorder.drained()), users));
+    }
+
+    /// The state, with arrivals and intervals up to `now` accounted for.
+    #[inline]
+    fn settled(&self, now: Nanos) -> std::cell::RefMut<'_, State> {
+        let mut state = self.state.borrow_mut();
+        if now >= state.settle_at {
+            self.settle(&mut state, now);
+        }
+        state
+    }
+
+    #[cold]
+    fn settle(&self, state: &mut State, now: Nanos) {
+        self.agree_on_end(state, now);
+        let finish = &self.conductor.finish;
+        let limit = finish.limit();
+        while state.next_due <= now && state.next_due < limit && !state.recorder.is_over() {
+            self.arrive(state);
+        }
+        if now >= limit || finish.is_full() {
+            self.stop_admitting(state);
+        }
+        state.wake_queue.wake(now);
+        state.recorder.advance(now);
+        for (bound, closed) in state.recorder.take_closed_spans() {
+            let usage = closed.interval.is_some().then(|| state.usage.take(now));
+            self.conductor.send(Message::Closed { bound, closed: Box::new(closed), usage });
+        }
+        let bound = state.recorder.next_bound().unwrap_or(Nanos::MAX);
+        let limit = if state.closing { Nanos::MAX } else { limit };
+        state.settle_at = state.next_due.min(bound).min(limit).min(state.wake_queue.first());
+    }
+
+    /// Keeps the recorder from closing a span after the end of the run, which another worker may have set meanwhile.
+    fn agree_on_end(&self, state: &mut State, now: Nanos) {
+        let closes = state.recorder.next_bound().is_some_and(|bound| bound <= now);
+        let finish = &self.conductor.finish;
+        let stop_at = if closes { finish.closing(now) } else { finish.stop_at() };
+        if stop_at != Nanos::MAX {
+            state.recorder.stop_at(stop_at);
+        }
+    }
+
+    /// Queues the next arrival, or drops it when the queue is full.
+    fn arrive(&self, state: &mut State) {
+        let Schedule::Open { arrivals, queue_limit, overflow } = &mut state.schedule else {
+            return;
+        };
+        // An event for a user that has been woken already does not count as waiting.
+        let full = queue_limit.is_some_and(|limit| state.recorder.waiting() >= state.idle + limit);
+        if full {
+            state.recorder.drop_arrival(state.next_due);
+            if *overflow == QueueOverflow::Abort {
+                self.fail_run(failure::queue_full(state.recorder.waiting()));
+                return self.stop_admitting(state);
+            }
+        } else {
+            state.recorder.arrive(state.next_due);
+            self.arrival.notify_one();
+        }
+        state.next_due = arrivals.next_due();
+    }
+}
