@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from dbdyno.experiment.model import Connect
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.admin.mysql import MySQLAdmin, connector
-from dbdyno.servers.products.mysql_family import ADMIN_USER, PRIVATE, MySQLFamily
+from dbdyno.servers.products.mysql_family import ADMIN_USER, PRIVATE, MySQLFamily, command_options
 from dbdyno.servers.products.product import Binaries, Place
 from dbdyno.servers.server import Address
 from dbdyno.servers.sources import programs
@@ -60,7 +58,9 @@ class MariaDB(MySQLFamily):
         """`mariadbd` and `mariadb-install-db`, also under their old names."""
         fix = f"install the Debian package {PACKAGE}, or name a folder with MariaDB as server.basedir"
         server, install = programs.find_both(self.title, self.programs, basedir, fix)
-        return Binaries(server, install, basedir, programs.loader(basedir))
+        # MariaDB's own idea of its base: the folder above the one that holds the program.
+        options = () if basedir is None else (f"--basedir={server.parent.parent}",)
+        return Binaries(server, install, basedir, programs.loader(basedir), options)
 
     def harness(self, open_files: int) -> Mapping[str, str]:
         """With connections that the load cannot use."""
@@ -72,63 +72,32 @@ class MariaDB(MySQLFamily):
 
     def initialise(self, binaries: Binaries, place: Place, options: Mapping[str, str]) -> Sequence[str]:
         """`mariadb-install-db` with the options that decide how files are made."""
-        command = [
+        return [
             str(binaries.install),
             "--no-defaults",
             f"--datadir={place.data}",
             f"--tmpdir={place.temporary}",
-        ]
-        if binaries.basedir is not None:
-            command.append(f"--basedir={_base(binaries)}")
-        # `--force`: a host whose own name resolves to nothing is no reason to stop. Its accounts are removed
-        # at the first start.
-        command += [
+            *binaries.options,
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
+            # The host's own name may resolve to nothing; its accounts are removed at the first start.
             "--force",
+            *command_options(options),
         ]
-        return command + [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
 
-    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
-        """The generated file is the only one read."""
-        command = [*binaries.command(), f"--defaults-file={place.option_file}"]
-        if binaries.basedir is not None:
-            command.append(f"--basedir={_base(binaries)}")
-        return [*command, *arguments]
+    def prologue(self, load: Address) -> Sequence[str]:
+        """Removes the accounts of a fresh data directory, which have no password."""
+        kept = f"'mariadb.sys', '{ADMIN_USER}', '{load.user}'"
+        return [f"DELETE FROM mysql.global_priv WHERE User NOT IN ({kept})", "FLUSH PRIVILEGES"]
 
-    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
-        """Two accounts, each for TCP and for the socket; the ones a fresh data directory brings have no
-        password.
-        """
-        statements = [
-            f"DELETE FROM mysql.global_priv WHERE User NOT IN ('mariadb.sys', '{ADMIN_USER}', '{load.user}')",
-            "FLUSH PRIVILEGES",
-            f"CREATE DATABASE IF NOT EXISTS `{load.database}`",
-        ]
-        for host in ("localhost", place.clients):
-            statements += [
-                f"CREATE OR REPLACE USER '{ADMIN_USER}'@'{host}' IDENTIFIED BY '{admin_password}'",
-                f"GRANT ALL ON *.* TO '{ADMIN_USER}'@'{host}'",
-                f"CREATE OR REPLACE USER '{load.user}'@'{host}' IDENTIFIED BY '{load.password}'",
-                f"GRANT ALL ON `{load.database}`.* TO '{load.user}'@'{host}'",
-            ]
-        return statements
+    def account_statements(self, account: str, password: str) -> Sequence[str]:
+        """See `MySQLFamily`."""
+        return [f"CREATE OR REPLACE USER {account} IDENTIFIED BY '{password}'"]
 
-    def admin(self, place: Place, password: str) -> AdminConnection:
-        """Over `extra_port`, which has its own listener and threads, so that a full thread pool does not
-        block it.
-        """
-        return MySQLAdmin(
-            # A server that is set up to demand encryption gets it.
-            connector(
-                Connect(tls="preferred"),
-                host="127.0.0.1",
-                port=place.admin_port,
-                user=ADMIN_USER,
-                password=password,
-            )
-        )
+    def admin_address(self, place: Place) -> Mapping[str, Any]:
+        """`extra_port` has its own listener and threads, so that a full thread pool does not block it."""
+        return {"host": "127.0.0.1", "port": place.admin_port}
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
         """Where settings come from, by information_schema."""
@@ -140,8 +109,3 @@ class MariaDB(MySQLFamily):
     def is_kept(self, file: Path) -> bool:
         """Everything but what the next start creates again."""
         return file.name not in {"ib_buffer_pool", "ibtmp1", "server.pid"}
-
-
-def _base(binaries: Binaries) -> Path:
-    """MariaDB's own idea of its base: the folder above the one that holds the program."""
-    return binaries.server.parent.parent

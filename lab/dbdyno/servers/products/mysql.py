@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from dbdyno.experiment.model import Connect
 from dbdyno.servers.admin.connection import AdminConnection
-from dbdyno.servers.admin.mysql import MySQLAdmin, connector
-from dbdyno.servers.products.mysql_family import ADMIN_USER, MySQLFamily
+from dbdyno.servers.products.mysql_family import MySQLFamily, command_options
 from dbdyno.servers.products.product import Binaries, Place
 from dbdyno.servers.server import Address
 from dbdyno.servers.sources import programs
@@ -95,42 +93,25 @@ class MySQL(MySQLFamily):
             f"--tmpdir={place.temporary}",
             "--secure-file-priv=",
             "--initialize-insecure",
-            *(f"--{name.replace('_', '-')}={value}" for name, value in options.items()),
+            *command_options(options),
         ]
 
-    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
-        """The generated file is the only one read."""
-        return [*binaries.command(), f"--defaults-file={place.option_file}", *binaries.options, *arguments]
+    def prologue(self, load: Address) -> Sequence[str]:  # noqa: ARG002 — root is the only account.
+        """No binary log holds the accounts; root has no password."""
+        return ["SET SESSION sql_log_bin = 0", "DROP USER IF EXISTS 'root'@'localhost'"]
 
-    def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
-        """Two accounts; the load's has rights on its own schema alone, so that no privilege (such as
-        TP_CONNECTION_ADMIN) takes it past the thread pool.
-        """
-        statements = [
-            # A binary log, where there is one, is not to hold them.
-            "SET SESSION sql_log_bin = 0",
-            f"CREATE DATABASE IF NOT EXISTS `{load.database}`",
+    def account_statements(self, account: str, password: str) -> Sequence[str]:
+        """See `MySQLFamily`."""
+        return [
+            f"CREATE USER IF NOT EXISTS {account}",
+            f"ALTER USER {account} IDENTIFIED WITH caching_sha2_password BY '{password}'",
         ]
-        accounts = ((ADMIN_USER, admin_password, "*.*"), (load.user, load.password, f"`{load.database}`.*"))
-        for user, password, scope in accounts:
-            for host in ("localhost", place.clients):
-                account = f"'{user}'@'{host}'"
-                statements += [
-                    f"CREATE USER IF NOT EXISTS {account}",
-                    f"ALTER USER {account} IDENTIFIED WITH caching_sha2_password BY '{password}'",
-                    f"GRANT ALL ON {scope} TO {account}",
-                ]
-        return [*statements, "DROP USER IF EXISTS 'root'@'localhost'"]
 
-    def admin(self, place: Place, password: str) -> AdminConnection:
-        """Over the unix socket, which counts as secure. A connection is kept free for an administrator, and
+    def admin_address(self, place: Place) -> Mapping[str, Any]:
+        """The unix socket counts as secure. MySQL keeps a connection free for an administrator, and
         TP_CONNECTION_ADMIN gives it a thread outside the thread pool.
         """
-        return MySQLAdmin(
-            connector(
-                Connect(tls="preferred"), unix_socket=str(place.socket), user=ADMIN_USER, password=password
-            )
-        )
+        return {"unix_socket": str(place.socket)}
 
     def origins(self, admin: AdminConnection) -> Mapping[str, str]:
         """Where settings come from, by performance_schema, which knows it even where it is off."""
@@ -148,17 +129,13 @@ class MySQL(MySQLFamily):
 
 
 def _places(server: Path) -> Sequence[str]:
-    """The options that tell a moved server where its own files are: the folder above its program's."""
+    """The options that tell a moved server where its files are: the folder above its program's."""
     base = server.parent.parent
-    places = [f"--basedir={base}"]
-    plugins = next(
-        (base / name for name in ("lib/mysql/plugin", "lib/plugin") if (base / name).is_dir()), None
-    )
-    if plugins is not None:
-        places.append(f"--plugin-dir={plugins}")
-    share = next(
-        (base / name for name in ("share/mysql", "share") if (base / name / "charsets").is_dir()), None
-    )
-    if share is not None:
-        places += [f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}"]
-    return places
+    plugins = [base / name for name in ("lib/mysql/plugin", "lib/plugin") if (base / name).is_dir()]
+    shares = [base / name for name in ("share/mysql", "share") if (base / name / "charsets").is_dir()]
+    return [
+        f"--basedir={base}",
+        *(f"--plugin-dir={plugin}" for plugin in plugins[:1]),
+        *(f"--lc-messages-dir={share}" for share in shares[:1]),
+        *(f"--character-sets-dir={share / 'charsets'}" for share in shares[:1]),
+    ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from dbdyno.experiment.model import Connect
 from dbdyno.servers.admin.connection import AdminConnection
+from dbdyno.servers.admin.mysql import MySQLAdmin, connector
 from dbdyno.servers.products import configuration, error_log
-from dbdyno.servers.products.product import Options, Place, Product
+from dbdyno.servers.products.product import Binaries, Options, Place, Product
 from dbdyno.servers.server import Address
 
 PRIVATE = "dbdyno gives every private server its own"
@@ -91,8 +95,38 @@ class MySQLFamily(Product):
         }
 
     def start_statements(self, place: Place, load: Address, admin_password: str) -> Sequence[str]:
-        """Statements that leave the load's schema and account, the administrator's, and no others."""
-        raise NotImplementedError
+        """Statements that leave the load's schema and account, the administrator's, and no others.
+
+        The load's account has rights on its own schema alone, so that no privilege (such as
+        TP_CONNECTION_ADMIN) takes it past a thread pool.
+        """
+        statements = [*self.prologue(load), f"CREATE DATABASE IF NOT EXISTS `{load.database}`"]
+        accounts = ((ADMIN_USER, admin_password, "*.*"), (load.user, load.password, f"`{load.database}`.*"))
+        for (user, password, scope), host in itertools.product(accounts, ("localhost", place.clients)):
+            account = f"'{user}'@'{host}'"
+            statements += [*self.account_statements(account, password), f"GRANT ALL ON {scope} TO {account}"]
+        return statements
+
+    @abstractmethod
+    def prologue(self, load: Address) -> Sequence[str]:
+        """Statements before the first account is made."""
+
+    @abstractmethod
+    def account_statements(self, account: str, password: str) -> Sequence[str]:
+        """Statements after which an account exists with that password."""
+
+    @abstractmethod
+    def admin_address(self, place: Place) -> Mapping[str, Any]:
+        """How the administrator connects: arguments of `pymysql.connect`."""
+
+    def admin(self, place: Place, password: str) -> AdminConnection:
+        """Encrypted where the server requires it."""
+        options = {**self.admin_address(place), "user": ADMIN_USER, "password": password}
+        return MySQLAdmin(connector(Connect(tls="preferred"), **options))
+
+    def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
+        """The server reads the generated file alone."""
+        return [*binaries.command(), f"--defaults-file={place.option_file}", *binaries.options, *arguments]
 
     def ready(self, admin: AdminConnection, load: Address) -> None:
         """Nothing: the `init_file` has done it."""
@@ -136,3 +170,8 @@ class MySQLFamily(Product):
     def startup_error(self, log: str) -> str:
         """These servers start without a plug-in that they could not load."""
         return error_log.plugin_errors(log)
+
+
+def command_options(options: Mapping[str, str]) -> list[str]:
+    """Options of an option file as a command line has them."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]

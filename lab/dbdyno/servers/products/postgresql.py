@@ -9,7 +9,7 @@ import os
 import pwd
 import re
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -82,9 +82,10 @@ class PostgreSQL(Product):
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """`postgres` and `initdb`: on PATH, where Debian puts each version, or in `basedir`."""
-        folders = (*programs.FOLDERS, *_versions(basedir or Path("/")))
         fix = f"install the Debian package {PACKAGE}, or name a folder with PostgreSQL as server.basedir"
-        server, install = programs.find_both(self.title, self.programs, basedir, fix, folders)
+        server, install = programs.find_both(
+            self.title, self.programs, basedir, fix, _versions(basedir or Path("/"))
+        )
         # Both look for their files relative to their real path.
         return Binaries(server.resolve(), install.resolve(), basedir, programs.loader(basedir))
 
@@ -290,7 +291,7 @@ class PostgreSQL(Product):
         return ""
 
 
-def _versions(root: Path) -> Iterable[str]:
+def _versions(root: Path) -> list[str]:
     """Where Debian puts each major version, the newest first."""
     folders = [path for path in root.glob("usr/lib/postgresql/*/bin") if path.parent.name.isdecimal()]
     folders.sort(key=lambda path: -int(path.parent.name))

@@ -44,14 +44,15 @@ def find_both(
     programs: tuple[tuple[str, ...], tuple[str, ...]],
     basedir: Path | None,
     fix: str,
-    folders: Sequence[str] = FOLDERS,
+    others: Sequence[str] = (),
 ) -> tuple[Path, Path]:
     """A product's server and the program that makes data directories. Raises ServerProblem with `fix`.
 
-    Without `basedir` both are on PATH, or both in `folders` below the root of the file system.
+    `others` are further folders, below `basedir` or the root of the file system.
     """
+    folders = (*FOLDERS, *others)
     server, install = (find(names, basedir, folders) for names in programs)
-    if basedir is None and (server is None or install is None):
+    if basedir is None and others and (server is None or install is None):
         server, install = (find(names, Path("/"), folders) for names in programs)
     if server is not None and install is not None:
         return server, install
