@@ -17,30 +17,30 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Makes and fills the plan's tables.
+    /// Creates and fills the plan's tables.
     Prepare,
     /// Reads the plan's tables.
     Prewarm,
-    /// Puts the server under the plan's load and measures.
+    /// Runs the plan's load on the server and measures it.
     Run,
-    /// Drops the plan's tables, as far as dbdyno made them.
+    /// Drops the plan's tables that dbdyno created.
     Cleanup,
     /// Prints what the plan means: statements, prepared statements, tables, limits, error classes. Connects to nothing.
     Describe,
     /// Prints a JSON Schema, or the limits of a plan.
     Schema {
-        /// Which.
+        /// The document to print.
         name: SchemaName,
     },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum SchemaName {
-    /// What goes in.
+    /// The plan on standard input.
     Plan,
-    /// What comes out.
+    /// The records on standard output.
     Events,
-    /// What `describe` prints.
+    /// The output of `describe`.
     Describe,
     /// No schema: the limits of every plan, by name.
     Limits,

@@ -7,8 +7,8 @@ use dbdyno_schema::plan::{Plan, Start};
 
 use crate::{exit, input, signals};
 
-/// Reads the plan, does the work, and turns the end into an exit code. `work` returns a message where the plan cannot be used, and
-/// has then written no record. `program` is the name in messages.
+/// Reads the plan, does the work, and returns the exit code. `work` returns a message if it cannot use the plan, and then has
+/// written no record. `program` is the name in messages.
 pub fn with_plan(
     program: &'static str,
     sink: &mut dyn Sink,

@@ -6,7 +6,7 @@ use dbdyno_schema::record::EndReason;
 pub const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 const ABORTED: u8 = 4;
-/// A signal ended it.
+/// A signal ended the command.
 pub const INTERRUPTED: u8 = 130;
 
 /// The exit code of a command that ended for `reason`.

@@ -1,4 +1,4 @@
-//! Standard input and secrets: the plan, the commands after it, and the password it names.
+//! Standard input, and the passwords and files that the plan names.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use dbdyno_wire::mysql::PublicKey;
 use dbdyno_wire::tls::{Files, TlsClient};
 use dbdyno_workload::Contents;
 use dbdyno_workload::replay;
-use dbdyno_workload::sql::{Columns, columns};
+use dbdyno_workload::sql::columns;
 
-/// Reads the plan from the first line of standard input; all its faults come in one message.
+/// Reads the plan from the first line of standard input; one message lists all its errors.
 pub fn read_plan() -> Result<Plan, String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
@@ -24,14 +24,17 @@ pub fn read_plan() -> Result<Plan, String> {
     }
     let plan: Plan =
         serde_json::from_str(&line).map_err(|error| format!("the plan is not usable: {error}"))?;
-    let faults = plan.faults();
-    if !faults.is_empty() {
-        return Err(format!("the plan is not usable:\n  {}", faults.join("\n  ")));
-    }
-    Ok(plan)
+    refuse(&plan.faults()).map(|()| plan)
 }
 
-/// Everything the run needs that the plan only names; all that is wrong with it comes in one message.
+fn refuse(faults: &[String]) -> Result<(), String> {
+    match faults {
+        [] => Ok(()),
+        faults => Err(format!("the plan is not usable:\n  {}", faults.join("\n  "))),
+    }
+}
+
+/// The values that the plan only names; one message lists all errors.
 pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
     let mut faults = Vec::new();
     let mut secrets = Secrets { contents: read_files(plan, &mut faults), ..Secrets::default() };
@@ -50,38 +53,26 @@ pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
         secrets.tls = encryption(tls, &mut faults);
         secrets.server_public_key = public_key(server_public_key, &mut faults);
     }
-    if faults.is_empty() {
-        return Ok(secrets);
-    }
-    Err(format!("the plan is not usable:\n  {}", faults.join("\n  ")))
+    refuse(&faults).map(|()| secrets)
 }
 
-/// What the files hold that the user's own SQL names.
+/// The content of the files that custom SQL names.
 fn read_files(plan: &Plan, faults: &mut Vec<String>) -> Contents {
-    let own = plan.workload.own_sql();
-    let replayed = own.and_then(|own| own.replay.as_ref().map(|replay| (own, replay)));
-    let recorded = replayed.and_then(|(own, replay)| {
+    let Some(custom) = plan.workload.own_sql() else { return Contents::default() };
+    let recorded = custom.replay.as_ref().and_then(|replay| {
         let file = std::fs::File::open(&replay.file).map_err(|error| error.to_string());
         let read = file.and_then(|file| {
-            replay::read(replay, own.order, plan.target.quoting(), std::io::BufReader::new(file))
+            replay::read(replay, custom.order, plan.target.quoting(), std::io::BufReader::new(file))
         });
         let key = format!("workload.sql.replay: {}", replay.file);
         read.map_err(|error| faults.push(format!("{key}: {error}"))).ok().map(Arc::new)
     });
-    Contents { columns: columns(plan, faults), recorded }
-}
-
-/// The columns of CSV files that the plan's parameters read.
-fn columns(plan: &Plan, faults: &mut Vec<String>) -> Columns {
-    let Some(own) = plan.workload.own_sql() else { return Columns::new() };
     let text = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
-    columns::read(own, text).unwrap_or_else(|found| {
-        faults.extend(found);
-        Columns::new()
-    })
+    let columns = columns::read(custom, text).map_err(|errors| faults.extend(errors)).unwrap_or_default();
+    Contents { columns, recorded }
 }
 
-/// The target's password, from where the plan says; empty where it names none.
+/// The target's password; empty if the plan names none.
 fn password(named: Option<&Secret>) -> Result<String, String> {
     match named {
         None => Ok(String::new()),
@@ -117,8 +108,8 @@ fn public_key(path: Option<&str>, faults: &mut Vec<String>) -> Option<PublicKey>
     let key = PublicKey::from_pem(&pem);
     key.map_err(|_| {
         faults.push(format!(
-            "target.server_public_key: {path}: it holds no public RSA key in PEM (BEGIN PUBLIC KEY); on the server it \
-             is public_key.pem in the data directory"
+            "target.server_public_key: {path}: no public RSA key in PEM (BEGIN PUBLIC KEY); on the server it is \
+             public_key.pem in the data directory"
         ));
     })
     .ok()
@@ -129,13 +120,13 @@ fn contents(key: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> 
     std::fs::read(path).map_err(|error| faults.push(format!("{key}: {path}: {error}"))).ok()
 }
 
-/// Follows the commands after the plan on a thread of its own. The end of standard input stops the run.
+/// Starts a thread that follows the commands after the plan. The end of standard input stops the run.
 pub fn follow_commands(program: &'static str, control: Control) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match serde_json::from_str(&line) {
                 Ok(Command::Start { at_unix_us }) => control.start(at_unix_us),
-                Err(error) => eprintln!("{program}: a line on standard input is no command: {error}"),
+                Err(error) => eprintln!("{program}: invalid command on standard input: {error}"),
             }
         }
         control.stop(EndReason::Abandoned);

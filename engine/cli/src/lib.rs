@@ -1,5 +1,4 @@
-//! What the programs built on the engine share: reading a plan and its secrets, signals, exit codes and records on standard
-//! output.
+//! What the programs built on the engine share: plan, secrets, signals, exit codes, and records on standard output.
 
 // With `compat/cli` the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,4 @@
-//! `dbdyno-engine`: measures one run, precisely. A table of contents: what each step means stands in its module.
+//! `dbdyno-engine`: measures one run, precisely.
 
 // The only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does the work on the plan, unless another program plays its workload.
+/// Runs `work` on the plan, unless another program plays its workload.
 fn with_plan(work: fn(&Order, Inbox, &mut dyn Sink) -> RunEnd) -> ExitCode {
     command::with_plan("dbdyno-engine", &mut output::JsonLines::default(), |order, inbox, sink| {
         refuse_scripts(&order.plan)?;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_schema::Record;
 use dbdyno_schema::plan::Plan;
-use dbdyno_schema::record::{End, EndReason, StatementKind};
+use dbdyno_schema::record::{EndReason, StatementKind};
 
 use crate::conductor::hello;
 use crate::failure::RunFailure;
@@ -23,13 +22,7 @@ pub fn run_command(
         Ok(()) => (EndReason::Done, None),
         Err((reason, failure)) => (reason, (reason != EndReason::Interrupted).then_some(failure)),
     };
-    sink.record(&Record::End(Box::new(End {
-        reason,
-        failure: failure.clone(),
-        phases: BTreeMap::new(),
-        users: Vec::new(),
-        memory_peak_bytes: machine::memory_peak_bytes(),
-        cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
-    })));
-    RunEnd { reason, failure }
+    let ended = RunEnd { reason, failure };
+    sink.record(&ended.record(cpu_before, BTreeMap::new(), Vec::new()));
+    ended
 }

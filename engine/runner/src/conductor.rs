@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
 use dbdyno_schema::plan::{Plan, Start};
-use dbdyno_schema::record::{End, EndReason, Failure, Hello, Phase, Ready, Session, StatementKind, Warning};
+use dbdyno_schema::record::{EndReason, Failure, Hello, Phase, Ready, Session, StatementKind, Warning};
 use dbdyno_schema::{Record, SCHEMA_VERSION};
 use dbdyno_wire::scripted::ScriptedConnector;
 use dbdyno_workload::replay::Recorded;
@@ -351,14 +351,7 @@ impl Conductor<'_> {
         let planned = || RunEnd { reason: self.finish.reason(), failure: None };
         let ended = self.ended.clone().unwrap_or_else(planned);
         let users = self.merge.users();
-        self.write(Record::End(Box::new(End {
-            reason: ended.reason,
-            failure: ended.failure.clone(),
-            phases: self.merge.totals(),
-            users,
-            memory_peak_bytes: machine::memory_peak_bytes(),
-            cpu_us: (machine::process_cpu() - cpu_before).as_micros() as u64,
-        })));
+        self.write(ended.record(cpu_before, self.merge.totals(), users));
         ended
     }
 }

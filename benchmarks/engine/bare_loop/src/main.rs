@@ -1,6 +1,6 @@
 //! The least a load generator can do on one thread: wait for replies, discard them, send the next constant message.
 //!
-//! No schedule, no histogram, no random number, no contract; one transaction in sixteen is timed. What dbdyno-engine costs above this is the price of
+//! No schedule, no histogram, no random number, no check of row counts; one transaction in sixteen is timed. What dbdyno-engine costs above this is the price of
 //! measuring; what sysbench costs above it is the price of a thread per connection. Each connection asks for rows
 //! of its own, so that no two of them wait for each other.
 

@@ -190,7 +190,7 @@ impl Sink for Reporting<'_> {
             Record::End(end) => {
                 generator::warnings(end).iter().for_each(|warning| self.warn(warning));
                 self.starting = None;
-                signals::nothing_to_stop();
+                signals::stop_handling();
             }
             _ => {}
         }
