@@ -14,21 +14,21 @@ COMPAT = "dbdyno-compat"
 
 
 class EngineProblem(Problem):
-    """The engine is missing, broke its contract, or did not end."""
+    """The engine is missing, violated the protocol, or did not end."""
 
 
 def find_program(name: str) -> str:
-    """The path of ENGINE or COMPAT: beside the Python that runs, then on PATH.
+    """The path of ENGINE or COMPAT: in the folder of this Python, then on PATH.
 
     Raises EngineProblem that lists both places.
     """
     search = os.environ.get("PATH", os.defpath)
     # os.path and not pathlib or shutil, which cost more than all the rest of a drop-in's start.
-    beside = os.path.join(os.path.dirname(sys.executable), name)  # noqa: PTH118, PTH120
-    for path in (beside, *(f"{folder or '.'}/{name}" for folder in search.split(os.pathsep))):
+    own = os.path.join(os.path.dirname(sys.executable), name)  # noqa: PTH118, PTH120
+    for path in (own, *(f"{folder or '.'}/{name}" for folder in search.split(os.pathsep))):
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
             return path
     raise EngineProblem(
-        f"{name} was not found: not at {beside} and not in PATH, which is {search}",
+        f"{name} was not found: not at {own} and not in PATH, which is {search}",
         "Run make build in the clone, or pip install dbdyno, which brings it",
     )

@@ -1,6 +1,6 @@
-"""The command line: which command there is, and what its failure looks like. A table of contents.
+"""The command line: the list of commands, and how their failures end.
 
-A command's module is imported when the command is called and not before, so that `dbdyno --help` stays fast.
+A command's module is imported only when the command is called, so that `dbdyno --help` stays fast.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from dbdyno.commands.interrupts import was_interrupted
 from dbdyno.drop_ins import DROP_INS
 from dbdyno.problem import ExitCode, Problem
 
-# Command -> what `dbdyno --help` says of it. Its function has its name and lies in the module of that name.
+# Command -> its line in `dbdyno --help`. Module and function have the same name.
 COMMANDS = {
     "compare": "Compare all variants of an experiment: table, verdict, report.",
-    "run": "Put one server under load, from few connections to many, and print the table.",
-    "check": "Make every check that needs no load.",
+    "run": "Benchmark one server at several loads, and print a table.",
+    "check": "Validate the experiment (starts the servers, loads the data, runs no load).",
     "report": "Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG.",
-    "sysbench": "Be sysbench: same commands, scripts and output; all that follows is sysbench's.",
-    "slap": "Be mysqlslap: same options, reports and CSV; all that follows is mysqlslap's.",
-    "shims": "Make links under which scripts find the drop-ins by the originals' names.",
+    "sysbench": "sysbench-compatible command line: same commands, scripts and output.",
+    "slap": "mysqlslap-compatible command line: same options, reports and CSV.",
+    "shims": "Create sysbench, mysqlslap and mariadb-slap symlinks in DIR.",
 }
-# Set to anything to see where an unexpected error came from.
+# Set to anything to print the traceback of an internal error.
 TRACEBACK_VARIABLE = "DBDYNO_TRACEBACK"
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"dbdyno {__version__}")
         raise typer.Exit
 
 
 def _dbdyno(
-    _asked: Annotated[
+    _requested: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A dynamometer for databases: a known load, two or more set-ups, one sentence with an interval."""
+    """A dynamometer for databases: a known load, two or more variants, one sentence with an interval."""
 
 
 def _app(arguments: Sequence[str]) -> typer.Typer:
@@ -58,7 +58,7 @@ def _app(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_dbdyno)
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, text in COMMANDS.items():
-        # `__main__` hands a drop-in over before this module is imported: here it is but a line of the help.
+        # `__main__` starts drop-ins before this module is imported: here they are lines of the help.
         real = name == called and name not in DROP_INS
         app.command(name, help=text)(_command(name) if real else _not_called)
     return app
@@ -72,7 +72,7 @@ def _command(name: str) -> Callable[..., None]:
         try:
             function(*arguments, **options)
         except KeyboardInterrupt:
-            # typer would end without a word.
+            # typer would end without a message.
             print("dbdyno: interrupted", file=sys.stderr)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
 
@@ -84,8 +84,8 @@ def _not_called() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with its code. What a user can mend is told without a traceback."""
-    # A terminal that cannot show a sign gets a question mark, and the verdict all the same.
+    """Run the command line and exit with its code. A problem that the user can fix has no traceback."""
+    # A terminal that cannot show a character gets a question mark instead of an error.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -95,7 +95,7 @@ def main() -> None:
         print_problem(problem)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
-        # The reader of our output has had enough; Python would complain once more while closing it.
+        # The reader closed the pipe; Python would report it again while closing standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.DONE)
     except Exception as error:
@@ -107,8 +107,8 @@ def main() -> None:
 
 
 def _unexpected(error: Exception) -> None:
-    """A fault of ours: short, unless asked for more."""
+    """A bug: one line, and the traceback only on request."""
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(error)
-    print(f"dbdyno: a fault of dbdyno itself: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"dbdyno: internal error: {type(error).__name__}: {error}", file=sys.stderr)
     print(f"  Please report it with what {TRACEBACK_VARIABLE}=1 adds to this message", file=sys.stderr)

@@ -157,6 +157,6 @@ def refused(answer: subprocess.CompletedProcess[str], code: int, *words: str) ->
     assert answer.returncode == code, answer.stderr
     assert answer.stdout == ""
     assert "Traceback" not in answer.stderr
-    assert "a fault of dbdyno itself" not in answer.stderr
+    assert "internal error" not in answer.stderr
     for word in words:
         assert word in answer.stderr

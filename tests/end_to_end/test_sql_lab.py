@@ -102,7 +102,7 @@ def test_statements_are_read_explained_and_tried_before_the_load(
     file.write_text(text)
     answer = dbdyno("check", str(file), "--results", str(results))
     assert answer.returncode == 4, answer.stderr
-    stops, _, rest = answer.stdout.partition("These will stand beside the result:")
+    stops, _, rest = answer.stdout.partition("Warnings (printed with the result):")
     assert (
         "P08 statement published of mixed scans the whole table and returns a random number of rows: in id = "
         f"FLOOR({drawn}() * {ROWS}) the value of {drawn}() is evaluated for every row"

@@ -166,7 +166,7 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path, no_engine_beside: str, t
     done = shims(theirs.parent, no_engine_beside, engine)
     assert done.returncode == 2
     assert str(theirs) in done.stderr
-    assert "is no link of ours" in done.stderr
+    assert "is not a link to dbdyno" in done.stderr
     assert theirs.read_text() == "the original" if taken == "file" else theirs.is_symlink()
     assert list(theirs.parent.iterdir()) == [theirs]
 
@@ -176,5 +176,5 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, no_engine_beside: str) -> 
     (tmp_path / "file").write_text("")
     done = shims(tmp_path / "file" / "bin", no_engine_beside, engine)
     assert done.returncode == 2
-    assert "no link could be made in" in done.stderr
+    assert "no link could be created in" in done.stderr
     assert "Traceback" not in done.stderr

@@ -109,7 +109,7 @@ def test_a_cut_off_last_line_is_left_out_and_any_other_is_not(tmp_path: Path) ->
             writer.finish("failed")
     cut, broken = run.trials()
     assert [record["type"] for record in cut.records()] == ["hello"]
-    with pytest.raises(StoreProblem, match=r"line 1 of the events is no JSON"):
+    with pytest.raises(StoreProblem, match=r"line 1 of the events is not valid JSON"):
         list(broken.records())
 
 

@@ -1,7 +1,7 @@
-"""`dbdyno check FILE.toml`: everything that can be known before the first second of load.
+"""`dbdyno check FILE.toml`: all checks that need no load.
 
-The DESIGN checks, then the READY checks on each variant's own server with the real data. Nothing is stored,
-except that loaded data stay in the cache for the run that follows.
+The DESIGN checks, then the READY checks on each variant's own server with the real data. Only the loaded
+data are kept, in the cache for the run that follows.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from dbdyno.run.engine import Engine
 from dbdyno.run.preflight import preflight
 
 _HEADINGS = {
-    "stop": "These stop the comparison, unless [override] gives a reason:",
-    "warn": "These will stand beside the result:",
-    "note": "Worth knowing:",
+    "stop": "Stops (the comparison is not run unless [override] gives a reason):",
+    "warn": "Warnings (printed with the result):",
+    "note": "Notes:",
 }
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="The experiment.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="Experiment file.", show_default=False)],
     profile: Annotated[str | None, typer.Option(help="Overrides to apply, from [profile.NAME].")] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override one key. May be repeated."),
     ] = None,
-    results: Annotated[Path, typer.Option(help="Where runs are kept, and loaded data.")] = Path("results"),
+    results: Annotated[Path, typer.Option(help="Folder of the runs and of loaded data.")] = Path("results"),
 ) -> None:
-    """Make every check that needs no load."""
+    """Validate the experiment (starts the servers, loads the data, runs no load)."""
     experiment = assign_cpus(read(file, profile, assignments or []))
     require_cpus(experiment)
     with interruptible("stopping the servers"):
-        findings = preflight(experiment, results, Engine(), _tell)
+        findings = preflight(experiment, results, Engine(), _print_progress)
     _print(experiment, findings)
     raise typer.Exit(ExitCode.NOT_COMPARABLE if checks.stops(findings) else ExitCode.DONE)
 
 
-def _tell(news: progress.Progress) -> None:
-    if isinstance(news, progress.Step | progress.Trouble):
-        print(news.text, file=sys.stderr, flush=True)
+def _print_progress(value: progress.Progress) -> None:
+    if isinstance(value, progress.Step | progress.Trouble):
+        print(value.text, file=sys.stderr, flush=True)
 
 
 def _print(experiment: Experiment, findings: list[Finding]) -> None:
     """The findings by level, the gravest first, and one closing sentence."""
     for level in LEVELS:
-        found = [finding for finding in findings if finding.level == level]
-        if found:
+        of_level = [finding for finding in findings if finding.level == level]
+        if of_level:
             print(_HEADINGS[level])
-            for finding in found:
+            for finding in of_level:
                 print(f"  {finding.line}")
                 if finding.override is not None:
                     print(f"    overridden: {finding.override}")

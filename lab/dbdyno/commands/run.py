@@ -1,6 +1,6 @@
-"""`dbdyno run`: one set-up under load, point by point, as a table that grows while it runs.
+"""`dbdyno run`: one variant under load, point by point, as a table that grows while it runs.
 
-Standard output gets the table and nothing else; progress, findings and the run's folder go to standard error.
+Standard output gets the table alone; progress, findings and the run's folder go to standard error.
 """
 
 from __future__ import annotations
@@ -35,23 +35,19 @@ from dbdyno.servers.kinds.remote import RemoteServer, password
 from dbdyno.servers.url import Target
 from dbdyno.store import Run, StoredTrial
 
-# The judge's finding of a trial without result; the table has it in its row.
+# The table shows a trial without a result in its row.
 _FAILED = "R04"
 
 _WHAT = (
-    f"{', '.join(get_args(OltpName))}, SQL of your own in FILE.sql, or a script of sysbench's kind in "
-    "FILE.lua, with --target; or an experiment of one variant."
+    f"{', '.join(get_args(OltpName))}, SQL of your own in FILE.sql, or a sysbench script in "
+    "FILE.lua, with --target; or an experiment file with one variant."
 )
 
 
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     what: Annotated[
         str,
-        typer.Argument(
-            metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml",
-            help=_WHAT,
-            show_default=False,
-        ),
+        typer.Argument(metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml", help=_WHAT, show_default=False),
     ],
     target: Annotated[
         str | None,
@@ -60,13 +56,13 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
             help="The server: mysql:// or postgresql://user@host:port/database, without a password.",
         ),
     ] = None,
-    connections: Annotated[str, typer.Option(help="The points, in this order.")] = "2,4,8,16",
+    connections: Annotated[str, typer.Option(help="Connection counts to test, in order.")] = "2,4,8,16",
     rate: Annotated[
         str | None,
-        typer.Option(help="Transactions per second to offer; connections is then the most at once."),
+        typer.Option(help="Transactions per second to offer; --connections is then the maximum."),
     ] = None,
-    time: Annotated[str, typer.Option(help="How long each point is measured.")] = "10s",
-    warmup: Annotated[str, typer.Option(help="How long each point runs before it is measured.")] = "2s",
+    time: Annotated[str, typer.Option(help="Duration of the measurement at each point.")] = "10s",
+    warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
     tables: Annotated[int | None, typer.Option(help="Number of tables.", show_default="1")] = None,
     table_size: Annotated[int | None, typer.Option(help="Rows per table.", show_default="10000")] = None,
     workers: Annotated[int, typer.Option(help="Threads of the load generator.")] = 1,
@@ -79,16 +75,16 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         ),
     ] = None,
     keep_data: Annotated[
-        bool, typer.Option("--keep-data", help="Leave the tables that were loaded where they are.")
+        bool, typer.Option("--keep-data", help="Do not drop the loaded tables at the end.")
     ] = False,
     password_file: Annotated[
         Path | None,
-        typer.Option(help="File with the password; else DBDYNO_PASSWORD is read, or it is asked for."),
+        typer.Option(help="File with the password (default: DBDYNO_PASSWORD, else a prompt)."),
     ] = None,
-    results: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("results"),
-    profile: Annotated[str | None, typer.Option(help="For a FILE.toml: overrides to apply.")] = None,
+    results: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("results"),
+    profile: Annotated[str | None, typer.Option(help="Overrides from [profile.NAME] of FILE.toml.")] = None,
 ) -> None:
-    """Put one server under load, from few connections to many, and print the table."""
+    """Benchmark one server at several loads, and print a table."""
     if target is None and _is_experiment(what):
         _file(Path(what), profile, assignments or [], results)
     options = SweepOptions(
@@ -111,7 +107,7 @@ def _is_experiment(what: str) -> bool:
 
 
 def _target(options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool) -> NoReturn:
-    """Sweep over a server that is there."""
+    """Benchmark an existing server."""
     experiment, where, source = experiment_of(options)
     require_cpus(experiment)
     engine = Engine()
@@ -121,7 +117,7 @@ def _target(options: SweepOptions, password_file: Path | None, results: Path, *,
         server.start()
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
         with _kept(stored), interruptible("dropping the tables"):
-            end = sweep(experiment, stored, server, _Table(stored).tell, engine, keep_data=keep_data)
+            end = sweep(experiment, stored, server, _Table(stored).listen, engine, keep_data=keep_data)
     _conclude(stored, end)
 
 
@@ -138,25 +134,25 @@ def _file(path: Path, profile: str | None, assignments: list[str], results: Path
     engine = Engine()
     stored = Run.create(results, experiment, path.read_bytes(), profile, environment(engine.version()))
     with _kept(stored), interruptible("stopping the server"):
-        conclusion = compare(experiment, stored, _Table(stored).tell, engine)
+        conclusion = compare(experiment, stored, _Table(stored).listen, engine)
     _conclude(stored, conclusion)
 
 
 @contextmanager
 def _kept(stored: Run) -> Iterator[None]:
-    """After an early end: say what is kept, and keep nothing where there is nothing."""
+    """After an early end, print what is stored, and remove an empty run."""
     try:
         yield
     except KeyboardInterrupt:
         print("dbdyno: interrupted", file=sys.stderr)
-        _tell_kept(stored)
+        _print_kept(stored)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Problem:
-        _tell_kept(stored)
+        _print_kept(stored)
         raise
 
 
-def _tell_kept(stored: Run) -> None:
+def _print_kept(stored: Run) -> None:
     done = sum(trial.done for trial in stored.trials())
     if not stored.discard_if_empty() and done:
         points = "1 finished point is" if done == 1 else f"{done} finished points are"
@@ -180,7 +176,7 @@ def _conclude(stored: Run, end: Conclusion) -> NoReturn:
     print(f"stored in {stored.path}", file=sys.stderr)
     if stopped or end.failed:
         points = f"{end.failed} point{'s' if end.failed > 1 else ''} failed"
-        print_problem(Problem(points if end.failed else "a check said stop", "The reason stands above"))
+        print_problem(Problem(points if end.failed else "aborted by a check", "See the messages above"))
         raise typer.Exit(ExitCode.NOT_COMPARABLE)
     raise typer.Exit(ExitCode.DONE)
 
@@ -191,43 +187,43 @@ class _Table:
     def __init__(self, stored: Run) -> None:
         self._stored = stored
         self._headed = False
-        # Rows loaded are told by tenths.
+        # The last tenth of the rows that was printed.
         self._tenth = 0
 
-    def tell(self, news: progress.Progress) -> None:
+    def listen(self, value: progress.Progress) -> None:
         """Show one piece of progress."""
-        match news:
+        match value:
             case progress.Step():
                 self._tenth = 0
-                print(news.text, file=sys.stderr, flush=True)
+                print(value.text, file=sys.stderr, flush=True)
             case progress.Trouble():
-                print(news.text, file=sys.stderr, flush=True)
+                print(value.text, file=sys.stderr, flush=True)
             case progress.Loading():
-                self._loading(news)
+                self._loading(value)
             case progress.TrialEnded():
-                self._row(news.trial.index)
+                self._row(value.trial.index)
             case progress.NewFindings():
-                for finding in news.findings:
+                for finding in value.findings:
                     _show(finding)
             case _:
                 pass
 
-    def _loading(self, news: progress.Loading) -> None:
-        tenth = 10 * news.rows // max(1, news.rows_planned)
+    def _loading(self, value: progress.Loading) -> None:
+        tenth = 10 * value.rows // max(1, value.rows_planned)
         if tenth > self._tenth:
-            print(f"  {news.rows:,} of {news.rows_planned:,} rows", file=sys.stderr, flush=True)
+            print(f"  {value.rows:,} of {value.rows_planned:,} rows", file=sys.stderr, flush=True)
         self._tenth = tenth
 
     def _row(self, index: int) -> None:
         if not self._headed:
             self._headed = True
             print(header())
-        # At once: somebody watches, or a script reads along.
+        # Flushed, for a user who watches and a script that reads along.
         print(row(StoredTrial(self._stored.path / "trials" / f"{index:04d}")), flush=True)
 
 
 def _show(finding: Finding) -> None:
-    # A run of one set-up compares nothing, and knows it.
+    # P15 is about comparisons.
     if finding.code == "P15":
         return
     print(f"{finding.level} {finding.line}", file=sys.stderr)

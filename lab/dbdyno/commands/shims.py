@@ -1,7 +1,7 @@
-"""`dbdyno shims DIR`: links named as the originals, for scripts that call them by name.
+"""`dbdyno shims DIR`: symlinks with the originals' names, for scripts that call them by name.
 
-A shell's alias does not reach a script, cron, xargs or `#!/usr/bin/env sysbench`; a folder that stands first
-in PATH does. A link leads straight to dbdyno-compat, which is the program by whose name it is started.
+A shell's alias does not reach a script, cron, xargs or `#!/usr/bin/env sysbench`; the first folder in PATH
+does. Every link leads to dbdyno-compat, which acts as the program whose name it was started under.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from dbdyno.problem import Problem
 
 def shims(
     folder: Annotated[
-        Path, typer.Argument(help="Where to make them; made if missing.", metavar="DIR", show_default=False)
+        Path,
+        typer.Argument(help="Folder for the links; created if missing.", metavar="DIR", show_default=False),
     ],
 ) -> None:
-    """Make links under which scripts find the drop-ins by the originals' names."""
+    """Create sysbench, mysqlslap and mariadb-slap symlinks in DIR."""
     program = Path(find_program(COMPAT)).resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,20 +33,18 @@ def shims(
             print(folder / name)
     except OSError as error:
         raise Problem(
-            f"no link could be made in {folder}: {error.strerror}", "choose a folder you may write to"
+            f"no link could be created in {folder}: {error.strerror}", "Choose a folder you may write to"
         ) from error
-    print(f'Put it first: export PATH="{folder.resolve()}:$PATH"', file=sys.stderr)
+    print(f'Put it first in PATH: export PATH="{folder.resolve()}:$PATH"', file=sys.stderr)
 
 
 def _link(path: Path, program: Path) -> None:
-    """A link at `path`, in place of an older one of ours and of nothing else."""
+    """Create a link at `path`; only an older link to dbdyno is replaced."""
     # Until version 0.1 the engine itself was these programs.
-    ours = path.is_symlink() and path.readlink().name in (COMPAT, ENGINE)
-    if not ours and (path.exists() or path.is_symlink()):
-        raise Problem(
-            f"{path} is there already, and is no link of ours", "remove it or choose another folder"
-        )
-    # Made aside and renamed, so that a script that runs at this moment finds one or the other.
+    replaceable = path.is_symlink() and path.readlink().name in (COMPAT, ENGINE)
+    if not replaceable and (path.exists() or path.is_symlink()):
+        raise Problem(f"{path} exists and is not a link to dbdyno", "Remove it or choose another folder")
+    # Created under another name and renamed, so that a running script always finds one of the two.
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     aside.symlink_to(program)
     aside.replace(path)

@@ -7,9 +7,8 @@
        2   60.0215s      64540      18440     9220     76.80    1536.08       0      24.59      26.04
        30.33      27.17
 
-Latencies are milliseconds from the due time to the end; `errs` counts every error of the server, retried or
-not. A point that failed has its reason in the place of numbers: an old number in a new row is the mistake
-that a script around a text parser makes.
+Latencies are milliseconds from the intended start to the end; `errs` counts every error of the server,
+retried or not. A point that failed has its reason in place of numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def row(trial: StoredTrial) -> str:
         return f"{connections:>{_WIDTHS[0]}} failed: {_one_line(reason)}"
     measured = recording.measure
     elapsed_s = (measured["end_us"] - measured["start_us"]) / _US_PER_S
-    found = figures(recording, Window(measured["start_us"], measured["end_us"], cut_us=None))
+    whole = figures(recording, Window(measured["start_us"], measured["end_us"], cut_us=None))
     statements = measured["reads"] + measured["writes"] + measured["other"]
     latencies = ("latency_min_us", "latency_mean_us", "latency_max_us", "latency_p95_us")
     return _line(
@@ -53,14 +52,14 @@ def row(trial: StoredTrial) -> str:
             f"{measured['events'] / elapsed_s:.2f}",
             f"{statements / elapsed_s:.2f}",
             str(sum(measured["errors"].values())),
-            *(_latency(found, name) for name in latencies),
+            *(_latency(whole, name) for name in latencies),
         )
     )
 
 
-def _latency(found: Figures, name: str) -> str:
-    more = ">" if name in found.censored else ""
-    return f"{more}{found.metric(name) / _US_PER_MS:.2f}"
+def _latency(measured: Figures, name: str) -> str:
+    more = ">" if name in measured.censored else ""
+    return f"{more}{measured.metric(name) / _US_PER_MS:.2f}"
 
 
 def _line(cells: tuple[str, ...]) -> str:

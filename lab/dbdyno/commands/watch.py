@@ -25,7 +25,7 @@ STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim"}
 
 @contextmanager
 def watching(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
-    """A listener that shows the progress on `console`. A moving line is drawn on the client's CPUs."""
+    """A listener that shows the progress on `console`. A moving line uses the client's CPUs."""
     if not console.is_terminal:
         yield _Plain(console, experiment).listen
         return

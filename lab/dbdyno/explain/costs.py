@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,14 +31,14 @@ _RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
 # Reads and writes are those of the data's device; where it does not count (tmpfs, nfs, overlay), those that
 # the server's processes ask for.
 _INSTEAD_OF = {"read_calls": "disk_reads", "write_calls": "disk_writes"}
-# What else is known of processes and machine: levels, parts, and what is all the machine's.
+# Other samples of processes and machine: levels, parts, and sums of the whole machine.
 _OTHERS = frozenset(
     {
         *("rss_bytes", "threads", "processes", "threads_ended", "disk_read_bytes", "disk_write_bytes"),
         *("host_cpu_s", "host_iowait_s", "host_steal_s", "host_switches"),
     }
 )
-# All names of ours; others are those of a `sample` command.
+# All names that dbdyno samples; others are those of a `sample` command.
 KNOWN = _OTHERS.union(*(names for names, _ in _RAW.values()))
 assert _RAW.keys() == BY_KEY.keys()
 assert PAGE_KIB == 4.0
@@ -45,10 +46,10 @@ assert PAGE_KIB == 4.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What one transaction cost, and half of what could not have been seen of it."""
+    """The cost of one transaction."""
 
     measure: Measure
-    # Counted in the whole span, in the measure's unit.
+    # In the whole span, in the measure's unit.
     counted: float
     transactions: float
 
@@ -77,8 +78,8 @@ def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_uni
     count = between(ticks, begin["unix_us"] - start_unix_us, end["unix_us"] - start_unix_us)
     if count <= 0:
         return {}
-    found = [*_resources(begin, end), *_counters(edges), *_waits(begin, end)]
-    return {measure.key: Cost(measure, counted, count) for measure, counted in found}
+    counted = itertools.chain(_resources(begin, end), _counters(edges), _waits(begin, end))
+    return {measure.key: Cost(measure, amount, count) for measure, amount in counted}
 
 
 def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -> float:
@@ -108,7 +109,7 @@ def _resources(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tup
             if _INSTEAD_OF.get(key) in both:
                 measure = replace(measure, group="part")
             yield measure, max(0.0, grown) * factor
-    # What a `sample` command counts beside; what fell is no counter, or was reset.
+    # Counters of a `sample` command; a value that fell is no counter, or was reset.
     for name in sorted(both - KNOWN):
         if after[name] >= before[name]:
             yield sampled(name), after[name] - before[name]
@@ -119,7 +120,7 @@ def _counters(edges: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
     for name, text in after.items():
         measure = counter(name)
         first, last = _number(before.get(name)), _number(text)
-        # What fell is no counter, or was reset.
+        # A value that fell is no counter, or was reset.
         if measure is not None and first is not None and last is not None and last >= first:
             # The first reading counts itself after it was read.
             yield measure, max(0.0, last - first - own.get(name, 0.0))

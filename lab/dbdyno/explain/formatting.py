@@ -1,4 +1,4 @@
-"""A cost that moved, in words: "pool makes 3.1 context switches per query instead of 5.6"."""
+"""Costs and their changes as text: "pool makes 3.1 context switches per query instead of 5.6"."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""What is divided by transactions: the resources of the server's processes, and every counter it keeps
-itself.
+"""The costs of a transaction: resources of the server's processes, and every counter of the server.
 
-The resources are those by which Callaghan compares servers (cpu/o, cs/o, r/o, rKB/o, wKB/o), and the time
-that threads were ready to run and had no CPU. A counter of the server is told by its own name; those that say
-most have words.
+The resources are those by which Callaghan compares servers (cpu/o, cs/o, r/o, rKB/o, wKB/o), and the
+run-queue wait. A counter has the server's own name; the most important ones have a phrase too.
 """
 
 from __future__ import annotations
@@ -11,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# resource: what a transaction costs the machine. counter, wait: what the server counts itself. part: what a
-# resource is made of, which is kept and not among what moved.
+# resource: of the machine. counter, wait: of the server. part: of a resource, and not tested itself.
 Group = Literal["resource", "counter", "wait", "part"]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One thing that is counted, and how it is told."""
+    """One measure, and its form in tables and sentences."""
 
     key: str
     # For tables.
@@ -59,7 +56,7 @@ RESOURCES: tuple[Measure, ...] = (
 )
 BY_KEY = {measure.key: measure for measure in RESOURCES}
 
-# What the best known counters mean, in words.
+# Phrases of the best known counters.
 _PHRASES = {
     "Innodb_buffer_pool_reads": "reads {} pages into the buffer pool",
     "Innodb_buffer_pool_wait_free": "waits {} times for a free page",
@@ -93,8 +90,8 @@ _PHRASES = {
     "pg_stat_wal.wal_write": "writes the WAL {} times",
 }
 
-# What stands among the counters and is none (levels, times of day, settings), and what only our own questions
-# count. The beginnings of names.
+# Status variables that are no counters (levels, times of day, settings), and counters that only dbdyno's own
+# queries increase. The beginnings of names.
 _LEVELS = """
 Acl_ Aria_pagecache_blocks Binlog_gtid Binlog_snapshot Busy_time Caching_sha2 Com_admin Com_set Com_show
 Cpu_time Current_tls Delayed_ Deprecated Dragnet Error_log Feature_ Global_connection_memory Gtid
@@ -131,7 +128,7 @@ _COUNTED = frozenset(
 
 
 def counter(name: str) -> Measure | None:
-    """The measure behind a counter of the server; None for what is a level or speaks of our own questions."""
+    """The measure of a counter of the server; None for levels and counters of dbdyno's own queries."""
     if name not in _COUNTED and (name.startswith(_NO_COUNTERS) or name.endswith(_NO_COUNTER_ENDS)):
         return None
     return Measure(name, name, "counter", 1.0, _PHRASES.get(name, ""))

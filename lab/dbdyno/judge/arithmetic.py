@@ -68,13 +68,13 @@ def _sums(recording: Recording) -> Iterator[str]:
 def _accounts(name: str, totals: Mapping[str, Any]) -> Iterator[str]:
     """Every transaction that was due is done, given up, dropped or unfinished, and none of them twice."""
     accounts = totals["accounting"]
-    told = sum(int(accounts[key]) for key in ("done", "failed", "dropped", "unfinished"))
-    if told != accounts["due"]:
-        yield f"{accounts['due']} transactions were due in {name}, and {told} are accounted for"
+    total = sum(int(accounts[key]) for key in ("done", "failed", "dropped", "unfinished"))
+    if total != accounts["due"]:
+        yield f"{accounts['due']} transactions were due in {name}, and {total} are accounted for"
     cut_off = [count for key in ("drained_us", "censored_us") for _, count in totals.get(key, ())]
     left = int(accounts["dropped"]) + int(accounts["unfinished"])
     if cut_off and sum(cut_off) != left:
-        yield f"{name} left {left} transactions dropped or unfinished, and tells of {sum(cut_off)}"
+        yield f"{name} left {left} transactions dropped or unfinished, and recorded {sum(cut_off)}"
 
 
 def _statements(recording: Recording) -> Iterator[str]:
@@ -83,15 +83,15 @@ def _statements(recording: Recording) -> Iterator[str]:
     measure = recording.measure
     if per_event == 0:
         return
-    found = sum(int(measure[kind]) for kind in ("reads", "writes", "other"))
+    executed = sum(int(measure[kind]) for kind in ("reads", "writes", "other"))
     expected = int(measure["events"]) * per_event
     # A transaction under way at either edge is counted in part; one that was retried or given up, and the
     # ROLLBACK after it, on top.
     repeated = int(measure["retries"]) + int(measure["accounting"]["failed"]) + int(measure["reconnects"])
     allowed = int(recording.hello["plan"]["load"]["connections"]) * per_event + repeated * (per_event + 1)
-    if abs(found - expected) > allowed:
+    if abs(executed - expected) > allowed:
         yield (
-            f"{found} statements for {measure['events']} transactions of {per_event} statements each "
+            f"{executed} statements for {measure['events']} transactions of {per_event} statements each "
             f"({expected}, give or take {allowed})"
         )
 
@@ -103,8 +103,8 @@ def _little(recording: Recording) -> Iterator[str]:
         return
     length_us = measure["end_us"] - measure["start_us"]
     connections = int(recording.hello["plan"]["load"]["connections"])
-    # A transaction counts in full in the phase in which it ends: what those under way at the beginning had
-    # behind them lies outside, and what those under way at the end had behind them is missing.
+    # A transaction counts in full in the phase in which it ends: the part before the phase is subtracted, and
+    # the part of transactions under way at its end is added.
     before = (recording.end or {})["phases"].get("warmup", {}).get("accounting", {}).get("unfinished_us", 0)
     inside_us = float(measure["latency_sum_us"]) - before + measure["accounting"]["unfinished_us"]
     busy = inside_us / length_us

@@ -1,7 +1,7 @@
-"""From log ratios to words, for everything that gets a sentence: comparisons and contrasts of factors alike.
+"""From log ratios to verdicts, for comparisons and contrasts of factors alike.
 
 `assess` computes effects; `give_words` decides, over all questions of a run at once, which of them may have a
-word, so that word and printed interval agree.
+direction, so that verdict and printed interval agree.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Assessment:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What decides about the words of one question besides its numbers."""
+    """Conditions of one question's verdict besides its numbers."""
 
     circumstances: Circumstances = field(default_factory=Circumstances)
     delta_percent: float | None = None
@@ -44,7 +44,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Judged:
-    """Effects with their words. An interval that leaves zero out without a word is extended to hold it."""
+    """Effects with their verdicts. An effect without a direction has an interval that contains zero."""
 
     assessment: Assessment
     levels: tuple[Effect | None, ...]
@@ -81,11 +81,11 @@ def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
 def give_words(
     family: Sequence[tuple[Assessment, Conditions]], *, higher_is_faster: bool, alpha: float
 ) -> list[Judged]:
-    """The words of all questions that share the chance of a false word, in the order given."""
+    """The verdicts of all questions that share the chance of a false word, in the order of `family`."""
     words = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
-        _give(assessment, conditions, given.overall, given.levels, higher_is_faster=higher_is_faster)
-        for (assessment, conditions), given in zip(family, words, strict=True)
+        _give(assessment, conditions, one.overall, one.levels, higher_is_faster=higher_is_faster)
+        for (assessment, conditions), one in zip(family, words, strict=True)
     ]
 
 
@@ -99,7 +99,7 @@ def _tests(assessment: Assessment, conditions: Conditions) -> Tests:
 
 
 def judge_identical(assessment: Assessment, conditions: Conditions, *, higher_is_faster: bool) -> Judged:
-    """The words of a comparison of identical variants: never a direction, whatever the numbers are."""
+    """The verdicts of a comparison of identical variants: never a direction."""
     identical = replace(conditions.circumstances, identical=True)
     conditions = replace(conditions, circumstances=identical)
     sure = [level is not None and level.is_sure for level in assessment.levels]
@@ -163,13 +163,13 @@ def _give(
     return Judged(assessment, tuple(levels), overall, tuple(level_verdicts), verdict)
 
 
-def _agreeing(found: Effect | None, around: Circumstances, *, differs: bool) -> Effect | None:
-    """The effect as it is printed: without leave to differ from zero its interval holds zero.
+def _agreeing(one: Effect | None, around: Circumstances, *, differs: bool) -> Effect | None:
+    """The effect as it is printed: its interval contains zero unless the effect may differ from zero.
 
     An unfinished run has no interval: looking after each block would stop a run at a lucky one.
     """
-    if found is None:
+    if one is None:
         return None
     if around.unfinished:
-        return replace(found, interval_percent=None)
-    return found if differs or around.disturbed or around.identical else found.with_zero()
+        return replace(one, interval_percent=None)
+    return one if differs or around.disturbed or around.identical else one.with_zero()

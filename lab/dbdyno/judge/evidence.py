@@ -1,4 +1,4 @@
-"""What a run's folder holds, trial by trial: figures or the reason why there are none."""
+"""The evidence of a run, trial by trial: figures or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dbdyno.judge.window import drift, windows
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Place, Window
 
-# What `figures` raises where records lack something.
+# Errors of `figures` where records lack something.
 _LACKING = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 
 
 @dataclass
 class Evidence:
-    """The trials of a run that count, and what is odd about them, by index."""
+    """The trials of a run that count, and their problems, by index."""
 
     foreign: ForeignLoad
     trials: list[MeasuredTrial] = field(default_factory=list)
@@ -32,9 +32,9 @@ class Evidence:
     replaced: list[MeasuredTrial] = field(default_factory=list)
     # Variant and reason of those among them that their server failed.
     replaced_failures: list[tuple[str, str]] = field(default_factory=list)
-    # What of a trial's numbers contradicts the rest.
+    # Contradictions among the numbers of a trial.
     contradictions: dict[int, list[str]] = field(default_factory=dict)
-    # What one transaction cost the server.
+    # Costs of a transaction.
     costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
     # Why the counters behind them were not read, where they were not.
     unread: dict[int, str] = field(default_factory=dict)
@@ -125,7 +125,7 @@ def _gaps(recording: Recording) -> str | None:
 def _measure(place: Place, recording: Recording, span: Window, foreign: float | None) -> MeasuredTrial:
     """The figures of a complete recording. What the common cut leaves of it may hold nothing."""
     try:
-        found = figures(recording, span)
+        counted = figures(recording, span)
     except _LACKING:
         left_s = span.length_us / 1e6
         return MeasuredTrial(
@@ -136,7 +136,7 @@ def _measure(place: Place, recording: Recording, span: Window, foreign: float | 
     return MeasuredTrial(
         place=place,
         failure=None,
-        figures=found,
+        figures=counted,
         window=span,
         warmup_end_us=int(recording.measure["start_us"]),
         seconds=seconds(recording),

@@ -122,17 +122,17 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Sc
 
 def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Ratios]:
     """Bounds of a contrast at each load: what is subtracted is largest where that is least."""
-    found = []
+    ratios = []
     for load in range(len(next(iter(cells.values())))):
         logs = {cell: cells[cell][load] for cell in weights}
         blocks = sorted(set.intersection(*(set(of) for of in logs.values())))
-        found.append(
+        ratios.append(
             Ratios(
                 {block: _bound(weights, logs, block, upper=False) for block in blocks},
                 {block: _bound(weights, logs, block, upper=True) for block in blocks},
             )
         )
-    return found
+    return ratios
 
 
 def _bound(
@@ -170,45 +170,45 @@ def _has_word(word: Judged) -> bool:
 
 
 def _interacting(one: _Question, judged: Sequence[tuple[_Question, Judged]]) -> list[str]:
-    """The factors on which the effect of a main effect's level surely depends."""
+    """The factors that interact significantly with a main effect's level."""
     (factor,), (level,) = one.contrast.factors, one.contrast.levels
-    found = []
+    partners: list[str] = []
     for other, word in judged:
         named = dict(zip(other.contrast.factors, other.contrast.levels, strict=True))
         sure = word.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.MIXED)
         if len(named) == 2 and other.workload == one.workload and named.get(factor) == level and sure:
-            found += [name for name in named if name != factor]
-    return list(dict.fromkeys(found))
+            partners += [name for name in named if name != factor]
+    return list(dict.fromkeys(partners))
 
 
 def _sentence(
     one: _Question, word: Judged, verdict: Verdict, partners: Sequence[str], experiment: Experiment
 ) -> str:
-    standard, found = scale(experiment), word.overall
+    standard, overall = scale(experiment), word.overall
     named = _names(one.contrast)
     where = f"{one.workload} {loads([point.at() for point in experiment.load.points()])}"
-    blocks = blocks_text(found.blocks if found else 0, experiment.design.blocks)
+    blocks = blocks_text(overall.blocks if overall else 0, experiment.design.blocks)
     if verdict == Verdict.NOT_COMPARABLE:
         return f"Not comparable: {named}, {where}, because {_reason(one)}"
     if verdict in (Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS):
         metric = METRICS[standard.metric] if len(one.contrast.factors) == 1 else "ratio"
-        value = f"{metric} {change(found)}" if found else "no result"
+        value = f"{metric} {change(overall)}" if overall else "no result"
         if verdict == Verdict.UNFINISHED:
             return f"Not finished ({blocks}): {named}, {value} so far, {where}"
         numbers = f"{blocks.rpartition(' ')[0]}; {blocks_needed(standard.alpha)} are needed"
         return f"Too few blocks for a verdict ({numbers}): {named}, {value}, {where}"
-    assert found is not None, "every other verdict has an effect"
+    assert overall is not None, "every other verdict has an effect"
     if partners:
         parts = "; ".join(_at_each_level(one, partner, experiment) for partner in partners)
         depends = f"depends on {join_words(partners)} ({parts})"
         return f"{METRICS[standard.metric]}, {named}: {depends}, {where}; {blocks}"
     if len(one.contrast.factors) == 2:
-        text = _interaction(one.contrast, found, verdict, standard, where)
+        text = _interaction(one.contrast, overall, verdict, standard, where)
     else:
         text = _main_effect(one, word, verdict, experiment, where)
     if verdict == Verdict.UNDECIDED:
-        text = "; ".join([text, *excluded(found)])
-    unsure = f"; {SIZE_UNSURE}" if verdict in (Verdict.FASTER, Verdict.SLOWER) and not found.is_sure else ""
+        text = "; ".join([text, *excluded(overall)])
+    unsure = f"; {SIZE_UNSURE}" if verdict in (Verdict.FASTER, Verdict.SLOWER) and not overall.is_sure else ""
     return f"{text}; {blocks}{unsure}"
 
 
@@ -228,12 +228,12 @@ def _names(contrast: Contrast) -> str:
 
 
 def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Experiment, where: str) -> str:
-    standard, found = scale(experiment), word.overall
-    assert found is not None, "the caller has looked"
+    standard, overall = scale(experiment), word.overall
+    assert overall is not None, "the caller has looked"
     (factor,), (level,), (base,) = one.contrast.factors, one.contrast.levels, one.contrast.against
     others = [other.name for other in experiment.factors if other.name != factor]
     mean = f"mean over {join_words(others)}"
-    shown = size(standard.metric, found, standard.delta_percent, average=len(word.levels) > 1)
+    shown = size(standard.metric, overall, standard.delta_percent, average=len(word.levels) > 1)
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
             relation = better(standard.metric, faster=verdict == Verdict.FASTER)
@@ -258,11 +258,11 @@ def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Exp
             return f"Undecided: {_names(one.contrast)}, {shown}, {mean}, {where}"
 
 
-def _interaction(contrast: Contrast, found: Effect, verdict: Verdict, standard: Scale, where: str) -> str:
+def _interaction(contrast: Contrast, overall: Effect, verdict: Verdict, standard: Scale, where: str) -> str:
     (other, factor), (other_level, level) = contrast.factors, contrast.levels
     other_base, base = contrast.against
     ratio = f"the {METRICS[standard.metric]} ratio of {level} to {base}"
-    changes = f"{ratio} {_changes(found)} from {other_base} to {other_level}"
+    changes = f"{ratio} {_changes(overall)} from {other_base} to {other_level}"
     match verdict:
         case Verdict.FASTER | Verdict.SLOWER:
             return f"The effect of {factor} depends on {other}: {changes}, {where}"
@@ -277,17 +277,17 @@ def _interaction(contrast: Contrast, found: Effect, verdict: Verdict, standard: 
             return f"Undecided whether the effect of {factor} depends on {other}: {changes}, {where}"
 
 
-def _changes(found: Effect) -> str:
+def _changes(overall: Effect) -> str:
     """What an effect does: changes by +35.5 % (95 % interval +32.5 to +38.5)."""
-    ends = found.interval_percent
-    if is_unknown(found):
+    ends = overall.interval_percent
+    if is_unknown(overall):
         return "changes by an unknown factor"
-    if ends is None or found.bound != Bound.EXACT or has_no_estimate(found):
-        return f"changes by {change(found)}"
-    inside = confidence(found.alpha)
-    if is_ratio(found.effect_percent):
-        return f"becomes {change(found)} as high ({inside} {times_interval(ends)})"
-    return f"changes by {change(found)} ({inside} {interval(ends)})"
+    if ends is None or overall.bound != Bound.EXACT or has_no_estimate(overall):
+        return f"changes by {change(overall)}"
+    inside = confidence(overall.alpha)
+    if is_ratio(overall.effect_percent):
+        return f"becomes {change(overall)} as high ({inside} {times_interval(ends)})"
+    return f"changes by {change(overall)} ({inside} {interval(ends)})"
 
 
 def _at_each_level(one: _Question, partner: str, experiment: Experiment) -> str:
@@ -300,6 +300,6 @@ def _at_each_level(one: _Question, partner: str, experiment: Experiment) -> str:
         cells = [cell for cell in one.cells if cell[of] == other and cell[at] in (level, base)]
         share = 2.0 / len(cells)
         weights = {cell: share if cell[at] == level else -share for cell in cells}
-        found = effect(mean_ratios(_ratios(weights, one.cells)))
-        parts.append(f"{change(found) if found else 'no result'} with {other}")
+        at_level = effect(mean_ratios(_ratios(weights, one.cells)))
+        parts.append(f"{change(at_level) if at_level else 'no result'} with {other}")
     return ", ".join(parts)

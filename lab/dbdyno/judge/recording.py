@@ -1,7 +1,6 @@
-"""One trial's stream of records, read once: what the engine said, and whether it said all of it.
+"""One trial's stream of records, and whether it is complete.
 
-A trial counts only when its stream is complete. Anything less has no numbers at all (check R04): half a
-result that is printed like a whole one is how the figures of a previous run end up in somebody's table.
+Only a complete stream has numbers (check R04): half a result must not be printed like a whole one.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def read(records: Iterable[Mapping[str, Any]]) -> Recording:
 
 
 def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:
-    """Why the trial has no numbers, in words, and who made it fail; None when it is complete."""
+    """Why the trial has no numbers, and who made it fail; None when it is complete."""
     if recording.end is None:
         return _reason(trial) or "the engine's records break off", trial.failed_by or "harness"
     if recording.end["reason"] != COMPLETE:
@@ -83,7 +82,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
 
 
 def _reason(trial: StoredTrial) -> str | None:
-    """What the lab wrote down when it gave the trial up."""
+    """The lab's reason for giving up the trial."""
     reason = trial.meta.get("reason") or trial.meta.get("failure")
     if isinstance(reason, Mapping):
         reason = reason.get("text")

@@ -3,8 +3,8 @@
 The law is fitted to the medians of the blocks; estimate and interval of its knee come from the blocks' own
 knees by the signed-rank machinery. Any curve has a nearest law: on a plateau its knee is precise and wrong.
 So the law is used only where it meets every median within 10 %, or within what noise explains. And a knee
-among the loads is given only where throughput is surely lower at both ends of them: no law can see a peak
-that the measurements do not show. Fewer than six blocks show neither, so they give no knee.
+among the loads is given only where throughput is significantly lower at both ends of them: no law can see a
+peak that the measurements do not show. Fewer than six blocks show neither, so they give no knee.
 
 Two things need no law: the highest median, and the loads whose throughput could be within 2 % of it, by the
 joint intervals of all loads against the highest. A trial that its server failed has throughput 0. The law

@@ -47,45 +47,45 @@ def sentence(comparison: Comparison, findings: Sequence[Finding]) -> str:
 
 
 def _text(comparison: Comparison) -> str:
-    variant, baseline, found = comparison.variant, comparison.baseline, comparison.judged.overall
+    variant, baseline, effect = comparison.variant, comparison.baseline, comparison.judged.overall
     match comparison.judged.verdict:
         case Verdict.NOT_COMPARABLE:
             return _not_comparable(comparison)
         case Verdict.UNFINISHED:
             done, planned = comparison.blocks
-            so_far = f", {_estimate(comparison, found)} so far" if found else ""
+            so_far = f", {_estimate(comparison, effect)} so far" if effect else ""
             return (
                 f"Not finished ({done} of {planned} blocks): {variant} against {baseline}{so_far}, "
                 f"{_where(comparison)}"
             )
         case Verdict.TOO_FEW_BLOCKS:
-            assert found is not None
+            assert effect is not None
             needed = blocks_needed(comparison.judged.assessment.alpha)
             return (
-                f"Too few blocks for a verdict ({_number(comparison, found)}; {needed} are needed): "
-                f"{variant} against {baseline}, {_estimate(comparison, found)}, {_where(comparison)}"
+                f"Too few blocks for a verdict ({_number(comparison, effect)}; {needed} are needed): "
+                f"{variant} against {baseline}, {_estimate(comparison, effect)}, {_where(comparison)}"
             )
-    assert found is not None, "every other verdict has an effect"
-    where = f"{_where(comparison)}; {_blocks(comparison, found)}"
+    assert effect is not None, "every other verdict has an effect"
+    where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
     if comparison.identical:
-        return f"{_identical(comparison, found)}, {where}"
+        return f"{_identical(comparison, effect)}, {where}"
     if comparison.wordless:
-        return f"{variant} against {baseline}: {_size(comparison, found)}, {where}"
+        return f"{variant} against {baseline}: {_size(comparison, effect)}, {where}"
     match comparison.judged.verdict:
         case Verdict.MIXED:
             return _mixed(comparison)
         case Verdict.EQUIVALENT:
-            return _equivalent(comparison, found)
+            return _equivalent(comparison, effect)
         case Verdict.UNDECIDED:
-            return _undecided(comparison, found)
+            return _undecided(comparison, effect)
         case word:
-            return _direction(comparison, found, faster=word == Verdict.FASTER)
+            return _direction(comparison, effect, faster=word == Verdict.FASTER)
 
 
-def _direction(comparison: Comparison, found: Effect, *, faster: bool) -> str:
+def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
     relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
-    where = f"{_where(comparison)}; {_blocks(comparison, found)}"
+    where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
     if _several(comparison):
         if judged.agrees_everywhere:
             relation += " at every load"
@@ -97,15 +97,15 @@ def _direction(comparison: Comparison, found: Effect, *, faster: bool) -> str:
                 worse = _COMPARATIVES[comparison.scale.metric][faster]
                 sure.append(f"but {worse} {_loads_and_sizes(comparison, other)}")
             where = "; ".join([*([", ".join(sure)] if sure else []), where])
-    text = f"{relation}: {_size(comparison, found)}, {where}"
-    return text if found.is_sure else f"{text}; {SIZE_UNSURE}"
+    text = f"{relation}: {_size(comparison, effect)}, {where}"
+    return text if effect.is_sure else f"{text}; {SIZE_UNSURE}"
 
 
-def _identical(comparison: Comparison, found: Effect) -> str:
+def _identical(comparison: Comparison, effect: Effect) -> str:
     name = METRICS[comparison.scale.metric]
-    shown = size(comparison.scale.metric, found, average=_several(comparison))
+    shown = size(comparison.scale.metric, effect, average=_several(comparison))
     differs = f"their {name} differs by {shown.removeprefix(f'{name} ')}"
-    if is_unknown(found) or has_no_estimate(found) or not shown.startswith(name):
+    if is_unknown(effect) or has_no_estimate(effect) or not shown.startswith(name):
         differs = shown
     return f"{comparison.baseline} and {comparison.variant} are identical; {differs} here"
 
@@ -123,8 +123,8 @@ def _loads_and_sizes(comparison: Comparison, indices: Sequence[int]) -> str:
 def _mixed(comparison: Comparison) -> str:
     metric, judged = comparison.scale.metric, comparison.judged
     first, second = (
-        _loads_and_sizes(comparison, [i for i, word in enumerate(judged.level_verdicts) if word == wanted])
-        for wanted in (Verdict.FASTER, Verdict.SLOWER)
+        _loads_and_sizes(comparison, [i for i, word in enumerate(judged.level_verdicts) if word == direction])
+        for direction in (Verdict.FASTER, Verdict.SLOWER)
     )
     relation = f"{comparison.variant} {better(metric, faster=True)} {comparison.baseline} {first}"
     if metric == THROUGHPUT:
@@ -135,34 +135,36 @@ def _mixed(comparison: Comparison) -> str:
     return f"It depends on the load: {text}{blocks}"
 
 
-def _equivalent(comparison: Comparison, found: Effect) -> str:
+def _equivalent(comparison: Comparison, effect: Effect) -> str:
     variant, baseline, delta = comparison.variant, comparison.baseline, comparison.scale.delta_percent
     metric = METRICS[comparison.scale.metric]
-    end = f"{_blocks(comparison, found)}"
+    end = f"{_blocks(comparison, effect)}"
     floor = comparison.floor_percent
-    if found.is_sure and (floor is None or abs(found.effect_percent) > floor):
-        faster = (found.effect_percent > 0) == comparison.scale.higher_is_faster
+    if effect.is_sure and (floor is None or abs(effect.effect_percent) > floor):
+        faster = (effect.effect_percent > 0) == comparison.scale.higher_is_faster
         relation = better(comparison.scale.metric, faster=faster)
         return (
             f"{variant} {relation} {baseline} by less than {delta:g} % (declared): "
-            f"{_size(comparison, found)}, {_where(comparison)}; {end}"
+            f"{_size(comparison, effect)}, {_where(comparison)}; {end}"
         )
     at = loads([pair.at for pair in comparison.pairs])
     each = f"at each of {at.removeprefix('at ')}" if _several(comparison) else at
     return (
         f"{baseline} and {variant} are equivalent: {each} any difference in {metric} is within "
-        f"±{delta:g} % (declared); {_size(comparison, found)}, {comparison.workload}; {end}"
+        f"±{delta:g} % (declared); {_size(comparison, effect)}, {comparison.workload}; {end}"
     )
 
 
-def _undecided(comparison: Comparison, found: Effect) -> str:
+def _undecided(comparison: Comparison, effect: Effect) -> str:
     variant, baseline, judged = comparison.variant, comparison.baseline, comparison.judged
-    text = f"{variant} against {baseline}, {_size(comparison, found)}, {_where(comparison)}"
-    if comparison.disturbed and found.is_sure:
+    text = f"{variant} against {baseline}, {_size(comparison, effect)}, {_where(comparison)}"
+    if comparison.disturbed and effect.is_sure:
         # More blocks would not help.
-        return f"Undecided because other processes disturbed the trials: {text}; {_blocks(comparison, found)}"
+        return (
+            f"Undecided because other processes disturbed the trials: {text}; {_blocks(comparison, effect)}"
+        )
     text = f"Undecided: {text}"
-    if is_unknown(found):
+    if is_unknown(effect):
         name = METRICS[comparison.scale.metric]
         text = (
             f"Undecided: neither {variant} nor {baseline} kept up, so nothing is known of their {name}, "
@@ -177,28 +179,28 @@ def _undecided(comparison: Comparison, found: Effect) -> str:
             relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
             extra.append(f"{_loads_of(comparison, [index])} {relation} ({change(level)})")
     else:
-        extra += excluded(found)
+        extra += excluded(effect)
     floor = comparison.floor_percent
-    if floor is not None and found.is_sure and abs(found.effect_percent) <= floor:
+    if floor is not None and effect.is_sure and abs(effect.effect_percent) <= floor:
         amount = f"up to {floor:.1f} %" if math.isfinite(floor) else "an unknown amount"
         extra.append(f"identical variants differ by {amount} here")
-    return "; ".join([text, *extra, *_outlook(comparison, found)])
+    return "; ".join([text, *extra, *_outlook(comparison, effect)])
 
 
-def _outlook(comparison: Comparison, found: Effect) -> list[str]:
+def _outlook(comparison: Comparison, effect: Effect) -> list[str]:
     """How much the blocks differ, and how many would bring the next better precision."""
     ratios = comparison.judged.assessment.overall_ratios
     if not ratios.exact or len(ratios.lows) < 2:
-        return [_blocks(comparison, found)]
+        return [_blocks(comparison, effect)]
     values = list(ratios.lows.values())
     mean = math.fsum(values) / len(values)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
     if not math.isfinite(deviation) or deviation == 0.0:
-        return [_blocks(comparison, found)]
-    shown = _blocks(comparison, found)
+        return [_blocks(comparison, effect)]
+    shown = _blocks(comparison, effect)
     for precision in PRECISIONS:
         needed = math.ceil((HALF_WIDTH * deviation * 100.0 / precision) ** 2)
-        if MORE_BLOCKS * found.blocks <= needed <= BLOCKS_MAX:
+        if MORE_BLOCKS * effect.blocks <= needed <= BLOCKS_MAX:
             rounded = needed if needed < 20 else round(needed, -1)
             return [
                 f"{shown}, which differ by {_percent(deviation)}; ±{precision:g} % would take about "
@@ -246,23 +248,23 @@ def _several(comparison: Comparison) -> bool:
     return len(comparison.pairs) > 1
 
 
-def _size(comparison: Comparison, found: Effect) -> str:
-    return size(comparison.scale.metric, found, comparison.scale.delta_percent, average=_several(comparison))
+def _size(comparison: Comparison, effect: Effect) -> str:
+    return size(comparison.scale.metric, effect, comparison.scale.delta_percent, average=_several(comparison))
 
 
-def _estimate(comparison: Comparison, found: Effect | None) -> str:
+def _estimate(comparison: Comparison, effect: Effect | None) -> str:
     """The size without an interval."""
-    return f"{METRICS[comparison.scale.metric]} {change(found)}" if found else "no result"
+    return f"{METRICS[comparison.scale.metric]} {change(effect)}" if effect else "no result"
 
 
 def _where(comparison: Comparison) -> str:
     return f"{comparison.workload} {loads([pair.at for pair in comparison.pairs])}"
 
 
-def _blocks(comparison: Comparison, found: Effect) -> str:
-    return blocks_text(found.blocks, comparison.blocks[1])
+def _blocks(comparison: Comparison, effect: Effect) -> str:
+    return blocks_text(effect.blocks, comparison.blocks[1])
 
 
-def _number(comparison: Comparison, found: Effect) -> str:
+def _number(comparison: Comparison, effect: Effect) -> str:
     """The blocks without their noun: 3 of 8."""
-    return _blocks(comparison, found).rpartition(" ")[0]
+    return _blocks(comparison, effect).rpartition(" ")[0]

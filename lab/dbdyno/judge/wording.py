@@ -128,7 +128,7 @@ def is_unknown(effect: Effect) -> bool:
 
 
 def has_no_estimate(effect: Effect) -> bool:
-    """Whether so many trials failed that the median ratio is one of theirs: nothing, or infinitely much."""
+    """Whether most trials failed, so that the median ratio is zero or infinite."""
     return effect.bound == Bound.EXACT and (
         effect.effect_percent <= -100.0 or math.isinf(effect.effect_percent)
     )
@@ -196,9 +196,9 @@ def better(metric: str, *, faster: bool) -> str:
     return f"has a {'lower' if faster else 'higher'} {METRICS[metric]} than"
 
 
-def excluded(found: Effect) -> list[str]:
+def excluded(effect: Effect) -> list[str]:
     """What an interval around zero rules out."""
-    ends = found.interval_percent
+    ends = effect.interval_percent
     if ends is None or not all(map(math.isfinite, ends)) or ends[0] <= -100.0:
         return []
     if not ends[0] <= 0.0 <= ends[1]:

@@ -63,7 +63,7 @@ def percentile(
     Where both fall into one bucket the percentile is known; else it is more than the lower one.
     """
     if not 0.0 <= percent <= 100.0:
-        raise ValueError(f"percent is {percent}; it must lie between 0 and 100")
+        raise ValueError(f"percent is {percent}; it must be from 0 to 100")
     everything = merge((list(known.items()), list((censored or {}).items())))
     total = sum(everything.values())
     if total == 0:

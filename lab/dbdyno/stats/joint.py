@@ -30,9 +30,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# Patterns are enumerated up to so many blocks; beyond, some are drawn.
+# Patterns are enumerated up to so many blocks; beyond, random ones are used.
 EXACT_BLOCKS = 16
-DRAWN = 4096
+RANDOM_PATTERNS = 4096
 SEED = 20_240_607
 # Values that differ by less are the same: the order of a summation changes the last digits.
 ROUNDING = 1e-9
@@ -137,7 +137,7 @@ def _part_means(values: Array, signs: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=32)
 def _signs(blocks: int) -> Array:
-    """All patterns, or drawn ones, one a row; the first is the one that was seen.
+    """All patterns, or random ones, one a row; the first is the observed one.
 
     The first sign stays: a pattern and its opposite have the same statistics.
     """
@@ -145,5 +145,5 @@ def _signs(blocks: int) -> Array:
         numbers = np.arange(2 ** (blocks - 1))
         bits = (numbers[:, None] >> np.arange(blocks - 1)) & 1
         return np.column_stack([np.ones(len(numbers)), 1.0 - 2.0 * bits])
-    drawn = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(DRAWN, blocks))
-    return np.vstack([np.ones((1, blocks)), drawn])
+    random = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(RANDOM_PATTERNS, blocks))
+    return np.vstack([np.ones((1, blocks)), random])

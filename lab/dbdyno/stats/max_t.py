@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-# Patterns that are counted out; beyond that many blocks as many are drawn.
+# Patterns are enumerated up to so many blocks; beyond, random ones are used.
 EXACT_BLOCKS = 12
-DRAWN = 4096
+RANDOM_PATTERNS = 4096
 SEED = 20_240_607
 # Added to every standard error, in log units: what moves by less than that is of no interest however sure it
 # is, and a counter that never varies has a statistic all the same (Tusher et al. 2001, PNAS 98:5116).
@@ -52,7 +52,7 @@ def _statistics(values: NDArray[np.float64], signs: NDArray[np.float64]) -> NDAr
 
 
 def _signs(blocks: int) -> Sequence[NDArray[np.float64]]:
-    """All patterns, or many drawn ones and the one that was seen; in parts that fit into memory.
+    """All patterns, or random ones and the observed one, in parts that fit into memory.
 
     The first sign stays: a pattern and its opposite have the same statistics.
     """
@@ -61,6 +61,6 @@ def _signs(blocks: int) -> Sequence[NDArray[np.float64]]:
         bits = (numbers[:, None] >> np.arange(blocks - 1)) & 1
         patterns = np.column_stack([np.ones(len(numbers)), 1.0 - 2.0 * bits])
     else:
-        drawn = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(DRAWN, blocks))
-        patterns = np.vstack([np.ones((1, blocks)), drawn])
+        random = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(RANDOM_PATTERNS, blocks))
+        patterns = np.vstack([np.ones((1, blocks)), random])
     return np.array_split(patterns, max(1, len(patterns) // 256))

@@ -8,7 +8,7 @@
 
 A log ratio may be known by bounds alone: a percentile may be "more than x", and a trial that its server
 failed has throughput 0, so that its log ratio is infinite. Estimate, interval and the signed-rank statistic
-never fall when a difference rises, so over all that the log ratios may be, each of them lies between its
+never fall when a difference rises, so over all that the log ratios may be, each of them is between its
 value at all the lower bounds and its value at all the upper ones: what is printed is certain.
 """
 
@@ -54,7 +54,7 @@ class Effect:
         )
 
     def lies_within(self, delta_percent: float) -> bool:
-        """Whether the whole interval lies within ±delta."""
+        """Whether the whole interval is within ±delta."""
         ends = self.interval_percent
         return ends is not None and -delta_percent <= ends[0] and ends[1] <= delta_percent
 

@@ -150,7 +150,7 @@ def _lower_tail(n: int, value: int, tie_term: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _cut_off(n: int, alpha: float, tie_term: float) -> int:
-    """How many Walsh averages lie outside at either end, the end point included: the largest k with
+    """How many Walsh averages are outside at either end, the end point included: the largest k with
     P(statistic <= k - 1) <= alpha / 2.
     """
     k = 0
@@ -175,7 +175,7 @@ def interval(
     It leaves zero outside exactly when ``p_value(differences) <= alpha``. `unknown` as in `walsh_averages`.
     """
     if not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
+        raise ValueError(f"alpha is {alpha}; it must be between 0 and 1")
     values = np.asarray(differences, dtype=np.float64)
     averages = walsh_averages(values, unknown)
     exact = values.size <= EXACT_MAX
@@ -190,5 +190,5 @@ def blocks_needed(alpha: float) -> int:
     third of it, 8 for a sixth.
     """
     if not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha is {alpha}; it must lie between 0 and 1")
+        raise ValueError(f"alpha is {alpha}; it must be between 0 and 1")
     return math.ceil(math.log2(2.0 / alpha) - 1e-12)

@@ -34,7 +34,7 @@ SETTLED_WITHIN = 0.02
 NOISE_WITHIN = 3.0
 # Fewest means: thirds of two.
 MEANS_MIN = 6
-# So many means in a row: fewer that lie outside later are a stall and no warm-up.
+# So many means in a row: fewer outside later are a stall and no warm-up.
 MEANS_IN_A_ROW = 3
 # How much better than a constant an exponential or a step must fit, as an F ratio:
 # chance reaches 8 in 4 of 1,000 series of a minute, the best time constant or step taken.
@@ -45,7 +45,7 @@ CORRELATION_MAX = 0.9
 # Median of |x| of a standard normal variable.
 NORMAL_QUARTILE = 0.6745
 
-# `remaining`: time constants between these multiples of the three spans can be told from their means.
+# `remaining`: time constants between these multiples of the three spans can be distinguished by their means.
 TAU_MIN, TAU_MAX = 0.01, 100.0
 HALVINGS = 60
 

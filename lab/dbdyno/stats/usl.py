@@ -26,7 +26,7 @@ from scipy.optimize import least_squares, nnls
 
 # One level more than there are parameters: else every curve fits and none is found wrong.
 LEVELS_MIN = 4
-# Kappa below which a peak would lie beyond any number of connections.
+# Kappa below which the peak is at more connections than any server has.
 KAPPA_MIN = 1e-12
 
 

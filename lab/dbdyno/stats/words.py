@@ -1,7 +1,7 @@
 """The words a comparison can end with, and the one rule that picks among them.
 
 In order of precedence: not comparable > unfinished > too few blocks > mixed > equivalent > faster / slower >
-undecided. The words are generated from numbers alone; nobody types them.
+undecided. They follow from numbers alone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def choose(
     """The word for one effect of variant against baseline.
 
     `differs` says whether the family's procedure lets the effect have a direction. `equivalent` says whether
-    it lies within ±delta, where that is not to be read off its own interval. An effect within the noise floor
+    it is within ±delta, where its own interval does not decide. An effect within the noise floor
     has no direction.
     """
     around = circumstances or Circumstances()
@@ -85,6 +85,6 @@ def direction(effect: Effect, *, higher_is_faster: bool) -> Verdict:
 
 
 def is_mixed(levels: Sequence[Effect | None]) -> bool:
-    """Whether one level is surely up and another surely down, by their joint intervals."""
+    """Whether the joint intervals of two levels exclude zero on opposite sides."""
     ends = [level.interval_percent for level in levels if level is not None and level.interval_percent]
     return any(low > 0.0 for low, _ in ends) and any(high < 0.0 for _, high in ends)

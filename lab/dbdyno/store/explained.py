@@ -26,7 +26,7 @@ class MeasuredChange(Change):
     unit: Literal["", "us", "KiB"]
     """Unit of the amounts."""
     per: Per
-    """What the amounts are divided by."""
+    """The unit of work that the amounts are for."""
     baseline: float
     """Amount of the baseline: geometric mean over the loads of the median over the blocks."""
     variant: float
@@ -75,7 +75,7 @@ class Costs(Part):
     at: At
     """The load."""
     per: Per
-    """What the amounts are divided by."""
+    """The unit of work that the amounts are for."""
     blocks: int
     """Blocks with counters."""
     costs: Mapping[str, float]

@@ -36,12 +36,12 @@ def plainly(path: Path) -> Iterator[None]:
         if error.errno in NO_SPACE:
             raise StoreProblem(
                 f"no space left for {path} ({os.strerror(error.errno)})",
-                "What was finished before is kept. Make room, then repeat the command with --resume",
+                "Finished trials are kept. Make room, then repeat the command with --resume",
                 ExitCode.NOT_COMPARABLE,
             ) from error
         raise StoreProblem(
             f"{path}: {error.strerror or error}",
-            "Choose another place with --results DIR, or mend its permissions",
+            "Choose another place with --results DIR, or fix its permissions",
         ) from error
 
 
@@ -73,9 +73,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
-        raise StoreProblem(
-            f"{path} is no JSON: {error}", "The file was changed by hand; restore it"
-        ) from error
+        raise StoreProblem(f"{path} is not valid JSON: {error}", "Restore the file from a copy") from error
 
 
 def compress(path: Path) -> None:

@@ -48,7 +48,7 @@ def rehearsed_warmup_s(run: Run) -> float | None:
 
 
 def is_warm_state_checked(run: Run) -> bool:
-    """Whether a long trial of every variant on every workload came to its end."""
+    """Whether a long trial of every variant on every workload completed."""
     rehearsal = read_rehearsal(run)
     return rehearsal is not None and all(trial["failure"] is None for trial in rehearsal["trials"])
 

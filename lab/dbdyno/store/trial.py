@@ -98,7 +98,9 @@ class StoredTrial:
             except ValueError as error:
                 if not line.endswith(b"\n"):
                     return
-                raise StoreProblem(f"{self.path}, line {number} of the events is no JSON: {error}") from error
+                raise StoreProblem(
+                    f"{self.path}, line {number} of the events is not valid JSON: {error}"
+                ) from error
             yield record
 
     def session(self) -> dict[str, Any]:
@@ -168,7 +170,7 @@ class TrialWriter:
         self._meta.setdefault("hooks", {})[name] = ended
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
-        """End the trial; `facts` go into trial.json beside its place in the schedule. Raises StoreProblem."""
+        """End the trial; trial.json gets `facts` and its place in the schedule. Raises StoreProblem."""
         self.close()
         files.compress(self._path / "events.jsonl")
         files.write_json(self._path / "trial.json", {**self._meta, "status": status, **facts})
@@ -185,7 +187,7 @@ class TrialWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
-        # An error on its way out (a full disk, say) is the one to hear about, not the one of closing.
+        # The first error (a full disk, say) is the one to report, not that of closing.
         if kind is None:
             self.close()
             return
