@@ -1,35 +1,35 @@
-//! Which row a statement asks for: one file per distribution, under sysbench's names and definitions.
+//! Which row a statement asks for: distributions under sysbench's names and definitions.
 //!
 //! Every distribution draws integers from `low` to `high`, both included.
 
-mod bates;
 mod distribution;
-mod gaussian;
-mod pareto;
 mod special;
-mod uniform;
 mod zipfian;
 
+use self::special::Special;
+use self::zipfian::Zipfian;
 use crate::Rng;
 pub use distribution::Distribution;
-pub use gaussian::Gaussian;
-pub use pareto::Pareto;
-pub use special::Special;
-pub use uniform::Uniform;
-pub use zipfian::Zipfian;
 
 /// A distribution over a range of ids.
 #[derive(Clone, Debug)]
-pub enum Keys {
-    /// Every id equally often.
-    Uniform(Uniform),
-    /// A bell over the whole range.
-    Gaussian(Gaussian),
-    /// A hot band in the middle.
+pub struct Keys {
+    low: u64,
+    count: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Uniform,
+    Gaussian {
+        iterations: u32,
+    },
     Special(Special),
-    /// The lowest ids hottest, by a power law of the position.
-    Pareto(Pareto),
-    /// The lowest ids hottest, by Zipf's law.
+    /// With the exponent ln h / ln(1 - h): a share h of the ids gets a share 1 - h of the draws.
+    Pareto {
+        exponent: f64,
+    },
     Zipfian(Zipfian),
 }
 
@@ -37,27 +37,70 @@ impl Keys {
     /// The distribution over `low..=high`; `high` must not be below `low`.
     pub fn new(distribution: &Distribution, low: u64, high: u64) -> Self {
         assert!(low <= high, "a range from {low} to {high}");
-        match *distribution {
-            Distribution::Uniform => Keys::Uniform(Uniform::new(low, high)),
-            Distribution::Gaussian { iterations } => Keys::Gaussian(Gaussian::new(low, high, iterations)),
+        let count = high - low + 1;
+        let kind = match *distribution {
+            Distribution::Uniform => Kind::Uniform,
+            Distribution::Gaussian { iterations } => Kind::Gaussian { iterations },
             Distribution::Special { iterations, percent, hot_percent } => {
-                Keys::Special(Special::new(low, high, iterations, percent, hot_percent))
+                Kind::Special(Special::new(count, iterations, percent, hot_percent))
             }
-            Distribution::Pareto { h } => Keys::Pareto(Pareto::new(low, high, h)),
-            Distribution::Zipfian { exponent } => Keys::Zipfian(Zipfian::new(low, high, exponent)),
-        }
+            Distribution::Pareto { h } => Kind::Pareto { exponent: h.ln() / (1.0 - h).ln() },
+            Distribution::Zipfian { exponent } => Kind::Zipfian(Zipfian::new(count, exponent)),
+        };
+        Self { low, count, kind }
     }
 
     /// One id.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
-        match self {
-            Keys::Uniform(keys) => keys.draw(rng),
-            Keys::Gaussian(keys) => keys.draw(rng),
-            Keys::Special(keys) => keys.draw(rng),
-            Keys::Pareto(keys) => keys.draw(rng),
-            Keys::Zipfian(keys) => keys.draw(rng),
-        }
+        let offset = match &self.kind {
+            Kind::Uniform => rng.below(self.count),
+            Kind::Gaussian { iterations } => (self.count as f64 * bates(rng, *iterations)) as u64,
+            Kind::Special(special) => special.draw(rng),
+            Kind::Pareto { exponent } => (self.count as f64 * rng.unit().powf(*exponent)) as u64,
+            Kind::Zipfian(zipfian) => zipfian.draw(rng),
+        };
+        self.low + offset
+    }
+}
+
+/// The mean of `count` uniform numbers: a Bates distribution, close to a bell from some six on.
+#[inline]
+fn bates(rng: &mut Rng, count: u32) -> f64 {
+    (0..count).map(|_| rng.unit()).sum::<f64>() / f64::from(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exact::{assert_fits, bates_cdf};
+    use super::*;
+
+    #[test]
+    fn uniform_fits_its_probabilities() {
+        let keys = Keys::new(&Distribution::Uniform, 5, 104);
+        assert_fits(|rng| keys.draw(rng), 5, 104, |_| 0.01);
+    }
+
+    #[test]
+    fn gaussian_fits_its_probabilities() {
+        let keys = Keys::new(&Distribution::Gaussian { iterations: 12 }, 1, 200);
+        let cdf = |id: u64| bates_cdf((id - 1) as f64 / 200.0, 12);
+        assert_fits(|rng| keys.draw(rng), 1, 200, |id| cdf(id + 1) - cdf(id));
+    }
+
+    #[test]
+    fn pareto_fits_its_probabilities() {
+        let keys = Keys::new(&Distribution::Pareto { h: 0.2 }, 1, 500);
+        let cdf = |id: u64| ((id - 1) as f64 / 500.0).powf((0.8f64).ln() / (0.2f64).ln());
+        assert_fits(|rng| keys.draw(rng), 1, 500, |id| cdf(id + 1) - cdf(id));
+    }
+
+    #[test]
+    fn a_fifth_gets_four_fifths() {
+        let keys = Keys::new(&Distribution::Pareto { h: 0.2 }, 1, 1000);
+        let mut rng = Rng::new(1, &[]);
+        let hot = (0..10_000).filter(|_| keys.draw(&mut rng) <= 200).count();
+        assert!((7850..8150).contains(&hot), "{hot}");
     }
 }
 

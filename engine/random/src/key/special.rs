@@ -1,15 +1,14 @@
 //! sysbench 1.0's default: three quarters of the draws fall into a narrow band in the middle of the range.
 
-use super::bates::bates;
+use super::bates;
 use crate::Rng;
 
 /// With probability `100 - hot_percent` percent a bell over the whole range; otherwise the upper part of a band
 /// of `percent` percent of the range around its middle. One random number makes both decisions, so
 /// of the band only the upper `hot_percent` percent is reached; kept, because results are compared with the original's.
 #[derive(Clone, Debug)]
-pub struct Special {
-    low: u64,
-    /// high - low.
+pub(super) struct Special {
+    /// From the first id to the last.
     span: f64,
     iterations: u32,
     /// Width of the band.
@@ -19,12 +18,13 @@ pub struct Special {
 }
 
 impl Special {
-    pub(super) fn new(low: u64, high: u64, iterations: u32, percent: u32, hot_percent: u32) -> Self {
-        let span = (high - low) as f64;
+    pub(super) fn new(count: u64, iterations: u32, percent: u32, hot_percent: u32) -> Self {
+        let span = (count - 1) as f64;
         let band = span * f64::from(percent) / 100.0;
-        Self { low, span, iterations, band, cold: f64::from(100 - hot_percent) / 100.0 }
+        Self { span, iterations, band, cold: f64::from(100 - hot_percent) / 100.0 }
     }
 
+    /// An id, counted from 0.
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
         let unit = rng.unit();
@@ -33,18 +33,23 @@ impl Special {
         } else {
             unit * (self.band + 1.0) + self.span / 2.0 - self.band / 2.0
         };
-        self.low + (offset as u64).min(self.span as u64)
+        (offset as u64).min(self.span as u64)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::Rng;
     use crate::key::exact::{assert_fits, bates_cdf};
+    use crate::key::{Distribution, Keys};
+
+    fn keys() -> Keys {
+        Keys::new(&Distribution::Special { iterations: 12, percent: 1, hot_percent: 75 }, 1, 1000)
+    }
 
     #[test]
     fn fits_its_probabilities() {
-        let keys = Special::new(1, 1000, 12, 1, 75);
+        let keys = keys();
         let (span, band) = (999.0, 9.99);
         let cold = |x: f64| 0.25 * bates_cdf(x / span, 12);
         // The band is uniform in [edge(0.25), edge(1)) and holds three quarters of the draws.
@@ -57,7 +62,7 @@ mod tests {
     #[test]
     fn the_hot_rows_are_where_the_original_has_them() {
         // Of 1,000 ids, 498 to 506 get some three quarters of the draws.
-        let keys = Special::new(1, 1000, 12, 1, 75);
+        let keys = keys();
         let mut rng = Rng::new(1, &[]);
         let hot = (0..10_000).filter(|_| (498..=506).contains(&keys.draw(&mut rng))).count();
         assert!((7400..7800).contains(&hot), "{hot}");

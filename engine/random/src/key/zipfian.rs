@@ -8,8 +8,7 @@ use crate::Rng;
 
 /// Zipf's distribution; the lowest id is the hottest.
 #[derive(Clone, Debug)]
-pub struct Zipfian {
-    low: u64,
+pub(super) struct Zipfian {
     count: f64,
     exponent: f64,
     /// H(1.5) - 1.
@@ -21,15 +20,15 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    pub(super) fn new(low: u64, high: u64, exponent: f64) -> Self {
-        let mut keys =
-            Self { low, count: (high - low + 1) as f64, exponent, first: 0.0, last: 0.0, sure: 0.0 };
+    pub(super) fn new(count: u64, exponent: f64) -> Self {
+        let mut keys = Self { count: count as f64, exponent, first: 0.0, last: 0.0, sure: 0.0 };
         keys.first = keys.integral(1.5) - 1.0;
         keys.last = keys.integral(keys.count + 0.5);
         keys.sure = 2.0 - keys.inverse(keys.integral(2.5) - keys.weight(2.0));
         keys
     }
 
+    /// An id, counted from 0.
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
@@ -37,7 +36,7 @@ impl Zipfian {
             let x = self.inverse(u);
             let k = (x + 0.5).floor().clamp(1.0, self.count);
             if k - x <= self.sure || u >= self.integral(k + 0.5) - self.weight(k) {
-                return self.low + k as u64 - 1;
+                return k as u64 - 1;
             }
         }
     }
@@ -73,13 +72,14 @@ fn ln1p_over(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::Rng;
     use crate::key::exact::assert_fits;
+    use crate::key::{Distribution, Keys};
 
     #[test]
     fn fits_its_probabilities_for_every_exponent() {
         for exponent in [0.0, 0.5, 0.8, 1.0, 1.5, 3.0] {
-            let keys = Zipfian::new(1, 300, exponent);
+            let keys = Keys::new(&Distribution::Zipfian { exponent }, 1, 300);
             let total: f64 = (1..=300).map(|k| f64::from(k).powf(-exponent)).sum();
             assert_fits(|rng| keys.draw(rng), 1, 300, |id| (id as f64).powf(-exponent) / total);
         }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn one_id_is_always_drawn() {
-        let keys = Zipfian::new(7, 7, 0.8);
+        let keys = Keys::new(&Distribution::Zipfian { exponent: 0.8 }, 7, 7);
         assert_eq!(keys.draw(&mut Rng::new(1, &[])), 7);
     }
 }
