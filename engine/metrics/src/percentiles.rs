@@ -13,8 +13,6 @@
 use dbdyno_schema::histogram::{Buckets, bucket_width_us};
 use dbdyno_schema::record::{Percentile, Percentiles};
 
-use crate::histogram::merge;
-
 /// The percentiles of `known` values and of `censored` ones, whose buckets are lower bounds. `range_us` are the
 /// smallest and the largest known value, exactly. `None` without values.
 pub fn percentiles(
@@ -23,7 +21,7 @@ pub fn percentiles(
     censored: &Buckets,
 ) -> Option<Percentiles> {
     let mut all = known.clone();
-    merge(&mut all, censored);
+    all.merge(censored);
     let (low_us, high_us) = (range_us.0.unwrap_or(0.0), range_us.1.unwrap_or(f64::INFINITY));
     let at = |percent| percentile(known, &all, percent, (low_us, high_us));
     let longest_us = censored.0.last().map(|&(lower, _)| lower as f64);
@@ -74,7 +72,7 @@ mod tests {
     fn buckets(values: &[u64]) -> Buckets {
         let mut buckets = Buckets::default();
         for &value in values {
-            merge(&mut buckets, &Buckets(vec![(value, 1)]));
+            buckets.merge(&Buckets(vec![(value, 1)]));
         }
         buckets
     }

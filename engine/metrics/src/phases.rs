@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use dbdyno_load::Nanos;
-use dbdyno_schema::histogram::Buckets;
-use dbdyno_schema::log_buckets;
+use dbdyno_schema::histogram::{Buckets, merge_counts};
 use dbdyno_schema::record::{Accounting, Counts, Generator, Interval, PhaseName, PhaseTotals, UserTotals};
 
-use crate::histogram::{LatencySummary, merge};
+use crate::histogram::LatencySummary;
 use crate::percentiles;
 use crate::spans::{DrainedEvents, PhaseAccounting, Span, add_counts};
 
@@ -39,7 +38,7 @@ impl Totals {
         self.end = span.end;
         add_counts(&mut self.counts, &span.counts);
         self.latency.merge(&span.latency);
-        log_buckets::merge(&mut self.log_buckets, &span.log_buckets);
+        merge_counts(&mut self.log_buckets, &span.log_buckets);
     }
 }
 
@@ -109,7 +108,7 @@ impl Phases {
 fn phase_totals(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEvents) -> PhaseTotals {
     let Totals { start, end, counts, latency, log_buckets } = totals.clone();
     let mut censored_us = closed.censored.clone();
-    merge(&mut censored_us, &drained.censored);
+    censored_us.merge(&drained.censored);
     let mut known = latency.clone();
     known.merge(&drained.latency);
     PhaseTotals {

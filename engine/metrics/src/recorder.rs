@@ -195,33 +195,28 @@ impl Recorder {
 
     /// A statement was sent that the workload does not list: ROLLBACK.
     pub fn other_statement(&mut self, now: Nanos) {
-        self.advance(now);
-        if self.bound.is_some() {
-            self.counts.other += 1;
-        }
+        self.count(now, |counts| counts.other += 1);
     }
 
     /// The server answered with an error.
     pub fn error(&mut self, now: Nanos, code: &str, class: ErrorClass) {
-        self.advance(now);
-        if self.bound.is_some() {
-            count_error(&mut self.counts, code, class, 1);
-        }
+        self.count(now, |counts| count_error(counts, code, class, 1));
     }
 
     /// An event starts again after an error.
     pub fn retry(&mut self, now: Nanos) {
-        self.advance(now);
-        if self.bound.is_some() {
-            self.counts.retries += 1;
-        }
+        self.count(now, |counts| counts.retries += 1);
     }
 
     /// A connection was opened again.
     pub fn reconnect(&mut self, now: Nanos) {
+        self.count(now, |counts| counts.reconnects += 1);
+    }
+
+    fn count(&mut self, now: Nanos, add: impl FnOnce(&mut Counts)) {
         self.advance(now);
         if self.bound.is_some() {
-            self.counts.reconnects += 1;
+            add(&mut self.counts);
         }
     }
 

@@ -4,10 +4,10 @@
 //! therefore a sum per field, in any order.
 
 use dbdyno_load::Nanos;
-use dbdyno_schema::log_buckets;
+use dbdyno_schema::histogram::{Buckets, merge_counts};
 use dbdyno_schema::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotals};
 
-use crate::histogram::{Buckets, LatencySummary, merge};
+use crate::histogram::LatencySummary;
 
 /// What one worker counted up to a bound.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +44,7 @@ impl DrainedEvents {
     /// Adds those of another worker.
     pub fn merge(&mut self, other: &DrainedEvents) {
         self.latency.merge(&other.latency);
-        merge(&mut self.censored, &other.censored);
+        self.censored.merge(&other.censored);
     }
 }
 
@@ -109,7 +109,7 @@ impl ClosedSpans {
         join(&mut self.window, other.window, |sum, part| sum.merge(&part));
         join(&mut self.phase, other.phase, |sum, part| {
             add_accounting(&mut sum.accounting, &part.accounting);
-            merge(&mut sum.censored, &part.censored);
+            sum.censored.merge(&part.censored);
         });
     }
 }
@@ -133,7 +133,7 @@ impl Span {
         self.backlog += other.backlog;
         self.in_flight += other.in_flight;
         self.users_active += other.users_active;
-        log_buckets::merge(&mut self.log_buckets, &other.log_buckets);
+        merge_counts(&mut self.log_buckets, &other.log_buckets);
     }
 }
 

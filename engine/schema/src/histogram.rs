@@ -27,6 +27,23 @@ impl Buckets {
     pub fn count(&self) -> u64 {
         self.0.iter().map(|&(_, count)| count).sum()
     }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Buckets) {
+        merge_counts(&mut self.0, &other.0);
+    }
+}
+
+/// Adds the counts of equal keys. Both lists are ascending, and so is the result.
+pub fn merge_counts<K: Ord + Copy>(counts: &mut Vec<(K, u64)>, other: &[(K, u64)]) {
+    counts.extend_from_slice(other);
+    // A stable sort merges two ascending runs in linear time.
+    counts.sort_by_key(|&(key, _)| key);
+    counts.dedup_by(|next, sum| {
+        let same = next.0 == sum.0;
+        sum.1 += if same { next.1 } else { 0 };
+        same
+    });
 }
 
 /// Lower edge of the bucket that holds `value_us`.
@@ -43,6 +60,13 @@ pub fn bucket_width_us(value_us: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn merging_adds_counts() {
+        let mut left = Buckets(vec![(1, 1), (3, 2)]);
+        left.merge(&Buckets(vec![(0, 5), (3, 1), (9, 1)]));
+        assert_eq!(left.0, [(0, 5), (1, 1), (3, 3), (9, 1)]);
+    }
 
     #[test]
     fn small_values_have_a_bucket_each() {

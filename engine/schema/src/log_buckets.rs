@@ -58,19 +58,10 @@ impl LogScale {
     }
 }
 
-/// Adds the counts of `other` to `counts`. Both are ascending, and so is the result.
-pub fn merge(counts: &mut Vec<(u16, u64)>, other: &[(u16, u64)]) {
-    for &(bucket, count) in other {
-        match counts.binary_search_by_key(&bucket, |&(there, _)| there) {
-            Ok(at) => counts[at].1 += count,
-            Err(at) => counts.insert(at, (bucket, count)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::merge_counts;
 
     fn scale() -> LogScale {
         LogScale::new(1024, 0.001, 100_000.0)
@@ -116,7 +107,7 @@ mod tests {
                 .collect();
             buckets.sort_unstable();
             let mut counts = Vec::new();
-            buckets.iter().for_each(|&bucket| merge(&mut counts, &[(bucket, 1)]));
+            buckets.iter().for_each(|&bucket| merge_counts(&mut counts, &[(bucket, 1)]));
             for percent in [1_usize, 50, 95, 99, 100] {
                 // The rank, rounded to the nearest in whole numbers; 0 is before the first value.
                 let rank = (2 * size * percent + 100) / 200;
@@ -126,12 +117,5 @@ mod tests {
             }
         }
         assert_eq!(scale.percentile(&[], 95.0), 0.0);
-    }
-
-    #[test]
-    fn merging_adds_counts() {
-        let mut counts = vec![(1, 1), (3, 2)];
-        merge(&mut counts, &[(0, 5), (3, 1), (1023, 1)]);
-        assert_eq!(counts, [(0, 5), (1, 1), (3, 3), (1023, 1)]);
     }
 }

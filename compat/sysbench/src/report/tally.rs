@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_runner::external::mysql_errors;
-use dbdyno_schema::log_buckets;
+use dbdyno_schema::histogram;
 use dbdyno_schema::record::{Interval, UserTotals};
 
 use super::super::latency;
@@ -69,7 +69,7 @@ impl Tally {
         self.latency_sum_us += interval.latency_sum_us;
         self.latency_min_us = fold(self.latency_min_us, interval.latency_min_us, f64::min);
         self.latency_max_us = fold(self.latency_max_us, interval.latency_max_us, f64::max);
-        log_buckets::merge(&mut self.buckets, &interval.log_buckets);
+        histogram::merge_counts(&mut self.buckets, &interval.log_buckets);
         if !interval.users.is_empty() {
             self.users.clone_from(&interval.users);
         }
