@@ -59,12 +59,12 @@ impl Load {
 pub enum ThinkTime {
     /// Always the same.
     Constant {
-        /// In microseconds.
+        /// Length, in microseconds.
         us: u64,
     },
-    /// Exponential: users who think.
+    /// Exponentially distributed.
     Exponential {
-        /// In microseconds.
+        /// Mean length, in microseconds.
         mean_us: u64,
     },
 }

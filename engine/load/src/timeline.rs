@@ -68,7 +68,7 @@ pub struct PhaseSpan {
 /// The end of the span that holds an instant, and what else ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// When.
+    /// End of the span.
     pub at: Nanos,
     /// The phase before it.
     pub phase: PhaseName,

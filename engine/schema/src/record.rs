@@ -1,4 +1,4 @@
-//! What the engine answers: one JSON object a line, `{"type":…,"data":{…}}`.
+//! The records of the engine: one JSON object a line, `{"type":…,"data":{…}}`.
 //!
 //! Times are microseconds since the start of the run, monotonic. Every count belongs to the half-open span
 //! `[start_us, end_us)` of its record; the sum of a phase's intervals equals that phase's totals in `end`.
@@ -33,7 +33,7 @@ pub use loading::{Loaded, LoadedTable, Loading, LoadingStep, LoadingWay};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Record {
-    /// First line: who runs and what it was asked to do.
+    /// First line: the engine and its plan.
     Hello(Box<Hello>),
     /// Every connection is open and its statements are prepared.
     Ready(Ready),
@@ -47,15 +47,15 @@ pub enum Record {
     Statements(Statements),
     /// Progress of `prepare` and `cleanup`, and of the reading before a run.
     Loading(Loading),
-    /// What `prepare` did, once everything is loaded.
+    /// Result of `prepare`.
     Loaded(Box<Loaded>),
-    /// Something makes the measurement worth less.
+    /// Something impairs the measurement.
     Warning(Warning),
     /// Last line.
     End(Box<End>),
 }
 
-/// Who runs and what it was asked to do.
+/// The engine and its plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hello {
     /// Version of the schema of these records.
@@ -68,11 +68,11 @@ pub struct Hello {
     pub unix_us: u64,
     /// The plan with every default filled in, without any secret.
     pub plan: Plan,
-    /// What one transaction holds.
+    /// The statements of one transaction.
     pub statements: Vec<StatementKind>,
 }
 
-/// One kind of statement of the workload, and what it promises.
+/// One kind of statement of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementKind {
     /// Name, as in the `statements` records.
@@ -128,9 +128,9 @@ pub struct Session {
 /// A phase begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
-    /// Which.
+    /// The phase that begins.
     pub name: PhaseName,
-    /// When.
+    /// Its first instant.
     pub at_us: u64,
     /// Wall time of that instant, microseconds since 1970.
     pub at_unix_us: u64,
@@ -169,7 +169,7 @@ pub struct Interval {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
-    /// What each user of this engine did since the last mark, or since the phase began, by its number: in intervals
+    /// Totals of each user of this engine since the last mark, or since the phase began: in intervals
     /// that end at a mark or with the phase, where a program that embeds the engine asks for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserTotals>,
@@ -206,7 +206,7 @@ pub struct Statements {
 /// Statistics of one statement kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementStats {
-    /// Statements that ended well.
+    /// Statements that completed without error.
     pub count: u64,
     /// Rows returned or changed.
     pub rows: u64,
@@ -218,13 +218,13 @@ pub struct StatementStats {
     pub latency_us: Buckets,
 }
 
-/// Something makes the measurement worth less.
+/// Something impairs the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable name of the warning.
     pub code: String,
     /// What happened.
     pub text: String,
-    /// What would help.
+    /// How to fix it.
     pub hint: String,
 }

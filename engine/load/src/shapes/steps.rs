@@ -11,7 +11,7 @@ use crate::{Nanos, limits};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
-    /// One after the other.
+    /// In the order in which they follow each other.
     pub steps: Vec<RateStep>,
     /// Gaps between events.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub struct RateStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedSteps {
-    /// One after the other.
+    /// In the order in which they follow each other.
     pub steps: Vec<ConnectionStep>,
 }
 

@@ -1,4 +1,4 @@
-//! Which rows are asked for how often.
+//! How often the load asks for which row.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub enum Distribution {
     Uniform,
     /// A bell over all rows: the mean of some uniform numbers.
     Gaussian {
-        /// How many.
+        /// How many uniform numbers.
         #[serde(default = "defaults::iterations")]
         iterations: u32,
     },

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan that has the right shape.
+//! Validation of a plan.
 
 use super::{LoadingMethod, Plan, Target, limits};
 use crate::SCHEMA_VERSION;

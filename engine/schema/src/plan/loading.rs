@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prewarm {
-    /// Nothing.
+    /// Nothing is read.
     #[default]
     None,
     /// Every table and every index of it, from end to end.
@@ -23,7 +23,7 @@ pub enum Prewarm {
 pub struct Loading {
     /// Connections that load at the same time, inside one table too.
     pub streams: u32,
-    /// How rows travel.
+    /// How rows are sent.
     pub method: LoadingMethod,
 }
 
@@ -33,7 +33,7 @@ impl Default for Loading {
     }
 }
 
-/// How rows travel to the server. The rows are the same either way.
+/// How rows are sent to the server. The rows are the same either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadingMethod {

@@ -1,4 +1,4 @@
-//! What the engine is asked to do: one target, one workload, one load, for a bounded time.
+//! A plan: one target, one workload, one load, for a bounded time.
 //!
 //! One plan drives `prepare`, `run` and `cleanup` alike, so the three can never disagree about tables or rows.
 //! A plan holds no secret: a password is the name of a variable or a file.
@@ -41,7 +41,7 @@ pub use workload::{OltpOptions, Workload, WorkloadName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The whole order for one engine.
+/// The plan of one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -53,7 +53,7 @@ pub struct Plan {
     pub workload: Workload,
     /// How many connections, and when each event is due.
     pub load: Load,
-    /// For how long.
+    /// Length of warm-up and measurement.
     pub phases: Phases,
     /// Seeds keys, strings and row content. Rows depend on (seed, table, id) only.
     pub seed: u64,
@@ -66,13 +66,13 @@ pub struct Plan {
     /// How the engine itself runs.
     #[serde(default)]
     pub client: Client,
-    /// How often it reports.
+    /// How often the engine reports.
     #[serde(default)]
     pub report: Report,
     /// Which errors restart an event.
     #[serde(default)]
     pub retry: Retry,
-    /// What becomes of a connection that is lost.
+    /// How the engine handles lost connections.
     #[serde(default)]
     pub reconnect: Reconnect,
     /// How rows are loaded by `prepare`.
@@ -87,9 +87,9 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
-    /// Which share, from 0.
+    /// Number of this share, from 0.
     pub index: u32,
-    /// Of how many.
+    /// Number of shares.
     pub count: u32,
 }
 

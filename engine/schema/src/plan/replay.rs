@@ -1,9 +1,9 @@
-//! Replaying what a server or a file has recorded.
+//! Replaying statements that a server or a file has recorded.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Statements from a file, in place of transactions that the plan lists. They travel as text, as they were recorded.
+/// Statements from a file, in place of transactions that the plan lists. The engine sends them as text.
 /// What belongs together stays together: the statements of one recorded connection from BEGIN to COMMIT are a
 /// transaction, and every other statement is one of its own. In a weighted order the same text is one transaction, which
 /// weighs as often as it was recorded.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Replay {
     /// The file, which the engine reads before the run.
     pub file: String,
-    /// What it is.
+    /// Format of the file.
     pub format: LogFormat,
     /// Only what was recorded in this database, as far as the log tells. None: everything.
     #[serde(default)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptWorkload {
-    /// The file.
+    /// Path of the script.
     pub path: String,
     /// Values of options that the script declares, by name; the others have the script's defaults.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What can be wrong with a workload that is a script.
+//! Validation of a script workload.
 
 use super::{Plan, WorkloadName};
 

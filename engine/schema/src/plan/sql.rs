@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Distribution, GeneratedTable, Literal, Replay, StatementMode};
 
-/// What the workload named `sql` sends.
+/// The statements of the workload named `sql`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlWorkload {
@@ -20,11 +20,11 @@ pub struct SqlWorkload {
     /// Recorded statements in place of transactions.
     #[serde(default)]
     pub replay: Option<Replay>,
-    /// Which of them is next.
+    /// Order of the transactions.
     #[serde(default)]
     pub order: TransactionOrder,
     /// Statements by which `prepare` makes what the transactions need, in order, on one connection. A second `prepare`
-    /// sends them again: they are to bear that, as CREATE TABLE IF NOT EXISTS does.
+    /// sends them again: they must allow that, as CREATE TABLE IF NOT EXISTS does.
     #[serde(default)]
     pub setup: Vec<String>,
     /// Tables that `prepare` fills after `setup`, in this order. Only an empty one is filled, or one that an earlier
@@ -35,7 +35,7 @@ pub struct SqlWorkload {
     /// optimiser's statistics.
     #[serde(default)]
     pub after: Vec<String>,
-    /// Statements by which `cleanup` takes it away.
+    /// Statements by which `cleanup` removes what `setup` made.
     #[serde(default)]
     pub cleanup: Vec<String>,
     /// Statements sent once on every new connection, before anything is prepared on it; not counted.
@@ -44,8 +44,7 @@ pub struct SqlWorkload {
     /// Statements that each user sends before it closes its connection at the end; not counted.
     #[serde(default)]
     pub teardown: Vec<String>,
-    /// Transactions after which a user has no more to do; the run ends when no user has.
-    /// None: the phases alone end it.
+    /// Transactions of each user; the run ends when all users have played theirs. None: the phases alone end it.
     #[serde(default)]
     pub each: Option<u64>,
 }
@@ -68,7 +67,7 @@ pub enum TransactionOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlTransaction {
-    /// How faults and statements without a name of their own call it; `transactionN` without one.
+    /// Name in errors, and the prefix of unnamed statements; `transactionN` without one.
     #[serde(default)]
     pub name: Option<String>,
     /// How often it is played, relative to the others.
@@ -85,14 +84,14 @@ pub struct SqlStatement {
     /// With `:name` for each parameter; quotes and comments stay as they are. A parameter keeps its value
     /// for the whole transaction, unless `draw` names it.
     pub sql: String,
-    /// What records call it; statements of the same name are counted together. Without one, that of the transaction and
+    /// Name in the records; statements of the same name are counted together. Without one, that of the transaction and
     /// the number of the statement in it: `transaction1.2`.
     #[serde(default)]
     pub name: Option<String>,
-    /// Rows it is to return or change each time. None: not checked.
+    /// Expected rows, returned or changed each time. None: not checked.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// How it travels, where that differs from the workload's `statements`. One whose result is kept travels as text.
+    /// How it is sent, where that differs from the workload's `statements`. One whose result is kept is sent as text.
     #[serde(default)]
     pub mode: Option<StatementMode>,
     /// Parameters that get a new value just before it is sent. Those that read the same CSV file change together.
@@ -114,17 +113,17 @@ pub enum ParameterSource {
         low: i64,
         /// The greatest.
         high: i64,
-        /// How often which; the hot ones of `zipfian` and `pareto` are the least.
+        /// Distribution; the hot ones of `zipfian` and `pareto` are the least.
         #[serde(default)]
         distribution: Distribution,
     },
     /// Integers one after the other, each to one user of the fleet alone: the n-th of u users takes the n-th, the n+u-th,
     /// … A transaction that starts again after an error takes the next one.
     Sequence {
-        /// Where it begins.
+        /// First number.
         #[serde(default = "one_i64")]
         first: i64,
-        /// After this one it begins again. None: it never ends.
+        /// Last number, after which the sequence starts again. None: it never ends.
         #[serde(default)]
         last: Option<i64>,
     },
@@ -162,9 +161,9 @@ pub enum ParameterSource {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CsvSource {
-    /// In this file, which the engine reads before the run.
+    /// Path of a file, which the engine reads before the run.
     Path(String),
-    /// Here.
+    /// The text itself.
     Text(String),
 }
 
@@ -180,13 +179,13 @@ pub enum LineOrder {
 }
 
 impl SqlWorkload {
-    /// How a transaction is called.
+    /// Name of a transaction in errors and records.
     pub fn transaction_name(&self, index: usize) -> String {
         let name = self.transactions.get(index).and_then(|transaction| transaction.name.clone());
         name.unwrap_or_else(|| format!("transaction{}", index + 1))
     }
 
-    /// How a statement is called, by its place in a transaction.
+    /// Name of a statement in errors and records.
     pub fn statement_name(&self, transaction: usize, index: usize) -> String {
         let transaction_of = self.transactions.get(transaction);
         transaction_of

@@ -1,4 +1,4 @@
-//! What can be wrong with SQL of the user's own.
+//! Validation of user-defined SQL.
 
 use std::collections::BTreeSet;
 

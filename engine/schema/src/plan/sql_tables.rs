@@ -14,7 +14,7 @@ pub struct GeneratedTable {
     pub name: String,
     /// Rows to make.
     pub rows: u64,
-    /// Columns that get values; the others get what the table gives them.
+    /// Columns that get values; the others get their defaults.
     pub columns: Vec<GeneratedColumn>,
 }
 
@@ -37,10 +37,10 @@ pub struct GeneratedColumn {
 pub enum ColumnSource {
     /// Integers one after the other: row n gets the n-th.
     Sequence {
-        /// That of the first row.
+        /// Value of the first row.
         #[serde(default = "one")]
         first: i64,
-        /// From each to the next.
+        /// Difference between two rows.
         #[serde(default = "one")]
         step: i64,
     },
@@ -51,7 +51,7 @@ pub enum ColumnSource {
         low: i64,
         /// The greatest.
         high: i64,
-        /// How often which; the hot ones of `zipfian` and `pareto` are the least.
+        /// Distribution; the hot ones of `zipfian` and `pareto` are the least.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -64,7 +64,7 @@ pub enum ColumnSource {
         /// Digits after the point.
         #[serde(default = "two")]
         scale: u32,
-        /// How often which.
+        /// Distribution of the values.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -80,7 +80,7 @@ pub enum ColumnSource {
         /// Whether they rise from row to row.
         #[serde(default)]
         order: TimeOrder,
-        /// How often which, where their order is random.
+        /// Distribution of the values, where their order is random.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -93,7 +93,7 @@ pub enum ColumnSource {
         /// Whether they rise from row to row.
         #[serde(default)]
         order: TimeOrder,
-        /// How often which, where their order is random.
+        /// Distribution of the values, where their order is random.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -111,7 +111,7 @@ pub enum ColumnSource {
         table: String,
         /// Its column; no foreign key of the same table, and one without NULL.
         column: String,
-        /// How often which row; the hot ones of `zipfian` and `pareto` are the first.
+        /// Distribution of the rows; the hot ones of `zipfian` and `pareto` are the first.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -125,7 +125,7 @@ pub enum ColumnSource {
     },
     /// The same in every row.
     Constant {
-        /// It.
+        /// The value.
         value: Literal,
     },
 }
@@ -134,9 +134,9 @@ pub enum ColumnSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields, expecting = "a length is a number, or {low, high}")]
 pub enum TextLength {
-    /// Always this.
+    /// Every string has this length.
     Exactly(u32),
-    /// From this to that, every length as often as the others.
+    /// Every length in a range equally often.
     Between {
         /// The least.
         low: u32,
@@ -159,7 +159,7 @@ impl TextLength {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeOrder {
-    /// By chance.
+    /// Random.
     #[default]
     Random,
     /// At equal distances from the first to the last, as in a table that is written to over time.

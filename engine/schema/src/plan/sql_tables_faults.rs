@@ -1,4 +1,4 @@
-//! What can be wrong with generated tables.
+//! Validation of generated tables.
 
 use std::collections::BTreeSet;
 

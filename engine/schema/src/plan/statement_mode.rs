@@ -1,9 +1,9 @@
-//! How statements travel.
+//! How statements are sent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How statements travel.
+/// How statements are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatementMode {

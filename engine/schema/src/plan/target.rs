@@ -1,4 +1,4 @@
-//! With whom the engine speaks, and how it gets in.
+//! The server under load, and how the engine connects to it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::limits;
 use crate::placeholders::Quoting;
 
-/// With whom the engine speaks.
+/// The server under load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
 #[allow(clippy::large_enum_variant)] // There is one in a process.
@@ -100,7 +100,7 @@ pub enum Secret {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tls {
-    /// Whether, and what is verified.
+    /// Whether connections are encrypted, and what is verified.
     pub mode: TlsMode,
     /// Path of the certificates of the authorities that are trusted; needed to verify, and no other is trusted.
     pub ca: Option<String>,
@@ -117,7 +117,7 @@ pub struct Tls {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsMode {
-    /// Never.
+    /// No connection is encrypted.
     #[default]
     Disabled,
     /// Over TCP where the server can; nothing is verified.
@@ -180,7 +180,7 @@ impl Target {
         }
     }
 
-    /// How its SQL quotes.
+    /// The quoting rules of its SQL.
     pub fn quoting(&self) -> Quoting {
         if self.is_postgresql() { Quoting::Postgresql } else { Quoting::Mysql }
     }

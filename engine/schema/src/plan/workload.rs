@@ -17,10 +17,10 @@ pub struct Workload {
     /// Tables, rows and the make-up of a transaction.
     #[serde(default)]
     pub options: OltpOptions,
-    /// Which rows are asked for.
+    /// How often the load asks for which row.
     #[serde(default)]
     pub keys: Distribution,
-    /// How statements travel.
+    /// How statements are sent.
     #[serde(default)]
     pub statements: StatementMode,
     /// The transactions of the workload named `sql`; no other has any.

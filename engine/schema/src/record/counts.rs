@@ -10,7 +10,7 @@ use super::error_class::ErrorClass;
 /// What was counted in a span of time. Sums over spans are sums over fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
-    /// Transactions that ended well.
+    /// Transactions that completed without error.
     pub events: u64,
     /// Statements that returned rows; of SQL of the user's own those that begin with SELECT or the like.
     pub reads: u64,

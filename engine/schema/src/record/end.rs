@@ -52,7 +52,7 @@ pub struct Failure {
     pub class: Option<ErrorClass>,
     /// What happened.
     pub text: String,
-    /// What would help.
+    /// How to fix it.
     pub hint: Option<String>,
     /// The same in the terms of MySQL's own clients, where a server or the way to it is to blame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct ServerFailure {
     pub endpoint: Option<Endpoint>,
 }
 
-/// What was being done when something failed.
+/// The action that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedAction {
@@ -93,13 +93,13 @@ pub enum FailedAction {
 /// Last line of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct End {
-    /// Why.
+    /// Why the stream ended.
     pub reason: EndReason,
     /// The error, where there was one.
     pub failure: Option<Failure>,
     /// Totals of each phase that began. Equal to the sum of its intervals.
     pub phases: BTreeMap<PhaseName, PhaseTotals>,
-    /// What each user of this engine did, by its number, from the start of the clock to the end; where a program that
+    /// Totals of each user of this engine, in the order of their numbers, from the start of the clock to the end; where a program that
     /// embeds the engine asks for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserTotals>,
@@ -109,10 +109,10 @@ pub struct End {
     pub cpu_us: u64,
 }
 
-/// What one user did.
+/// Totals of one user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserTotals {
-    /// Events that ended well.
+    /// Events that completed without error.
     pub events: u64,
     /// Sum of their latencies, in microseconds.
     pub busy_us: f64,
@@ -160,13 +160,13 @@ pub struct PhaseTotals {
     pub generator: Generator,
 }
 
-/// What became of the events that were due. The identity `due = done + failed + dropped + unfinished` is
+/// The events that were due, by their outcome. The identity `due = done + failed + dropped + unfinished` is
 /// asserted by the engine before it writes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Accounting {
     /// Events due in the phase, and those carried in unfinished from the phase before.
     pub due: u64,
-    /// Ended well in the phase.
+    /// Completed without error in the phase.
     pub done: u64,
     /// Given up after an error.
     pub failed: u64,

@@ -1,4 +1,4 @@
-//! What `prepare` and `cleanup` tell, and the reading before a run.
+//! Records of `prepare` and `cleanup`, and of the reading before a run.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Progress of `prepare` and `cleanup`, and of the reading before a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loading {
-    /// What is done now.
+    /// The step.
     pub step: LoadingStep,
     /// The table.
     pub table: String,
@@ -27,7 +27,7 @@ pub struct Loading {
 pub enum LoadingStep {
     /// The table is being made.
     Creating,
-    /// Rows begin to go in.
+    /// Loading of rows begins.
     Filling,
     /// The index on k is being made.
     Indexing,
@@ -37,7 +37,7 @@ pub enum LoadingStep {
     Prewarming,
     /// The table was made.
     Created,
-    /// Rows went in.
+    /// Rows were loaded.
     Rows,
     /// The index on k was made.
     Indexed,
@@ -49,11 +49,11 @@ pub enum LoadingStep {
     Prewarmed,
 }
 
-/// What `prepare` did. Rows and index are timed apart: first every row goes in, then every index is made, then
+/// Result of `prepare`. Rows and index are timed apart: first all rows are loaded, then all indexes are made, then
 /// the server counts what it has (ANALYZE). Tables that were there already are not in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loaded {
-    /// How rows travelled.
+    /// How rows were sent.
     pub way: LoadingWay,
     /// Connections that loaded at the same time.
     pub streams: u32,
@@ -70,7 +70,7 @@ pub struct Loaded {
     pub after_us: u64,
     /// ANALYZE over all tables.
     pub analyze_us: u64,
-    /// Statements sent again because streams were in each other's way (deadlock, lock wait timeout).
+    /// Statements sent again because streams blocked each other (deadlock, lock wait timeout).
     pub retries: u64,
     /// What the loading connections set for their sessions, by name.
     pub session_settings: BTreeMap<String, String>,
@@ -78,7 +78,7 @@ pub struct Loaded {
     pub tables: Vec<LoadedTable>,
 }
 
-/// How rows travelled.
+/// How rows were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadingWay {
