@@ -7,7 +7,8 @@ use dbdyno_runner::{
     TableStatements,
 };
 use dbdyno_schema::Record;
-use dbdyno_schema::log_buckets::{LogScale, merge};
+use dbdyno_schema::histogram::merge_counts;
+use dbdyno_schema::log_buckets::LogScale;
 use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::{End, EndReason, Interval, LoadingStep, PhaseName, PhaseTotals};
 use serde_json::{Value, json};
@@ -144,7 +145,7 @@ fn users_and_buckets_are_counted_where_they_are_asked_for() {
     assert_eq!(least, totals.latency_min_us);
     assert_eq!(totals.log_buckets.iter().map(|&(_, count)| count).sum::<u64>(), 100);
     let mut added = Vec::new();
-    ran.intervals().iter().for_each(|interval| merge(&mut added, &interval.log_buckets));
+    ran.intervals().iter().for_each(|interval| merge_counts(&mut added, &interval.log_buckets));
     assert_eq!(added, totals.log_buckets);
     // Two rules of counting, one median: apart by half a bucket of each at most.
     let median_ms = scale.percentile(&totals.log_buckets, 50.0);
