@@ -6,7 +6,7 @@ mod distribution;
 mod special;
 mod zipfian;
 
-use self::special::Special;
+use self::special::{Special, bates};
 use self::zipfian::Zipfian;
 use crate::Rng;
 pub use distribution::Distribution;
@@ -62,12 +62,6 @@ impl Keys {
         };
         self.low + offset
     }
-}
-
-/// The mean of `count` uniform numbers: a Bates distribution, close to a bell from some six on.
-#[inline]
-fn bates(rng: &mut Rng, count: u32) -> f64 {
-    (0..count).map(|_| rng.unit()).sum::<f64>() / f64::from(count)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! sysbench 1.0's default: three quarters of the draws fall into a narrow band in the middle of the range.
 
-use super::bates;
 use crate::Rng;
 
 /// With probability `100 - hot_percent` percent a bell over the whole range; otherwise the upper part of a band
@@ -35,6 +34,12 @@ impl Special {
         };
         (offset as u64).min(self.span as u64)
     }
+}
+
+/// The mean of `count` uniform numbers: a Bates distribution, close to a bell from some six on.
+#[inline]
+pub(super) fn bates(rng: &mut Rng, count: u32) -> f64 {
+    (0..count).map(|_| rng.unit()).sum::<f64>() / f64::from(count)
 }
 
 #[cfg(test)]
