@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -49,8 +50,12 @@ def test_the_smoke_profile_runs(results: Path, name: str, told: str) -> None:
     last = smoke(results, name)[-1]
     assert last.startswith(TOO_FEW)
     assert told in last
-    page = max((results / name).glob("*/report.html"), key=lambda path: path.stat().st_mtime_ns).read_text()
-    assert REPORTED.get(name, "</html>") in page
+    report = max((results / name).glob("*/report.html"), key=lambda path: path.stat().st_mtime_ns)
+    page = html.unescape(report.read_text())
+    assert f'<p class="sentence">{last}</p>' in page
+    assert "charts could not be rendered" not in page
+    assert page.count("<svg") >= 2
+    assert REPORTED.get(name, "") in page
 
 
 @pytest.fixture(scope="module")

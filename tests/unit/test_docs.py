@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 from pydantic import BaseModel
 
@@ -85,3 +86,14 @@ def test_the_schemas_of_the_judges_files_are_those_of_the_code(name: str, docume
     for part in (schema, *schema["$defs"].values()):
         for key, value in part.get("properties", {}).items():
             assert value.get("description"), f"{part['title']}.{key}"
+
+
+@pytest.mark.parametrize(("name", "document"), DOCUMENTS.items())
+def test_the_examples_of_a_real_run_obey_the_schemas(name: str, document: type[Document]) -> None:
+    path = ROOT / f"schema/examples/{name}.json"
+    value = json.loads(path.read_text())
+    jsonschema.validate(value, json.loads((ROOT / f"schema/{name}.schema.json").read_text()))
+    read = document.read(path)
+    assert read is not None
+    # Nothing is lost or added on the way.
+    assert read.model_dump(mode="json") == value

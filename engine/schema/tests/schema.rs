@@ -28,6 +28,7 @@ fn golden_streams() -> Vec<(PathBuf, Vec<String>)> {
     let mut streams: Vec<_> = std::fs::read_dir(schema_folder().join("examples"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
         .map(|path| {
             (path.clone(), std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect())
         })
