@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
         let this = &mut *self;
         loop {
             let input = &this.input[this.taken..];
-            // The protocol error travels inside an I/O error; see `connection_lost`.
+            // The protocol error travels inside an I/O error; see `WireError`.
             let (taken, written) =
                 this.unpacker.feed(input, buffer.initialize_unfilled()).map_err(io::Error::other)?;
             this.taken += taken;

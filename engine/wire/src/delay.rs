@@ -8,8 +8,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use nix::sys::time::TimeSpec;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 /// Every eighth read of a sampled connection records the delay.
@@ -43,7 +42,7 @@ pub fn take() -> VecDeque<u64> {
 
 /// A TCP connection with timestamps on its replies.
 pub(crate) struct TimestampedStream {
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
     reads: u32,
     /// Room for one timestamp.
     control: Vec<u8>,
@@ -68,22 +67,6 @@ impl TimestampedStream {
         ready!(self.poll_timed_read(context, buffer))?;
         self.reads = 0;
         Poll::Ready(Ok(()))
-    }
-
-    pub(crate) fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    pub(crate) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.stream.peer_addr()
-    }
-
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
     }
 
     fn poll_timed_read(

@@ -1,5 +1,7 @@
 //! Errors of statements and connections, whatever the protocol.
 
+use std::io;
+
 use dbdyno_schema::record::ErrorClass;
 use thiserror::Error;
 
@@ -36,6 +38,19 @@ pub enum WireError {
         /// How to repair it.
         fix: String,
     },
+}
+
+impl From<io::Error> for WireError {
+    fn from(error: io::Error) -> Self {
+        // The layer of compression passes a protocol error of the server inside an I/O error.
+        if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<WireError>()) {
+            return inner.clone();
+        }
+        WireError::Lost(match error.kind() {
+            io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
+            _ => format!("the connection broke: {error}"),
+        })
+    }
 }
 
 impl WireError {

@@ -15,7 +15,6 @@ mod connection;
 pub mod delay;
 mod der;
 mod error;
-mod exchange_error;
 mod login_socket;
 pub mod mysql;
 pub mod null;

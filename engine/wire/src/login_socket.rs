@@ -4,7 +4,6 @@ use bytes::BytesMut;
 
 use crate::address::Address;
 use crate::error::WireError;
-use crate::exchange_error::{ExchangeError, connection_lost};
 use crate::socket::Socket;
 use crate::tls::{self, TlsClient};
 
@@ -45,11 +44,11 @@ impl LoginSocket {
             bytes.extend_from_slice(piece);
             Ok(Some(()))
         });
-        more.await.map_err(ExchangeError::into_wire)
+        more.await
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        self.socket.send(bytes).await.map_err(connection_lost)
+        Ok(self.socket.send(bytes).await?)
     }
 
     /// Starts TLS.

@@ -24,9 +24,7 @@ pub struct NullConnector {
 /// A session without a server.
 #[derive(Debug)]
 pub struct NullConnection {
-    answer: Duration,
-    rows: u64,
-    empty_answers: bool,
+    options: NullConnector,
     statements: Vec<AnswerKind>,
     session: Session,
     /// The answer to a script's next message, and its number of rows or parameters.
@@ -67,16 +65,16 @@ impl AnswerKind {
 
 impl NullConnection {
     fn answer_kind(&self, sql: &str) -> AnswerKind {
-        if self.empty_answers { AnswerKind::Nothing } else { AnswerKind::of(sql) }
+        if self.options.empty_answers { AnswerKind::Nothing } else { AnswerKind::of(sql) }
     }
 
     async fn wait(&self) {
         if self.blocking {
-            std::thread::sleep(self.answer);
-        } else if self.answer.is_zero() {
+            std::thread::sleep(self.options.answer);
+        } else if self.options.answer.is_zero() {
             tokio::task::yield_now().await;
         } else {
-            tokio::time::sleep(self.answer).await;
+            tokio::time::sleep(self.options.answer).await;
         }
     }
 }
@@ -87,9 +85,7 @@ impl Connector for NullConnector {
     async fn connect(&self, _number: u64) -> Result<NullConnection, WireError> {
         let session = Session { server_version: "null".into(), ..Session::default() };
         Ok(NullConnection {
-            answer: self.answer,
-            rows: self.rows,
-            empty_answers: self.empty_answers,
+            options: self.clone(),
             statements: Vec::new(),
             session,
             next_answer: (AnswerKind::Nothing, 0),
@@ -110,17 +106,17 @@ impl Connection for NullConnection {
 
     async fn execute(&mut self, statement: usize, values: &[Value]) -> Result<Outcome, WireError> {
         self.wait().await;
-        Ok(self.statements[statement].outcome(values, self.rows))
+        Ok(self.statements[statement].outcome(values, self.options.rows))
     }
 
     async fn execute_text(&mut self, template: &str, values: &[Value]) -> Result<Outcome, WireError> {
         self.wait().await;
-        Ok(self.answer_kind(template).outcome(values, self.rows))
+        Ok(self.answer_kind(template).outcome(values, self.options.rows))
     }
 
     async fn query(&mut self, sql: &[u8]) -> Result<Outcome, WireError> {
         self.wait().await;
-        Ok(self.answer_kind(&String::from_utf8_lossy(sql)).outcome(&[], self.rows))
+        Ok(self.answer_kind(&String::from_utf8_lossy(sql)).outcome(&[], self.options.rows))
     }
 
     async fn rows(&mut self, _sql: &str) -> Result<Vec<TextRow>, WireError> {
@@ -146,12 +142,12 @@ impl Scripted for NullConnection {
         let kind = self.statements[id as usize];
         let number = |parameter| if let Parameter::Int(number) = parameter { number } else { 0 };
         let values: Vec<_> = parameters.map(|parameter| Value::Int(number(parameter))).collect();
-        self.next_answer = (kind, kind.outcome(&values, self.rows).rows);
+        self.next_answer = (kind, kind.outcome(&values, self.options.rows).rows);
     }
 
     fn write_query(&mut self, sql: &[u8]) {
         let kind = self.answer_kind(&String::from_utf8_lossy(sql));
-        self.next_answer = (kind, kind.outcome(&[], self.rows).rows);
+        self.next_answer = (kind, kind.outcome(&[], self.options.rows).rows);
     }
 
     async fn send_prepare(&mut self) -> Result<Prepared, WireError> {
@@ -161,7 +157,7 @@ impl Scripted for NullConnection {
     async fn skim(&mut self) -> Result<Outcome, WireError> {
         self.wait().await;
         let (kind, rows) = self.next_answer;
-        Ok(Outcome { rows, ..kind.outcome(&[], self.rows) })
+        Ok(Outcome { rows, ..kind.outcome(&[], self.options.rows) })
     }
 
     /// The rows have one column, which is NULL.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::error::WireError;
-use crate::exchange_error::with_timeout;
 use crate::scripted::Scripted;
 use crate::socket::Socket;
 use crate::tls::TlsClient;
@@ -74,4 +73,16 @@ impl SessionOptions {
 
 fn unreachable(address: &Address, error: &io::Error) -> WireError {
     WireError::Lost(format!("{address}: {error}"))
+}
+
+/// Runs `attempt` for at most `limit`; `what` names it in the error.
+pub(crate) async fn with_timeout<T>(
+    limit: Duration,
+    what: &str,
+    attempt: impl Future<Output = Result<T, WireError>>,
+) -> Result<T, WireError> {
+    match tokio::time::timeout(limit, attempt).await {
+        Ok(result) => result,
+        Err(_) => Err(WireError::Lost(format!("{what}: no answer within {:.1} s", limit.as_secs_f64()))),
+    }
 }

@@ -18,10 +18,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-use crate::Address;
+use crate::address::Address;
 use crate::blocking::BlockingSocket;
 use crate::compressed;
 use crate::delay::TimestampedStream;
+use crate::error::WireError;
 
 /// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -81,7 +82,7 @@ impl Socket {
     pub(crate) fn is_local(&self) -> bool {
         let peer = match self {
             Socket::Tcp(stream) => stream.peer_addr(),
-            Socket::Timestamped(stream) => stream.peer_addr(),
+            Socket::Timestamped(timed) => timed.stream.peer_addr(),
             Socket::Unix(_) => return true,
             Socket::Blocking(Some(socket)) => return socket.socket.is_local(),
             Socket::Tls(_) | Socket::Compressed(_) | Socket::Blocking(None) => return false,
@@ -111,7 +112,7 @@ impl Socket {
     fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
         match self {
             Socket::Tcp(stream) => Ok(stream.as_fd()),
-            Socket::Timestamped(stream) => Ok(stream.as_fd()),
+            Socket::Timestamped(timed) => Ok(timed.stream.as_fd()),
             Socket::Unix(stream) => Ok(stream.as_fd()),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
@@ -159,10 +160,10 @@ impl Socket {
     }
 
     /// Passes arriving bytes to `consume` until it returns a value. The end of the stream is an error.
-    pub(crate) async fn receive<T, E: From<io::Error>>(
+    pub(crate) async fn receive<T>(
         &mut self,
-        mut consume: impl FnMut(&[u8]) -> Result<Option<T>, E>,
-    ) -> Result<T, E> {
+        mut consume: impl FnMut(&[u8]) -> Result<Option<T>, WireError>,
+    ) -> Result<T, WireError> {
         poll_fn(|context| {
             SCRATCH.with_borrow_mut(|scratch| {
                 loop {
@@ -205,7 +206,7 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Timestamped(stream) => stream.poll_write(context, bytes),
+            Socket::Timestamped(timed) => Pin::new(&mut timed.stream).poll_write(context, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Compressed(stream) => Pin::new(stream).poll_write(context, bytes),
@@ -228,7 +229,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Socket::Timestamped(stream) => stream.poll_shutdown(context),
+            Socket::Timestamped(timed) => Pin::new(&mut timed.stream).poll_shutdown(context),
             Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Tls(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Compressed(stream) => Pin::new(stream).poll_shutdown(context),
@@ -249,8 +250,8 @@ mod tests {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
             let mut socket = Socket::blocking(&address, Duration::from_millis(50)).unwrap();
-            let answer = socket.receive(|_| Ok::<_, std::io::Error>(Some(()))).await;
-            assert_eq!(answer.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
+            let answer = socket.receive(|_| Ok(Some(()))).await;
+            assert!(matches!(answer, Err(WireError::Lost(text)) if text.contains("timed out")));
         });
     }
 }

@@ -11,7 +11,6 @@ use super::message::packet;
 use super::skim::{Expect, Skim};
 use super::{ANSWER_BYTES_MAX, MysqlConnection, message};
 use crate::bulk::{BulkLoad, LoadError};
-use crate::exchange_error::{ExchangeError, connection_lost};
 use crate::{Outcome, WireError};
 
 /// Bytes of one packet of data. The server reads a packet into memory whole, and refuses one that is longer than its
@@ -60,7 +59,7 @@ impl MysqlConnection {
             }
             self.socket.continue_exchange();
             if let Err(error) = self.socket.send(&self.out).await {
-                return Err(self.server_error_or(connection_lost(error)).await);
+                return Err(self.server_error_or(error.into()).await);
             }
         }
         self.out.clear();
@@ -70,8 +69,7 @@ impl MysqlConnection {
     /// The error that the server sent before it closed the connection, or else `error`.
     async fn server_error_or(&mut self, error: WireError) -> WireError {
         let mut skim = Skim::new(Expect::Result, self.deprecate_eof).limit_bytes(ANSWER_BYTES_MAX);
-        let answer = self.socket.receive(|bytes| skim.feed(bytes).map_err(ExchangeError::Wire)).await;
-        match answer.map_err(ExchangeError::into_wire) {
+        match self.socket.receive(|bytes| skim.feed(bytes)).await {
             Err(error @ WireError::Server { .. }) => error,
             _ => error,
         }

@@ -1,15 +1,4 @@
 //! The MySQL protocol: MySQL and MariaDB.
-//!
-//! # Layout
-//! - [`message`]: messages of the client.
-//! - [`skim`]: answers of the server; `fields`: the contents of its packets.
-//! - [`errors`]: the server's error numbers.
-//! - `login`: greeting, encryption and authentication, on top of `mysql_common`; `public_key`: the server's RSA key.
-//! - `local_data`: LOAD DATA LOCAL with generated rows.
-//! - [`compress`]: the compressed form of the protocol.
-//! - `scripted`: the interface for scripts.
-//! - `connector`: the options of a session.
-//! - this file: a session that combines them.
 
 pub mod compress;
 pub mod errors;
@@ -32,8 +21,8 @@ use self::login::Login;
 pub use self::public_key::PublicKey;
 use self::skim::{Answer, Expect, Skim};
 pub use crate::Address;
-use crate::exchange_error::{ExchangeError, connection_lost, with_timeout};
 use crate::scripted::{ResultSet, Type};
+use crate::session_options::with_timeout;
 use crate::socket::Socket;
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
@@ -98,9 +87,8 @@ struct Statement {
 impl MysqlConnection {
     /// Sends `out` and feeds the answer to `skim`.
     async fn exchange(&mut self, skim: &mut Skim) -> Result<Answer, WireError> {
-        self.socket.send(&self.out).await.map_err(connection_lost)?;
-        let answer = self.socket.receive(|bytes| skim.feed(bytes).map_err(ExchangeError::Wire)).await;
-        answer.map_err(ExchangeError::into_wire)
+        self.socket.send(&self.out).await?;
+        self.socket.receive(|bytes| skim.feed(bytes)).await
     }
 
     /// Sends `out`, whose answer is short.

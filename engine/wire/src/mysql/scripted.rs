@@ -2,7 +2,6 @@
 
 use super::skim::{Expect, Skim};
 use super::{MysqlConnection, MysqlConnector, message};
-use crate::exchange_error::connection_lost;
 use crate::rows::SCRIPT_BYTES_MAX;
 use crate::scripted::{Parameter, Prepared, ResultSet, Rows, Scripted, ScriptedConnector};
 use crate::{Outcome, WireError};
@@ -62,7 +61,7 @@ impl Scripted for MysqlConnection {
     async fn close_statement(&mut self, id: u32) -> Result<(), WireError> {
         self.out.clear();
         message::close_statement(&mut self.out, id);
-        self.socket.send(&self.out).await.map_err(connection_lost)
+        Ok(self.socket.send(&self.out).await?)
     }
 
     fn set_blocking(&mut self, blocking: bool) {

@@ -6,7 +6,6 @@
 use super::skim::Expect;
 use super::{PostgresConnection, message};
 use crate::bulk::{BulkLoad, LoadError};
-use crate::exchange_error::connection_lost;
 use crate::{Outcome, WireError};
 
 /// Bytes of one message of data.
@@ -47,7 +46,7 @@ impl PostgresConnection {
             }
             if let Err(error) = self.socket.send(&self.out).await {
                 self.skim.begin(Expect::Result, false);
-                return Err(self.server_error_or(connection_lost(error)).await);
+                return Err(self.server_error_or(error.into()).await);
             }
         }
         self.out.clear();

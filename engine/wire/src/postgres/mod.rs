@@ -1,13 +1,4 @@
 //! PostgreSQL's protocol, version 3.
-//!
-//! # Layout
-//! - [`message`]: messages of the client.
-//! - [`skim`]: answers of the server; `fields`: the contents of its messages.
-//! - [`errors`]: the server's SQLSTATEs.
-//! - `login`: startup, encryption and authentication, on top of `postgres-protocol`.
-//! - `copy`: COPY FROM STDIN with generated rows.
-//! - `scripted`: the interface for scripts.
-//! - this file: a session that combines them.
 
 pub mod errors;
 pub mod message;
@@ -27,8 +18,8 @@ use self::login::Login;
 pub use self::login::NO_PASSWORD;
 use self::skim::{Answer, Expect, Skim};
 use self::statement::Statement;
-use crate::exchange_error::{ExchangeError, connection_lost, with_timeout};
 use crate::scripted::Type;
+use crate::session_options::with_timeout;
 use crate::socket::Socket;
 use crate::{Address, Connection, Connector, Outcome, SessionOptions, TextRow, Value, WireError};
 
@@ -103,7 +94,7 @@ impl PostgresConnection {
             return Err(error.clone());
         }
         if let Err(error) = self.socket.send(&self.out).await {
-            return Err(self.server_error_or(connection_lost(error)).await);
+            return Err(self.server_error_or(error.into()).await);
         }
         self.answer().await
     }
@@ -111,14 +102,11 @@ impl PostgresConnection {
     #[inline]
     async fn answer(&mut self) -> Result<Answer, WireError> {
         let Self { socket, skim, .. } = self;
-        let answer = socket.receive(|bytes| skim.feed(bytes).map_err(ExchangeError::Wire)).await;
-        answer.map_err(|error| match error {
-            ExchangeError::Wire(error) => error,
+        match socket.receive(|bytes| skim.feed(bytes)).await {
             // The error that the server sent before it left says more than that it has left.
-            ExchangeError::Io(error) => {
-                self.skim.unfinished_error().unwrap_or_else(|| connection_lost(error))
-            }
-        })
+            Err(lost @ WireError::Lost(_)) => Err(skim.unfinished_error().unwrap_or(lost)),
+            answer => answer,
+        }
     }
 
     /// The error that the server sent before it closed the connection, or else `error`.
