@@ -124,6 +124,27 @@ def test_a_script_that_raises_fails_its_trial_with_its_line(running: Running, tm
     assert trial.meta["failed_by"] == "harness"
 
 
+def test_a_refused_connection_of_a_script_is_the_servers_fault(running: Running, tmp_path: Path) -> None:
+    script = tmp_path / "many.lua"
+    script.write_text(
+        "function thread_init()\n  held = {}\n"
+        "  for i = 1, 30 do held[i] = sysbench.sql.driver():connect() end\nend\nfunction event() end\n"
+    )
+    user = running.address.user
+    hosts = [host for (host,) in running.server.query(f"SELECT Host FROM mysql.user WHERE User = '{user}'")]
+    accounts = ", ".join(f"'{user}'@'{host}'" for host in hosts)
+    limit = f"ALTER USER {accounts} WITH MAX_USER_CONNECTIONS "
+    running.server.query(limit + "20")
+    try:
+        answer = running.run(str(script), "--connections", "1", "--time", "500ms", "--warmup", "0s")
+    finally:
+        running.server.query(limit + "0")
+    assert answer.returncode == 4, answer.stderr
+    (trial,) = running.newest().trials()
+    assert "many.lua:3: connection creation failed: User" in trial.meta["reason"]
+    assert trial.meta["failed_by"] == "server"
+
+
 def test_tables_that_are_there_are_not_a_scripts_to_drop(running: Running) -> None:
     running.server.query(f"CREATE TABLE {running.address.database}.good1 (id INT PRIMARY KEY)")
     short = ("--connections", "1", "--time", "500ms", "--warmup", "0s")

@@ -130,8 +130,9 @@ def _failure(result: EngineResult, server: Server) -> dict[str, str]:
     else:
         failure = result.end.get("failure") or {}
         by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
-        # A script does not report that it lost its server.
-        by_server = by_server or (result.end["reason"] == "script-error" and bool(death(server)))
+        if result.end["reason"] == "script-error":
+            # A script reports that a server refused a connection, but not that it lost its server.
+            by_server = failure.get("class") == "refused" or bool(death(server))
     return {"reason": result.failure(), "failed_by": "server" if by_server else "harness"}
 
 

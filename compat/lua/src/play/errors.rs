@@ -134,6 +134,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     pub(super) fn fail_connect(&self, context: &Context, error: &WireError, number: u64) -> Answer {
         let target = &self.thread.run.plan.target;
         let failure = client_errors::connect_failure(error, target, number);
+        let _ = self.thread.run.counters.refused.set(failure.clone());
         if target.is_postgresql() {
             self.log(Level::Fatal, &format!("Connection to database failed: {}\n", failure.message));
             return Answer::Flag(false);

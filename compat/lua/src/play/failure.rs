@@ -2,7 +2,8 @@
 
 use crate::api::cmdline::OptionsError;
 use crate::error::ScriptError;
-use dbdyno_schema::record::Failure;
+use crate::sql::CONNECT_FAILED;
+use dbdyno_schema::record::{ErrorClass, Failure, ServerFailure};
 
 /// Why a script failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,8 +49,20 @@ impl LuaFailure {
         }
     }
 
-    pub(super) fn record(&self) -> Failure {
-        Failure { text: self.to_string(), ..Failure::default() }
+    /// The record of a run that ends by it. A script that has not caught the failure of `driver:connect()` ends by the server
+    /// that `refused` the connection.
+    pub(super) fn record(&self, refused: Option<&ServerFailure>) -> Failure {
+        let text = self.to_string();
+        match refused.filter(|_| text.contains(CONNECT_FAILED)) {
+            None => Failure { text, ..Failure::default() },
+            Some(server) => Failure {
+                text: format!("{text}: {}", server.message),
+                code: Some(server.code).filter(|&code| code != 0),
+                class: Some(ErrorClass::Refused),
+                server: Some(Box::new(server.clone())),
+                ..Failure::default()
+            },
+        }
     }
 }
 

@@ -114,7 +114,10 @@ impl<C: ScriptedConnector> MainState<C> {
     /// The end of a run that failed outside its users.
     fn end_by(&self, failure: &LuaFailure) -> RunEnd {
         self.run.host.log(Level::Fatal, &failure.to_string());
-        RunEnd { reason: EndReason::ScriptError, failure: Some(failure.record()) }
+        RunEnd {
+            reason: EndReason::ScriptError,
+            failure: Some(failure.record(self.run.counters.refused.get())),
+        }
     }
 
     /// Makes the user of a report, whose number follows those of the run's users.
@@ -258,9 +261,10 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             self.run.host.log(Level::Fatal, &failure.to_string());
         }
         match self.run.counters.failure_at_end.get() {
-            Some(failure) if ended.failure.is_none() => {
-                RunEnd { reason: EndReason::ScriptError, failure: Some(failure.record()) }
-            }
+            Some(failure) if ended.failure.is_none() => RunEnd {
+                reason: EndReason::ScriptError,
+                failure: Some(failure.record(self.run.counters.refused.get())),
+            },
             _ => ended,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use dbdyno_load::Nanos;
 use dbdyno_runner::external::{OPENING_MAX, UserId, WorkerState};
 use dbdyno_schema::plan::Plan;
+use dbdyno_schema::record::ServerFailure;
 use dbdyno_sysbench::Compat;
 use dbdyno_wire::scripted::{Scripted, ScriptedConnector};
 use dbdyno_wire::{Connection, WireError};
@@ -41,6 +42,8 @@ pub(super) struct RunContext<C> {
 pub(super) struct RunCounters {
     /// Connections opened so far: they take the server's addresses in turn.
     pub(super) connections: AtomicU64,
+    /// The first connection that a server refused.
+    pub(super) refused: OnceLock<ServerFailure>,
     /// The first failure of a `thread_done`, which does not end the run.
     pub(super) failure_at_end: OnceLock<LuaFailure>,
     /// Some user has called for a database driver.

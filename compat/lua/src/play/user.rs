@@ -129,7 +129,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
             }
             Err(failure) => {
                 log(&failure);
-                worker.fail_run((EndReason::ScriptError, failure.record()));
+                worker.fail_run((EndReason::ScriptError, failure.record(thread.run.counters.refused.get())));
             }
         }
         self.session.count_scripts_own(self.state.context());

@@ -46,7 +46,7 @@ async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<
         Ok(users) => users,
         Err(failure) => {
             thread.run.host.log(Level::Fatal, &failure.to_string());
-            conductor.fail_run(EndReason::ScriptError, failure.record());
+            conductor.fail_run(EndReason::ScriptError, failure.record(thread.run.counters.refused.get()));
             return Ok(());
         }
     };

@@ -112,7 +112,7 @@ function driver:connect()
       number, driver = self, error = NONE, sql_errno = 0
    }, connection_meta)
    if raw.connect(self_) == false then
-      error("connection creation failed", 2)
+      error(raw.connect_failed, 2)
    end
    self_.result = setmetatable({ number }, result_meta)
    -- Closes a connection that the script has no reference to.

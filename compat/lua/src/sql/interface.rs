@@ -17,6 +17,9 @@ struct Interface {
     exported: Table,
 }
 
+/// The message of an error that `driver:connect()` raises.
+pub(crate) const CONNECT_FAILED: &str = "connection creation failed";
+
 /// Functions of exported.lua that sysbench 1.0 declares to scripts.
 const EXPORTED: &str = "db_create db_destroy db_connection_create db_connection_close db_connection_reconnect \
     db_connection_free db_bulk_insert_init db_bulk_insert_next db_bulk_insert_done db_query db_fetch_row db_prepare \
@@ -43,6 +46,7 @@ fn load(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
     let newer = program.compat == Compat::V11;
     raw.raw_set("driver", program.database.driver.as_str())?;
     raw.raw_set("fault", program.database.fault.as_deref())?;
+    raw.raw_set("connect_failed", CONNECT_FAILED)?;
     raw.raw_set("newer", newer)?;
     raw.raw_set("exported", [EXPORTED, if newer { EXPORTED_V11 } else { "" }].concat())?;
     let compile = |lua: &Lua, ()| compile::load(lua, "sysbench.sql.lua", include_bytes!("exported.lua"));

@@ -23,6 +23,6 @@ mod objects;
 mod request;
 
 pub(crate) use calls::request;
-pub(crate) use interface::{exported, install};
+pub(crate) use interface::{CONNECT_FAILED, exported, install};
 pub use objects::Sql;
 pub use request::{Answer, ConnectionId, Quoting, Request, SqlError, StatementId, StatementMode};
