@@ -264,14 +264,14 @@ def _tree(processes: Mapping[int, _Process], roots: frozenset[int]) -> frozenset
     children: dict[int, list[int]] = {}
     for process in processes.values():
         children.setdefault(process.parent, []).append(process.pid)
-    cpus: set[int] = set()
+    tree: set[int] = set()
     waiting = [pid for pid in roots if pid in processes]
     while waiting:
         pid = waiting.pop()
-        if pid not in cpus:
-            cpus.add(pid)
+        if pid not in tree:
+            tree.add(pid)
             waiting += children.get(pid, [])
-    return frozenset(cpus)
+    return frozenset(tree)
 
 
 def _grown(begin: Reading, end: Reading) -> dict[int, float]:

@@ -153,11 +153,11 @@ class Server(ABC):
     def status(self) -> Mapping[str, str]:
         """SHOW GLOBAL STATUS."""
 
-    @abstractmethod
     def process(self) -> Mapping[str, float]:
         """Resource use of the server's processes since it started, by the names of `usage.Usage.read`; empty
         where it cannot be seen.
         """
+        return {}
 
     def watch(self) -> None:
         """Count the use of threads that may end soon; called once in a while during the load."""

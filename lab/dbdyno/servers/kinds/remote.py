@@ -161,18 +161,7 @@ class RemoteServer(Server):
 
     def address(self) -> Address:
         """The account of the URL."""
-        target = self._target
-        return Address(
-            target.host,
-            target.port,
-            target.unix_socket,
-            target.user,
-            target.database,
-            self._password,
-            target.others,
-            target.connect,
-            target.protocol,
-        )
+        return Address(**vars(self._target), password=self._password)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """See `Server`."""
@@ -212,7 +201,3 @@ class RemoteServer(Server):
 
     def _host(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
         return self._protocol.host(self._admin, variables)
-
-    def process(self) -> Mapping[str, float]:
-        """Nothing: dbdyno cannot see the process."""
-        return {}

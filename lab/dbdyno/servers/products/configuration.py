@@ -11,7 +11,7 @@ private. Syntax: "Option Files" in the MariaDB knowledge base and in the MySQL r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dbdyno.servers.server import ServerProblem
 
@@ -112,22 +112,27 @@ def argument_options(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def option_file(
-    *, harness: Mapping[str, str], config: str, declared: Mapping[str, str], place: Mapping[str, str]
+    *,
+    harness: Mapping[str, str],
+    config: str,
+    declared: Mapping[str, str],
+    place: Mapping[str, str],
+    literal: Callable[[str], str] = quoted,
+    section: str = "[mysqld]",
 ) -> str:
-    """The whole generated file; each group says what it is for."""
-    parts = [
-        _group("Limits and switches that only serve the harness, alike in all variants.", harness),
+    """The whole generated file; `literal` writes a value, `section` precedes each group of options."""
+
+    def group(title: str, options: Mapping[str, str]) -> list[str]:
+        settings = (f"{name} = {literal(value)}" for name, value in options.items())
+        return [f"# {title}", *filter(None, [section]), *settings, ""]
+
+    lines = [
+        *group("Limits and switches that only serve the harness, alike in all variants.", harness),
         *(["# The file the experiment names as `config`, as it is.", config.rstrip(), ""] if config else []),
-        _group("What the experiment declares.", declared),
-        _group("Where this private server lives.", place),
+        *group("What the experiment declares.", declared),
+        *group("Where this private server lives.", place),
     ]
-    return "\n".join(parts)
-
-
-def _group(title: str, options: Mapping[str, str]) -> str:
-    lines = [f"# {title}", "[mysqld]"]
-    lines += [f"{name} = {quoted(value)}" for name, value in options.items()]
-    return "\n".join([*lines, ""])
+    return "\n".join(lines)
 
 
 def _without_comment(value: str) -> str:

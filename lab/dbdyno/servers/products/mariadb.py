@@ -23,7 +23,8 @@ class MariaDB(MySQLFamily):
 
     name = "mariadb"
     title = "MariaDB"
-    spoken = "MariaDB"
+    version_mark = "MariaDB"
+    transient = frozenset({"ib_buffer_pool", "ibtmp1", "server.pid"})
     programs = (("mariadbd", "mysqld"), ("mariadb-install-db", "mysql_install_db"))
 
     reserved: ClassVar[Mapping[str, str]] = {**MySQLFamily.reserved, "extra_port": PRIVATE}
@@ -105,7 +106,3 @@ class MariaDB(MySQLFamily):
             "SELECT LOWER(VARIABLE_NAME), LOWER(GLOBAL_VALUE_ORIGIN) FROM "
             "information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')"
         )
-
-    def is_kept(self, file: Path) -> bool:
-        """Everything but what the next start creates again."""
-        return file.name not in {"ib_buffer_pool", "ibtmp1", "server.pid"}

@@ -24,7 +24,8 @@ class MySQL(MySQLFamily):
 
     name = "mysql"
     title = "MySQL"
-    spoken = " Ver "
+    version_mark = " Ver "
+    transient = frozenset({"ib_buffer_pool", "ibtmp1", "mysql.sock.lock", "#innodb_temp"})
     programs = (("mysqld",), ("mysqld",))
 
     reserved: ClassVar[Mapping[str, str]] = {
@@ -57,8 +58,8 @@ class MySQL(MySQLFamily):
     }
 
     def is_named(self, version: str) -> bool:
-        """MySQL says no more than its number; MariaDB says its name."""
-        return self.spoken in version and "MariaDB" not in version
+        """MySQL prints no name; MariaDB prints its own."""
+        return super().is_named(version) and "MariaDB" not in version
 
     def binaries(self, basedir: Path | None) -> Binaries:
         """`mysqld`: a package's, a vendor's tarball, or an unpacked root of another system."""
@@ -118,13 +119,6 @@ class MySQL(MySQLFamily):
         return admin.pairs(
             "SELECT VARIABLE_NAME, LOWER(VARIABLE_SOURCE) FROM performance_schema.variables_info "
             "WHERE VARIABLE_SOURCE <> 'COMPILED'"
-        )
-
-    def is_kept(self, file: Path) -> bool:
-        """Everything but what the next start creates again."""
-        return (
-            file.name not in {"ib_buffer_pool", "ibtmp1", "mysql.sock.lock"}
-            and file.parts[0] != "#innodb_temp"
         )
 
 

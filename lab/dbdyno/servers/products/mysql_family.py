@@ -38,14 +38,8 @@ class MySQLFamily(Product):
     }
 
     version_arguments = ("--no-defaults", "--version")
-    # Part of the program's version that only this product prints.
-    spoken: ClassVar[str]
     patterns = error_log.PATTERNS
     error_lines = staticmethod(error_log.error_lines)
-
-    def is_named(self, version: str) -> bool:
-        """See `Product`."""
-        return self.spoken in version
 
     def harness(self, open_files: int) -> Mapping[str, str]:
         """Enough connections and statements for any point, as far as the files allow."""
@@ -150,10 +144,6 @@ class MySQLFamily(Product):
     def variables(self, admin: AdminConnection) -> Mapping[str, str]:
         """SHOW GLOBAL VARIABLES."""
         return admin.pairs("SHOW GLOBAL VARIABLES")
-
-    def release(self, variables: Mapping[str, str]) -> str:
-        """The variable `version`."""
-        return variables.get("version", "")
 
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
         """The uuid, where the product has one; a restored copy has its snapshot's."""

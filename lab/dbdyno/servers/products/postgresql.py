@@ -17,7 +17,7 @@ from dbdyno.experiment.model import Connect
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.admin.postgresql import PostgreSQLAdmin, connector
 from dbdyno.servers.products import postgresql_errors
-from dbdyno.servers.products.configuration import Value, normal
+from dbdyno.servers.products.configuration import Value, normal, option_file
 from dbdyno.servers.products.product import Binaries, Options, Place, Product
 from dbdyno.servers.server import Address, ServerProblem
 from dbdyno.servers.sources import programs
@@ -48,6 +48,9 @@ class PostgreSQL(Product):
     title = "PostgreSQL"
     protocol = "postgresql"
     programs = (("postgres",), ("initdb",))
+    version_mark = "PostgreSQL"
+    version_variable = "server_version"
+    transient = frozenset({"postmaster.pid", "postmaster.opts", "pg_stat_tmp"})
     # Fast and immediate shutdown; SIGTERM would wait for the clients to leave.
     stop_signal = signal.SIGINT
     kill_signal = signal.SIGQUIT
@@ -89,10 +92,6 @@ class PostgreSQL(Product):
         # Both look for their files relative to their real path.
         return Binaries(server.resolve(), install.resolve(), basedir, programs.loader(basedir))
 
-    def is_named(self, version: str) -> bool:
-        """By the name in it."""
-        return "PostgreSQL" in version
-
     def socket_name(self, port: int) -> str:
         """Its clients know a folder and a port, and make the name themselves."""
         return f".s.PGSQL.{port}"
@@ -129,15 +128,14 @@ class PostgreSQL(Product):
         """postgresql.conf, pg_hba.conf and pg_ident.conf. Administration comes through the unix socket and is
         known by the system's account; the load by its password; pg_hba.conf admits nobody else.
         """
-        groups = (
-            ("Limits and switches that only serve the harness, alike in all variants.", options.harness),
-            ("What the experiment declares.", options.declared),
-            ("Where this private server lives.", self._placement(place)),
+        text = option_file(
+            harness=options.harness,
+            config=options.config,
+            declared=options.declared,
+            place=self._placement(place),
+            literal=_literal,
+            section="",
         )
-        parts = [_group(title, settings) for title, settings in groups]
-        if options.config:
-            text = options.config.rstrip() + "\n"
-            parts.insert(1, f"# The file the experiment names as `config`, as it is.\n{text}")
         where = "all" if place.clients == "%" else f"{place.clients}/32"
         lines = [
             f"local all {ADMIN_USER} peer map=dbdyno",
@@ -145,7 +143,7 @@ class PostgreSQL(Product):
             f"host {load.database} {load.user} {where} scram-sha-256",
         ]
         return {
-            place.option_file: "\n".join(parts),
+            place.option_file: text,
             _hba(place): "".join(f"{line}\n" for line in lines),
             _ident(place): f"dbdyno {_quoted_word(_system_account())} {ADMIN_USER}\n",
         }
@@ -268,10 +266,6 @@ class PostgreSQL(Product):
             "FROM pg_settings WHERE source <> 'default' OR pending_restart"
         )
 
-    def release(self, variables: Mapping[str, str]) -> str:
-        """The setting `server_version`."""
-        return variables.get("server_version", "")
-
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002
         """The system identifier; a restored copy has its snapshot's."""
         ((identifier,),) = admin.query("SELECT system_identifier::text FROM pg_control_system()")
@@ -282,25 +276,12 @@ class PostgreSQL(Product):
         ((size,),) = admin.query(f"SELECT pg_database_size('{database}')")
         return int(size)
 
-    def is_kept(self, file: Path) -> bool:
-        """Everything but what the next start creates again."""
-        return file.name not in {"postmaster.pid", "postmaster.opts"} and file.parts[0] != "pg_stat_tmp"
-
-    def startup_error(self, log: str) -> str:  # noqa: ARG002 — it starts with all it was asked for, or not at all.
-        """None."""
-        return ""
-
 
 def _versions(root: Path) -> list[str]:
     """Where Debian puts each major version, the newest first."""
     folders = [path for path in root.glob("usr/lib/postgresql/*/bin") if path.parent.name.isdecimal()]
     folders.sort(key=lambda path: -int(path.parent.name))
     return [str(path.relative_to(root)) for path in folders]
-
-
-def _group(title: str, settings: Mapping[str, str]) -> str:
-    lines = [f"# {title}", *(f"{name} = {_literal(value)}" for name, value in settings.items())]
-    return "\n".join([*lines, ""])
 
 
 def _literal(value: str) -> str:

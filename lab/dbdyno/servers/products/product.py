@@ -138,6 +138,12 @@ class Product(ABC):
     patterns: ClassVar[Patterns]
     # Arguments with which the server's program prints its version.
     version_arguments: ClassVar[Sequence[str]] = ("--version",)
+    # Part of what it prints then, which other products do not print.
+    version_mark: ClassVar[str]
+    # The variable with the version of a running server.
+    version_variable: ClassVar[str] = "version"
+    # Files and folders of a data directory that the next start creates again.
+    transient: ClassVar[frozenset[str]]
 
     @abstractmethod
     def binaries(self, basedir: Path | None) -> Binaries:
@@ -169,9 +175,9 @@ class Product(ABC):
             )
         return text
 
-    @abstractmethod
     def is_named(self, version: str) -> bool:
         """Whether the version that a program prints is a server of this product."""
+        return self.version_mark in version
 
     def socket_name(self, port: int) -> str:  # noqa: ARG002 — only PostgreSQL's depends on the port.
         """The name of its unix socket."""
@@ -238,9 +244,9 @@ class Product(ABC):
         """Where the settings that are no defaults come from, by name."""
         return {}
 
-    @abstractmethod
     def release(self, variables: Mapping[str, str]) -> str:
-        """The version the running server gives itself."""
+        """The version of the running server."""
+        return variables.get(self.version_variable, "")
 
     @abstractmethod
     def identity(self, admin: AdminConnection, variables: Mapping[str, str]) -> Mapping[str, str]:
@@ -250,13 +256,13 @@ class Product(ABC):
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """Bytes of a database, indexes included, as the server reports."""
 
-    @abstractmethod
     def is_kept(self, file: Path) -> bool:
         """Whether a file of a cleanly stopped data directory (relative path) belongs into a snapshot."""
+        return self.transient.isdisjoint((file.name, file.parts[0]))
 
-    @abstractmethod
-    def startup_error(self, log: str) -> str:
+    def startup_error(self, log: str) -> str:  # noqa: ARG002 — not every server starts without it.
         """An error in the log of a server that started without something that the variant declares."""
+        return ""
 
     @staticmethod
     @abstractmethod
