@@ -167,7 +167,7 @@ def test_a_pool_below_a_gigabyte_has_one_instance(pooled: LocalServer) -> None:
     (warning,) = run(Moment.READY, context, ["P17"])
     assert warning.level == "warn"
     assert "innodb_buffer_pool_instances (both servers have 1)" in warning.text
-    assert "The two are one set-up" in warning.text
+    assert "The two variants are identical" in warning.text
 
 
 def test_what_mariadb_does_nothing_with(mariadb: LocalServer) -> None:

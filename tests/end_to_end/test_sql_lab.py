@@ -104,23 +104,25 @@ def test_statements_are_read_explained_and_tried_before_the_load(
     assert answer.returncode == 4, answer.stderr
     stops, _, rest = answer.stdout.partition("Warnings (printed with the result):")
     assert (
-        "P08 statement published of mixed scans the whole table and returns a random number of rows: in id = "
-        f"FLOOR({drawn}() * {ROWS}) the value of {drawn}() is evaluated for every row"
+        "P08: full table scan by statement published of mixed, which returns a random number of rows: "
+        f"{drawn}() in id = FLOOR({drawn}() * {ROWS}) is evaluated per row"
     ) in stops
-    assert f'Ask WHERE id = :id instead, with the parameter id = "uniform(0, {ROWS - 1})".' in stops
-    assert "P08 server: statement scan of mixed reads item from end to end each time" in stops
-    assert "P09 server: statement missing of mixed broke its contract for 2 of 5 values" in stops
-    assert "returned 0 rows with far = 30000, and rows is 1" in stops
-    assert "P09 server: statement refused of mixed was refused when it was tried" in stops
+    assert f'Use WHERE id = :id, with the parameter id = "uniform(0, {ROWS - 1})".' in stops
+    assert "P08 server: full table scan on item by statement scan of mixed" in stops
+    assert (
+        "P09 server: statement missing of mixed returned an unexpected row count for 2 of 5 values" in stops
+    )
+    assert "0 rows with far = 30000; expected 1." in stops
+    assert "P09 server: the server refused statement refused of mixed" in stops
     assert stops.count("\n  P") == 4, stops
-    assert "P08 server: statement published of mixed reads item from end to end" in rest
-    assert "P08 server: statement sum of mixed reads item from end to end" in rest
+    assert "P08 server: full table scan on item by statement published of mixed" in rest
+    assert "P08 server: full table scan on item by statement sum of mixed" in rest
     assert ("P08 server: statement converted of mixed compares values of different types" in rest) == bool(
         converted
     )
     assert converted in rest
     # By the server's counters: one row for the look-up, all of them for the scan.
-    examined = rest.partition("rows examined for one execution at the most, by the server's counters: ")[2]
+    examined = rest.partition("maximum rows examined per execution, by the server's counters: ")[2]
     counts = dict(one.rsplit(" ", 1) for one in examined.partition(".\n")[0].split(", "))
     assert counts["look"] == "1"
     assert ROWS <= int(counts["published"].replace(",", "")) <= ROWS + 5

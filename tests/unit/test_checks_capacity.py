@@ -28,14 +28,14 @@ def test_what_is_in_use_leaves_less_room() -> None:
 def test_a_limit_of_zero_or_unknown_is_no_limit() -> None:
     demand = Demand(connections=1000, tables=10, statements_per_connection=92)
     limits = {"max_user_connections": "0", "max_connections": "2000", "table_open_cache": "what"}
-    capacities = of_server(limits, demand, {"Threads_connected": 7}, ours=False)
+    capacities = of_server(limits, demand, {"Threads_connected": 7}, started=False)
     assert [(one.limit_name, one.limit, one.fixed) for one in capacities] == [("max_connections", 2000, 7)]
-    assert capacities[0].remedy.format(value=9) == "SET GLOBAL max_connections = 9"
+    assert capacities[0].fix.format(value=9) == "SET GLOBAL max_connections = 9"
 
 
 def test_a_workload_without_statements_needs_no_room_for_them() -> None:
     demand = Demand(connections=10, tables=1, statements_per_connection=0)
-    assert of_server({"max_prepared_stmt_count": "1"}, demand, {}, ours=True) == []
+    assert of_server({"max_prepared_stmt_count": "1"}, demand, {}, started=True) == []
 
 
 def test_the_clients_limits() -> None:

@@ -63,7 +63,7 @@ def test_servers_that_keep_their_data_keep_their_places(state: Any) -> None:
     kept = given.model_copy(update={"design": given.design.model_copy(update={"state": state})})
     (finding,) = found("P15", kept)
     assert (finding.level, finding.subject) == ("note", "")
-    assert f"places are not exchanged because data are kept (state = {state})" in finding.text
+    assert f"directory, port and socket because state = {state} keeps data" in finding.text
     # One server has nobody to exchange its place with, and those of others are not ours to move.
     spec = ServerSpec(kind="remote", url="mysql://u@h/db", variables={"thread_handling": "b"})
     mixed = (kept.variants[0], Variant(name="B", server=spec))
@@ -81,11 +81,15 @@ def test_servers_that_keep_their_data_keep_their_places(state: Any) -> None:
             [
                 "1 block cannot give a verdict",
                 "every variant runs once",
-                "a word needs 5 %.",
+                "a verdict needs 5 %.",
                 "blocks = 6 or",
             ],
         ),
-        (5, ({"x": 1}, {"x": 2}), ["5 blocks cannot", "2/2^5 = 6.2 %", "a word needs 5 %.", "blocks = 6 or"]),
+        (
+            5,
+            ({"x": 1}, {"x": 2}),
+            ["5 blocks cannot", "2/2^5 = 6.2 %", "a verdict needs 5 %.", "blocks = 6 or"],
+        ),
         (
             6,
             tuple({"x": index} for index in range(4)),
@@ -106,7 +110,7 @@ def test_servers_that_keep_their_data_keep_their_places(state: Any) -> None:
 def test_too_few_blocks(blocks: int, variables: tuple[dict[str, Any], ...], words: list[str]) -> None:
     (finding,) = found("P15", experiment(blocks=blocks, variables=variables))
     assert finding.level == "warn"
-    assert all(word in finding.text for word in words), finding.text
+    assert all(word in finding.message for word in words), finding.message
     assert finding.evidence["sentences"] == len(variables) - 1
 
 
@@ -145,7 +149,7 @@ def test_blocks_that_cannot_be_balanced_are_noted(blocks: int, variants: int, mo
     given = experiment(blocks=blocks, variables=tuple({"x": index} for index in range(variants)))
     (finding,) = found("P15", given)
     assert (finding.level, finding.evidence) == ("note", {"blocks": blocks, "variants": variants})
-    assert f"some variants run first more often than others. Write blocks = {more}" in finding.text
+    assert f"some variants run first more often than others. Set blocks = {more}" in finding.message
 
 
 def test_more_than_one_difference_is_confounded() -> None:
@@ -182,7 +186,7 @@ def test_shared_cpus_are_a_warning_and_apart_they_are_none() -> None:
     shared = [f for f in found("P11", experiment(client=Client(cpus=first), cpus=first)) if "share" in f.text]
     assert len(shared) == 1
     assert f"client and server share CPU {first} (A, B)" in shared[0].text
-    assert "it does not transfer to a server with its own CPUs" in shared[0].text
+    assert "results do not transfer to a server with its own CPUs" in shared[0].text
     assert shared[0].evidence == {"cpus": first, "variants": ["A", "B"], "client_cpus": first}
     apart = found("P11", experiment(client=Client(cpus=first), cpus="4000"))
     assert [f for f in apart if "share" in f.text] == []
@@ -207,7 +211,7 @@ def test_declared_limits_are_checked_before_anything_runs() -> None:
     assert finding.evidence["need"] == 500 * 47
     # 90 % of 16,382 holds 313 times 47 statements.
     assert finding.evidence["largest_connections"] == 313
-    assert "SET GLOBAL max_prepared_stmt_count = 26112" in finding.text
+    assert "max_prepared_stmt_count = 26112 in [variant.server.variables]" in finding.fix
 
 
 def test_an_override_lets_a_stop_pass_and_says_why() -> None:

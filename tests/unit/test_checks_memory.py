@@ -89,4 +89,4 @@ def test_servers_that_run_together_share_the_memory(share: float, fits: bool) ->
     )
     found = checks.run(Moment.READY, context, ["P19"])
     assert (not found) == fits
-    assert all("not enough memory for 2 servers" in finding.text for finding in found)
+    assert all("the caches of 2 servers that run at the same time have" in finding.text for finding in found)

@@ -164,7 +164,7 @@ def test_a_start_time_that_one_of_the_two_descriptions_lacks_says_nothing() -> N
 def test_one_process_cannot_be_two_variants() -> None:
     (finding,) = ready("P03", context(description(datadir="/data/c"), peers={"B": description()}))
     assert finding.level == "stop"
-    assert "A and B were answered by the same server process (pid 71)" in finding.text
+    assert "the same server process answers for A and B (pid 71)" in finding.text
     # A new start, or a process id that was given out again, is another process.
     assert ready("P03", context(description(start_unix_us=9), peers={"B": description()})) == []
 
@@ -184,7 +184,7 @@ def test_an_adjusted_setting_is_a_stop_with_both_values_and_the_rule() -> None:
     now = description(variables={"thread_stack": "131072"})
     (finding,) = ready("P04", context(now, {"thread_stack": 100000}))
     assert finding.level == "stop"
-    assert "declared 100000, effective 131072" in finding.text
+    assert "thread_stack is 131072, adjusted by the server from the declared 100000" in finding.text
     assert "131072 to 67108864, a multiple of 1024" in finding.text
 
 
@@ -205,7 +205,7 @@ def test_a_rounded_size_is_a_note() -> None:
 def test_a_variable_the_server_does_not_have_is_a_stop() -> None:
     (finding,) = ready("P04", context(description(), {"innodb_buffer_pool_instances": 4}))
     assert finding.level == "stop"
-    assert "shows no such variable" in finding.text
+    assert "the running server has no variable innodb_buffer_pool_instances" in finding.text
     assert "does nothing with it" in finding.text
 
 

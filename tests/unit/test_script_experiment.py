@@ -115,7 +115,7 @@ def test_a_script_that_is_not_there_and_a_load_that_no_script_can_have(tmp_path:
 def test_what_is_not_known_before_the_run_is_a_note(tmp_path: Path) -> None:
     (finding,) = run(Moment.DESIGN, Context(given(tmp_path)), ["P08"])
     assert finding.level == "note"
-    assert finding.text.startswith("shop is a script: its tables and statements are not known before the run")
+    assert finding.text.startswith("shop is a script: its tables and statements are unknown before the run")
 
 
 def test_a_sweep_takes_a_script_like_any_workload(tmp_path: Path) -> None:

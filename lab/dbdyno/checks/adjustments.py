@@ -1,4 +1,4 @@
-"""What servers are known to do to a value they were given: rounding, and clipping.
+"""Known adjustments of servers: rounding and clipping.
 
 Rounding is part of the variable's definition and far too small to matter; clipping changes the experiment.
 The figures are those of MariaDB 10.11 ("Server System Variables" in its manual), tried against a running
@@ -38,7 +38,7 @@ _BLOCK_BYTES = {
     "transaction_prealloc_size": 1024,
 }
 
-# Rounded away less than this share of the value: too little to be told apart by any load.
+# A smaller change of the value has no measurable effect.
 ROUNDING_SHARE = Decimal("0.01")
 
 _MIB = 1024 * 1024
@@ -72,7 +72,7 @@ _RULES = {
 
 
 def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | None:
-    """How the server rounded `declared` to its effective value, in words; None where it is no known rounding.
+    """How the server rounded `declared` to its effective value; None where it is no known rounding.
 
     `variables` are the server's own, complete. A change of one step or more, or of 1 % or more, is no
     rounding.
@@ -88,7 +88,7 @@ def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | No
 
 
 def rule(name: str) -> str | None:
-    """What the server is known to allow for a variable, in words; None where nothing is known."""
+    """The values that the server allows for a variable; None where unknown."""
     return _RULES.get(name)
 
 

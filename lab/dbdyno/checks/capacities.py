@@ -1,6 +1,6 @@
-"""Limits that grow with connections: what a number of connections needs, and what a limit allows.
+"""Limits of server and client that depend on the number of connections.
 
-Pure arithmetic, so that a text can name the largest point that fits and the statement that makes room.
+Pure arithmetic, so that a finding can name the largest point that fits and the value that allows more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dbdyno.experiment.quantities import number
 
-# A need beyond this share of its limit leaves no room for the server's own and for other people.
+# The rest of a limit is left for the server itself and for other clients.
 USABLE = Fraction(9, 10)
 
 
@@ -23,34 +23,34 @@ class Capacity:
     # The variable, or the limit of the system, that it is about.
     limit_name: str
     limit: int
-    # What is counted, for people.
+    # The unit, in the plural.
     what: str
     per_connection: int
-    # What is needed, or in use by others, whatever the number of connections.
+    # Needed or in use whatever the number of connections.
     fixed: int
-    # How the limit is raised; {value} stands for the new one.
-    remedy: str
+    # How to raise the limit; {value} is the new one.
+    fix: str
 
     def need(self, connections: int) -> int:
-        """What that many connections need."""
+        """The need of that many connections."""
         return self.fixed + self.per_connection * connections
 
     def fits(self, connections: int) -> bool:
-        """Whether they find room."""
+        """Whether that many connections fit."""
         return self.need(connections) <= USABLE * self.limit
 
     def largest(self) -> int:
-        """The most connections that find room; 0 where none does."""
+        """The most connections that fit; 0 where none does."""
         return max(0, math.floor((USABLE * self.limit - self.fixed) / self.per_connection))
 
     def enough(self, connections: int) -> int:
-        """The smallest limit under which they find room."""
+        """The smallest limit under which that many connections fit."""
         return math.ceil(self.need(connections) / USABLE)
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What the largest planned point of a workload asks of a server."""
+    """The need of a workload's largest point."""
 
     connections: int
     tables: int
@@ -58,19 +58,19 @@ class Demand:
 
 
 def of_server(
-    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, ours: bool
+    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, started: bool
 ) -> list[Capacity]:
     """The server's limits that are known from `limits` (its variables, or the declared ones).
 
-    `in_use` counts what others hold already, under the names of SHOW GLOBAL STATUS. A server of `ours` gets
-    its limits from the experiment; another one is told by SET GLOBAL, where it can be.
+    `in_use` counts what other clients hold, under the names of SHOW GLOBAL STATUS. A server that dbdyno
+    starts (`started`) gets its limits from the experiment; on another one SET GLOBAL sets them.
     """
 
-    def remedy(name: str, dynamic: bool = True) -> str:
+    def fix(name: str, dynamic: bool = True) -> str:
         statement = (
             f"SET GLOBAL {name} = {{value}}" if dynamic else f"start the server with {name} = {{value}}"
         )
-        return f"declare {name} = {{value}} in its variables ({statement} elsewhere)" if ours else statement
+        return f"set {name} = {{value}} in [variant.server.variables]" if started else statement
 
     rows = (
         (
@@ -78,21 +78,21 @@ def of_server(
             "prepared statements",
             demand.statements_per_connection,
             in_use.get("Prepared_stmt_count", 0),
-            remedy("max_prepared_stmt_count"),
+            fix("max_prepared_stmt_count"),
         ),
-        ("max_connections", "connections", 1, in_use.get("Threads_connected", 0), remedy("max_connections")),
-        ("max_user_connections", "connections of one account", 1, 0, remedy("max_user_connections")),
-        # A connection has one table open at a time, and each table wants to be open once. Below that the
+        ("max_connections", "connections", 1, in_use.get("Threads_connected", 0), fix("max_connections")),
+        ("max_user_connections", "connections of one account", 1, 0, fix("max_user_connections")),
+        # A connection has one table open at a time, and each table is open once. With fewer entries the
         # server closes and opens tables all the time.
-        ("table_open_cache", "open tables at the least", 1, demand.tables, remedy("table_open_cache")),
+        ("table_open_cache", "open tables", 1, demand.tables, fix("table_open_cache")),
         # A socket per connection, a file per table, and what every server has open (logs, system
         # tablespaces).
         (
             "open_files_limit",
-            "open files at the least",
+            "open files",
             1,
             demand.tables + 50,
-            remedy("open_files_limit", False),
+            fix("open_files_limit", False),
         ),
     )
     capacities = []
@@ -105,7 +105,7 @@ def of_server(
 
 
 def of_postgresql(
-    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, ours: bool
+    limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, started: bool
 ) -> list[Capacity]:
     """PostgreSQL's limits: connections but those kept for administrators, and locks.
 
@@ -113,9 +113,9 @@ def of_postgresql(
     has room for max_locks_per_transaction of every connection it was made for.
     """
 
-    def remedy(name: str) -> str:
+    def fix(name: str) -> str:
         statement = f"ALTER SYSTEM SET {name} = {{value}}, and a restart"
-        return f"declare {name} = {{value}} in its variables ({statement}, elsewhere)" if ours else statement
+        return f"set {name} = {{value}} in [variant.server.variables]" if started else statement
 
     allowed = number(limits.get("max_connections", ""))
     if not allowed:
@@ -124,9 +124,7 @@ def of_postgresql(
     kept += number(limits.get("reserved_connections", "0")) or 0
     held = in_use.get("pg_stat_activity.client_backends", 0)
     capacities = [
-        Capacity(
-            "max_connections", int(allowed), "connections", 1, int(kept) + held, remedy("max_connections")
-        )
+        Capacity("max_connections", int(allowed), "connections", 1, int(kept) + held, fix("max_connections"))
     ]
     locks = number(limits.get("max_locks_per_transaction", ""))
     if locks:
@@ -134,10 +132,10 @@ def of_postgresql(
             Capacity(
                 "max_locks_per_transaction x max_connections",
                 int(locks * allowed),
-                "locks at the most",
+                "locks",
                 3 * demand.tables,
                 0,
-                remedy("max_locks_per_transaction"),
+                fix("max_locks_per_transaction"),
             )
         )
     return capacities
@@ -152,7 +150,7 @@ def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
             "sockets",
             per_connection=1,
             fixed=50,
-            remedy="ulimit -n {value}",
+            fix="ulimit -n {value}",
         )
     ]
     if ports is not None:
@@ -164,7 +162,7 @@ def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
                 "local ports",
                 per_connection=1,
                 fixed=0,
-                remedy='widen it to at least {value} ports, or use transport = "unix"',
+                fix='widen it to at least {value} ports, or use transport = "unix"',
             )
         )
     return capacities

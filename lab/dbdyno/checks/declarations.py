@@ -1,4 +1,4 @@
-"""What an experiment declares of a server's settings, for checks that look before it runs."""
+"""Declared settings of a server, for checks before it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def settings(variant: Variant) -> dict[str, str]:
     `arguments`: the last of a name wins, as with the server.
     """
     if variant.server.started:
-        # What is wrong with a declaration is told when the server is opened.
+        # Opening the server reports errors of the declaration.
         with suppress(ServerProblem):
             return read_declaration(variant).by_name()
     return {variable_name(name): as_text(value) for name, value in variant.server.variables.items()}

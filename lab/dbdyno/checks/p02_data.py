@@ -1,4 +1,4 @@
-"""P02: the data are those the specification names, before the load and after it."""
+"""P02: the data are those that the engine loads, before the load and after it."""
 
 from __future__ import annotations
 
@@ -9,37 +9,38 @@ from dbdyno.checks import tables_postgresql
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.tables import Extent, Query, Shape, extent_faults, read_extent, read_shapes, shape_faults
 from dbdyno.experiment.model import OltpWorkload, SqlWorkload
-from dbdyno.finding import Finding
+from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.server import Address, Server
 
-# Freshly loaded data are exact; a group may move them by this share before its later trials did other work
-# than its first ones (catalogue R02).
+# Loaded data are exact; a group may change them by this share before its late trials work on other data than
+# its early ones (R02).
 DRIFT_SHARE = 0.01
 
-# Tables named in a text; a thousand wrong tables have the same cause as the first five.
+# Tables that a text names: a thousand wrong tables have the same cause as the first five.
 _NAMED = 5
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Tables present and of the right shape, rows and ids as specified.
+    """Missing tables, tables of another shape, other rows and ids.
 
     Catches running over other rows than were loaded. Seed 000 loaded 100,000 rows a table and ran over ids
     up to 1,000,000: nine statements in ten hit nothing, and every DELETE + INSERT pair made the tables grow
     while the sweep went on. Seed 004 loaded ten million rows whose ids reached beyond sixteen million; seed
     002 names two data sets; the script of seed 003 goes on over old tables when loading fails.
 
-    Rule: before the load, columns, indexes and storage engine as specified and exactly ids 1 to table_size;
+    Rule: before the load, columns, indexes and storage engine as the engine creates them and exactly ids 1 to
+    table_size;
     after a group, rows and ids within 1 % of that. Anything else is a stop. An AUTO_INCREMENT counter that
-    is not table_size + 1 on fresh data is a warning: rows were put in and taken out since the load. Of a
-    workload in SQL of the user's own: the tables that `setup` makes are there before the load, and generated
-    ones hold the rows that were asked for.
+    is not table_size + 1 on fresh data is a warning: rows were inserted and deleted since the load. Of a
+    workload in the user's own SQL: the tables that `setup` creates exist before the load, and generated ones
+    hold their number of rows.
     """
     if context.server is None:
         return
     tolerance = DRIFT_SHARE if moment is Moment.AFTER_GROUP else 0.0
     workloads = (context.workload,) if context.workload else context.experiment.workloads
-    # Workloads that only insert or only delete leave other rows by what they are.
+    # Workloads that only insert or only delete change the number of rows.
     kept = [workload for workload in workloads if moment is Moment.READY or not workload.changes_row_count]
     protocol = context.server.address().protocol
     oltp = (workload for workload in kept if isinstance(workload, OltpWorkload))
@@ -57,7 +58,7 @@ class _Reading(NamedTuple):
     extent: Callable[[Query, str, str, Shape], Extent]
 
 
-# How the tables are read, by what the server speaks.
+# How the tables are read, by protocol.
 _DIALECTS: Mapping[str, _Reading] = {
     "mysql": _Reading(read_shapes, read_extent),
     "postgresql": _Reading(tables_postgresql.read_shapes, tables_postgresql.read_extent),
@@ -73,50 +74,51 @@ def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
 def differences(server: Server, tables: Tables, tolerance: float, subject: str = "") -> Iterator[Finding]:
     """Where the load's database differs from `tables`; rows and ids may be off by `tolerance`, a share."""
     query, database = server.query, server.address().database
-    found = shapes(server, tables.names)
-    missing = [name for name in tables.names if name not in found]
+    there = shapes(server, tables.names)
+    missing = [name for name in tables.names if name not in there]
     if missing:
         yield _finding(
             "stop",
-            f"{len(missing)} of {len(tables.names)} tables are missing in {database}: {_some(missing)}. "
-            "Load them with the same options as the run.",
+            f"{len(missing)} of {len(tables.names)} tables are missing in {database}: {_some(missing)}.",
             {"missing": missing[:_NAMED], "missing_count": len(missing)},
             subject,
+            "Load them with the same options as the run.",
         )
-    faults = {name: faults for name in found if (faults := list(shape_faults(found[name], tables)))}
+    faults = {name: faults for name in there if (faults := list(shape_faults(there[name], tables)))}
     if faults:
-        yield _many("have another shape than specified", faults, database, subject)
-        # Rows of a foreign table mean nothing, and counting them may take an hour.
+        yield _many("have another shape than the options ask for", faults, database, subject)
+        # Rows of other tables mean nothing, and counting them may take an hour.
         return
     if not tables.rows:
         return  # The workload fills them, with as many rows as there are events.
     of = _DIALECTS[server.address().protocol].extent
-    extents = {name: of(query, database, name, shape) for name, shape in found.items()}
+    extents = {name: of(query, database, name, shape) for name, shape in there.items()}
     yield from _rows(extents, tables, tolerance, database, subject)
 
 
 def own_differences(server: Server, workload: SqlWorkload, subject: str = "") -> Iterator[Finding]:
-    """Where the tables differ from those that a workload of the user's own makes."""
+    """Where the tables differ from those that the user's own statements and generators make."""
     address = server.address()
-    made = workload.created_tables(address.protocol)
-    found = shapes(server, made)
-    missing = [name for name in made if name not in found]
+    names = workload.created_tables(address.protocol)
+    there = shapes(server, names)
+    missing = [name for name in names if name not in there]
     if missing:
         yield _finding(
             "stop",
-            f"{len(missing)} of {len(made)} tables of {workload.title} are missing in {address.database}: "
-            f"{_some(missing)}. Load them with the same set-up as the run.",
+            f"{len(missing)} of {len(names)} tables of {workload.title} are missing in {address.database}: "
+            f"{_some(missing)}.",
             {"missing": missing[:_NAMED], "missing_count": len(missing)},
             subject,
+            "Load them with the same setup as the run.",
         )
     faults = {}
     for name, rows in workload.row_counts.items():
-        if name in found:
-            ((held,),) = server.query(f"SELECT COUNT(*) FROM {_place(address, made[name])}")
-            if held != rows:
-                faults[name] = [f"{held:,} rows, not {rows:,}"]
+        if name in there:
+            ((count,),) = server.query(f"SELECT COUNT(*) FROM {_place(address, names[name])}")
+            if count != rows:
+                faults[name] = [f"{count:,} rows, not {rows:,}"]
     if faults:
-        yield _many("hold other rows than specified", faults, address.database, subject)
+        yield _many("hold other rows than the options ask for", faults, address.database, subject)
 
 
 def _place(address: Address, name: str) -> str:
@@ -131,24 +133,25 @@ def _rows(
 ) -> Iterator[Finding]:
     faults = {
         name: faults
-        for name, found in extents.items()
-        if (faults := list(extent_faults(found, tables.rows, tolerance)))
+        for name, extent in extents.items()
+        if (faults := list(extent_faults(extent, tables.rows, tolerance)))
     }
     if faults:
-        yield _many("hold other rows than specified", faults, database, subject)
+        yield _many("hold other rows than the options ask for", faults, database, subject)
     if not tolerance and not faults and tables.columns[0].auto_increment:
         moved = [
-            name for name, found in extents.items() if found.auto_increment not in (None, tables.rows + 1)
+            name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)
         ]
         if moved:
             first = extents[moved[0]].auto_increment
             yield _finding(
                 "warn",
                 f"AUTO_INCREMENT of {_some(moved)} in {database} is not {tables.rows + 1:,} "
-                f"({moved[0]}: {first}): rows were inserted and deleted since the load, and pages may be "
-                "fuller or emptier than fresh ones. Load them again for a fair comparison.",
+                f"({moved[0]}: {first}): rows were inserted and deleted since the load, so pages may be "
+                "fuller or emptier than after a load.",
                 {"tables": moved[:_NAMED], "auto_increment": first, "expected": tables.rows + 1},
                 subject,
+                "Load the tables again.",
             )
 
 
@@ -158,17 +161,15 @@ def _many(what: str, faults: dict[str, list[str]], database: str, subject: str) 
     more = f"; and {len(faults) - len(named)} more" if len(faults) > len(named) else ""
     return _finding(
         "stop",
-        f"{len(faults)} of the tables in {database} {what}: {details}{more}. "
-        "Load and run with the same options, or use another database.",
+        f"{len(faults)} of the tables in {database} {what}: {details}{more}.",
         {"tables": {name: faults[name] for name in named}, "count": len(faults)},
         subject,
+        "Load and run with the same options, or use another database.",
     )
 
 
-def _finding(level: str, text: str, evidence: dict[str, object], subject: str) -> Finding:
-    return Finding(
-        code="P02", level="stop" if level == "stop" else "warn", text=text, evidence=evidence, subject=subject
-    )
+def _finding(level: Level, text: str, evidence: dict[str, object], subject: str, fix: str) -> Finding:
+    return Finding("P02", level, text, evidence, subject, fix=fix)
 
 
 def _some(names: list[str]) -> str:

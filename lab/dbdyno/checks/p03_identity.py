@@ -11,8 +11,8 @@ from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
-# What names a server for good. MariaDB has no server_uuid; a server we start is known by where its data and
-# its doors are. A restored copy carries the same uuid as its snapshot, so that alone would prove nothing.
+# Facts that identify a server. MariaDB has no server_uuid; a server that dbdyno starts is identified by its
+# data directory, socket and port. A restored copy has the uuid of its snapshot, so that alone proves nothing.
 LASTING = (
     "datadir",
     "data_directory",
@@ -27,21 +27,21 @@ LASTING = (
     "aurora_server_id",
     "image",
 )
-# Of these, one that is equal on two servers says nothing: defaults, and what a copy takes along.
+# Two servers may have the same: defaults, and facts that a copy keeps.
 _SHARED = ("socket", "port", "datadir", "data_directory", "server_uuid", "system_identifier", "image")
 
-# Variables in which a server itself names its place, by the key of its identity.
+# The server's own variables for its place, by the key of its identity.
 PLACE_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "datadir": ("datadir", "data_directory"),
     "socket": ("socket",),
     "port": ("port",),
 }
 
-# When a server that is only reached was started; known to the second.
+# Start time of a remote server, in whole seconds.
 STARTED = "started_unix_s"
 STARTED_SLACK_S = 3
 
-# What names one start of it.
+# Facts that identify one start of it.
 ONE_START = ("pid", "start_unix_us")
 
 
@@ -53,12 +53,12 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     its default socket: the two may have been different servers. Seed 003 verified the settings of one of
     its two servers only.
 
-    A server that is only reached keeps its start time too: nobody of us restarts it, and one that went away
-    and came back (a failover, say) has another cache and perhaps another machine. Where the user's own
-    commands start or restore it, they do so before a group, and never inside one.
+    A remote server keeps its start time too: dbdyno does not restart it, and one that restarted (a failover,
+    say) has another cache and perhaps another machine. The user's own commands may start or restore it before
+    a group, never inside one.
 
-    Servers of a comparison exchange their places on disk from block to block. Then the expected directory,
-    socket and port are those of the group's place, and the server itself must name them.
+    Servers of a comparison exchange their places on disk from block to block. Then directory, socket and port
+    must be those of the group's place, also in the server's own variables.
 
     Rule: what the experiment declares as `version` begins the server's own; product, version, data directory,
     socket, port, and uuid and host name where the server has them, equal the first description of that
@@ -80,7 +80,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     yield from _declared_version(context, description)
     yield from _misplaced(context, description)
     if context.first is not None:
-        keys = LASTING if _restarted_by_us(context) else (*LASTING, STARTED)
+        keys = LASTING if _restarted_by_commands(context) else (*LASTING, STARTED)
         keys = tuple(key for key in keys if key not in context.place)
         yield from _changed(context.first, description, keys, "since it was first seen", context.subject)
     for name, peer in context.peers.items():
@@ -89,7 +89,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
-    """A server that is elsewhere than dbdyno has put it for this group, or says that it is."""
+    """A server whose place is not that of its group, by its identity or its variables."""
     wrong = {}
     for key, expected in context.place.items():
         by_server = (description.variables.get(name) for name in PLACE_VARIABLES[key])
@@ -104,8 +104,8 @@ def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
         yield Finding(
             code="P03",
             level="stop",
-            text=f"another server answers than the one dbdyno started: {details}. Find out what listens on "
-            "that port or socket, stop it, and run again.",
+            text=f"another server answers than the one dbdyno started: {details}.",
+            fix="Find the process that listens on that port or socket, stop it, and run again.",
             evidence=wrong,
             subject=context.subject,
         )
@@ -120,30 +120,30 @@ def _changed(
     before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
 ) -> Iterator[Finding]:
     old, new = _facts(before), _facts(now)
-    # What an account was once not allowed to ask says nothing.
-    asked = [
+    # A fact that the account could not read once is not compared.
+    known = [
         key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
     ]
-    changed = [key for key in asked if _differ(key, old[key], new[key])]
+    changed = [key for key in known if _differ(key, old[key], new[key])]
     if changed:
         details = ", ".join(f"{key} was {old[key]} and is {new[key]}" for key in changed)
         yield Finding(
             code="P03",
             level="stop",
-            text=f"another server answers {since}: {details}. Results of two servers were mixed; "
-            "find out who restarted or replaced it, and run again.",
+            text=f"the server changed {since}: {details}. The results of two servers were mixed.",
+            fix="Find out why it restarted or was replaced, and run again.",
             evidence={key: {"before": old[key], "now": new[key]} for key in changed},
             subject=subject,
         )
 
 
 def _differ(key: str, old: Any, new: Any) -> bool:
-    # Reckoned from the server's uptime, in whole seconds.
+    # Computed from the server's uptime, in whole seconds.
     return abs(int(old) - int(new)) > STARTED_SLACK_S if key == STARTED else bool(old != new)
 
 
-def _restarted_by_us(context: Context) -> bool:
-    """Whether commands of the user's, run before each group, restart the server, or may."""
+def _restarted_by_commands(context: Context) -> bool:
+    """Whether the user's commands before each group may restart the server."""
     if context.variant is None:
         return False
     spec = context.variant.server
@@ -151,65 +151,68 @@ def _restarted_by_us(context: Context) -> bool:
 
 
 def _against_peer(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
-    ours, theirs = _facts(mine), _facts(peer)
-    if all(ours.get(key) is not None and ours.get(key) == theirs.get(key) for key in ONE_START):
+    facts, other = _facts(mine), _facts(peer)
+    if all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in ONE_START):
         yield Finding(
             code="P03",
             level="stop",
-            text=f"{context.subject} and {name} were answered by the same server process (pid "
-            f"{ours['pid']}): one server was measured twice. Give each variant a server of its own.",
-            evidence={key: ours[key] for key in ONE_START},
+            text=f"the same server process answers for {context.subject} and {name} (pid {facts['pid']}): "
+            "one server was measured twice.",
+            fix="Give each variant its own server.",
+            evidence={key: facts[key] for key in ONE_START},
             subject=context.subject,
         )
-    if _reached_twice(ours, theirs):
+    if _reached_twice(facts, other):
         yield Finding(
             code="P03",
             level="stop",
-            text=f"{context.subject} ({ours['url']}) and {name} ({theirs['url']}) lead to the same server "
-            f"({_named(ours)}): one server was measured twice. Check the two URLs.",
-            evidence={"urls": [ours["url"], theirs["url"]]},
+            text=f"{context.subject} ({facts['url']}) and {name} ({other['url']}) lead to the same server "
+            f"({_named(facts)}): one server was measured twice.",
+            fix="Correct one of the URLs.",
+            evidence={"urls": [facts["url"], other["url"]]},
             subject=context.subject,
         )
-    if ours["version"] != theirs["version"] and _same_software(context, name):
+    if facts["version"] != other["version"] and _same_software(context, name):
         yield Finding(
             code="P03",
             level="stop",
-            text=f"{context.subject} runs version {ours['version']} and {name} runs {theirs['version']}, "
-            "but the experiment asks for the same software in both. Say so with basedir, or install one "
-            "version.",
-            evidence={"version": {context.subject: ours["version"], name: theirs["version"]}},
+            text=f"{context.subject} runs version {facts['version']} and {name} runs {other['version']}, "
+            "but the experiment asks for the same software in both.",
+            fix="Set basedir where versions are to differ, or install one version.",
+            evidence={"version": {context.subject: facts["version"], name: other["version"]}},
             subject=context.subject,
         )
 
 
 def _declared_version(context: Context, description: Description) -> Iterator[Finding]:
-    """A server that is of another version than the experiment says."""
-    wanted = context.variant.server.version if context.variant is not None else None
-    if wanted is None or re.match(rf"{re.escape(wanted.rstrip('.'))}(?![0-9])", description.version):
+    """A server of another version than the experiment declares."""
+    declared = context.variant.server.version if context.variant is not None else None
+    if declared is None or re.match(rf"{re.escape(declared.rstrip('.'))}(?![0-9])", description.version):
         return
     yield Finding(
         code="P03",
         level="stop",
         text=f"the server is {description.product} {description.version}, and the experiment asks for "
-        f"version {wanted}. Name the right one in basedir, image or url, or correct version.",
-        evidence={"version": description.version, "wanted": wanted},
+        f"version {declared}.",
+        fix="Set the right basedir, image or url, or correct version.",
+        evidence={"version": description.version, "wanted": declared},
         subject=context.subject,
     )
 
 
-def _reached_twice(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+def _reached_twice(facts: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two different URLs lead to one server. Equal URLs are an A/A experiment, or differ by
     `set_global`.
     """
-    urls = ours.get("url"), theirs.get("url")
-    if None in urls or urls[0] == urls[1] or STARTED not in ours:
+    urls = facts.get("url"), other.get("url")
+    if None in urls or urls[0] == urls[1] or STARTED not in facts:
         return False
-    named = [key for key in LASTING if key in ours and key in theirs]
-    telling = [key for key in named if key not in _SHARED] or ["server_uuid", "system_identifier"]
+    named = [key for key in LASTING if key in facts and key in other]
+    distinctive = [key for key in named if key not in _SHARED] or ["server_uuid", "system_identifier"]
     return (
-        all(ours.get(key) is not None and ours.get(key) == theirs.get(key) for key in telling)
-        and all(ours[key] == theirs[key] for key in named)
-        and not _differ(STARTED, ours[STARTED], theirs.get(STARTED, 0))
+        all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in distinctive)
+        and all(facts[key] == other[key] for key in named)
+        and not _differ(STARTED, facts[STARTED], other.get(STARTED, 0))
     )
 
 
@@ -222,7 +225,7 @@ def _facts(description: Description) -> Mapping[str, Any]:
 
 
 def _same_software(context: Context, name: str) -> bool:
-    """Whether the experiment asks for the same binaries in both variants; reached servers may differ by
+    """Whether the experiment asks for the same binaries in both variants; remote servers may differ by
     design.
     """
     peer = next((variant.server for variant in context.experiment.variants if variant.name == name), None)

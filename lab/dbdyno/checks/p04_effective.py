@@ -14,16 +14,15 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
     """Every declared variable, read back from the running server, has the declared value.
 
     Catches comparing settings that were never in effect. Seed 004 compares innodb_buffer_pool_instances
-    without ever reading it back: a configuration file that the world may write is ignored, and the server
+    without ever reading it back: a server ignores a world-writable configuration file, and
     adjusts the number when the pool is small. Seed 003 verified one variable family on one of two servers.
 
-    On a server that is only reached nothing is set unless `set_global` says so; there the check tells that it
-    runs with other settings than the experiment speaks of.
+    On a remote server dbdyno sets nothing without `set_global`; there the check reports settings that differ
+    from the experiment.
 
-    Rule: declared and effective value are equal once units (8G), booleans (ON, 1, true), list order and
-    letter case are put aside. Cut down to the variable's own step, by less than 1 %: a note. Anything else
-    the server made of it, and a variable the server does not have, is a stop that prints both values and
-    the server's rule where known.
+    Rule: declared and effective value are equal but for units (8G), booleans (ON, 1, true), list order and
+    letter case. Rounded to the variable's own step, by less than 1 %: a note. Any other value, and a variable
+    that the server does not have, is a stop that prints both values and the server's rule where known.
     """
     if context.description is None:
         return
@@ -37,7 +36,7 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _declared(context: Context) -> dict[str, Setting]:
-    """The experiment's own values; what a server says was declared covers configuration files too."""
+    """The declared values: those of configuration files too, and the experiment's own."""
     declared: dict[str, Setting] = dict(context.description.declared) if context.description else {}
     if context.variant is not None:
         known = {variable_name(option): option for option in declared}
@@ -52,7 +51,7 @@ def _differs(name: str, declared: str, variables: Mapping[str, str], context: Co
     evidence = {"variable": name, "declared": declared, "effective": effective}
     rounded = rounding(name, declared, variables)
     if rounded is not None:
-        text = f"{name}: declared {declared}, effective {effective}: the server {rounded}."
+        text = f"{name} is {effective}; the experiment declares {declared}, which the server {rounded}."
         return Finding(
             code="P04", level="note", text=text, evidence={**evidence, "rule": rounded}, subject=subject
         )
@@ -61,8 +60,8 @@ def _differs(name: str, declared: str, variables: Mapping[str, str], context: Co
         return Finding(
             code="P04",
             level="stop",
-            text=f"{name}: declared {declared}, and the server runs with {effective}. It is only read: set "
-            "it there, declare what it has, or allow dbdyno to set it (set_global = true).",
+            text=f"{name} is {effective} on the remote server; the experiment declares {declared}.",
+            fix=f"Set it on the server, declare {effective}, or let dbdyno set it (set_global = true).",
             evidence=evidence,
             subject=subject,
         )
@@ -71,17 +70,15 @@ def _differs(name: str, declared: str, variables: Mapping[str, str], context: Co
     return Finding(
         code="P04",
         level="stop",
-        text=f"{name}: declared {declared}, effective {effective}: the server adjusted it silently.{because} "
-        f"Declare {name} = {effective}, or what makes room for {declared}.",
+        text=f"{name} is {effective}, adjusted by the server from the declared {declared}.{because}",
+        fix=f"Declare {name} = {effective}, or the settings that allow {declared}.",
         evidence={**evidence, "rule": known},
         subject=subject,
     )
 
 
 def _absent(option: str, declared: Setting, variables: Mapping[str, str], subject: str) -> Iterator[Finding]:
-    """An option the server took but shows no variable for: `skip-x` and `disable-x` have their effect in x,
-    others cannot be seen.
-    """
+    """An option without a variable: `skip-x` and `disable-x` are verified by x, others cannot be verified."""
     name = variable_name(option)
     positive = name.removeprefix("skip_").removeprefix("disable_")
     visible = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
@@ -91,9 +88,9 @@ def _absent(option: str, declared: Setting, variables: Mapping[str, str], subjec
     yield Finding(
         code="P04",
         level="stop",
-        text=f"{option} = {as_text(declared)}: the running server shows no such variable, so its effect "
-        f"cannot be proved.{f' {known[0].upper()}{known[1:]}.' if known else ''} Take it out; an option "
-        "without a variable belongs into `arguments`.",
+        text=f"the running server has no variable {option} (declared as {as_text(declared)}), so its effect "
+        f"cannot be verified.{f' {known[0].upper()}{known[1:]}.' if known else ''}",
+        fix="Remove it; an option without a variable belongs into `arguments`.",
         evidence={"variable": name, "declared": as_text(declared), "effective": None, "rule": known},
         subject=subject,
     )

@@ -1,4 +1,4 @@
-"""P07: server and client have room for the largest planned point."""
+"""P07: the limits of server and client allow the largest point."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from dbdyno.run.description import describe
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
-# Status counters of what others already hold on the server.
+# Status counters of what other clients hold on the server.
 _IN_USE = ("Prepared_stmt_count", "Threads_connected", "pg_stat_activity.client_backends")
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Limits that the planned number of connections runs into, before it runs into them.
+    """Limits that are too low for the planned number of connections.
 
     Catches sweeps whose last points cannot have run as described. Seed 000 plans 500 connections x 46
     prepared statements = 23,000 under a limit of 16,382, which is reached at 356; seed 002 plans 3,000
     where 180 fit; seed 003 ran into the limit and turned prepared statements off, on both servers, without
     a word in the table.
 
-    Rule: for the largest planned point, prepared statements (kinds x tables + BEGIN and COMMIT, per
-    connection), connections, open tables, open files, local ports and the client's own files each need at
-    most 90 % of their limit, with what others hold already counted in. Beyond that is a stop that names the
-    largest point that fits and how to make room. Before a server runs, the limits that the experiment
-    declares are checked.
+    Rule: for the largest point, prepared statements, connections, open tables, open files, local ports and
+    the client's own files each need at most 90 % of their limit, those of other clients included. Otherwise
+    it is a stop that names the largest point that fits and the value that allows more. Before a server runs,
+    the limits that the experiment declares are checked.
     """
     workloads = context.experiment.workloads if context.workload is None else (context.workload,)
     if moment is Moment.DESIGN:
@@ -40,7 +39,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             declared = settings(variant)
             for workload in workloads:
                 demand = _demand(context.experiment, workload, protocol_of(variant.server))
-                limits = _limits_of(variant.server.product)(declared, demand, {}, ours=True)
+                limits = _limits_of(variant.server.product)(declared, demand, {}, started=True)
                 yield from _judge(limits, demand, workload, variant.name)
         connections = max(point.connections for point in context.experiment.load.points())
         yield from _judge(_client(context), Demand(connections, 0, 0), None, "")
@@ -50,9 +49,9 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     in_use = _in_use(context)
     for workload in workloads:
         demand = _demand(context.experiment, workload, _protocol(context.description.product))
-        ours = context.variant is None or context.variant.server.started
+        started = context.variant is None or context.variant.server.started
         of = _limits_of(context.description.product)
-        limits = of(context.description.variables, demand, in_use, ours=ours)
+        limits = of(context.description.variables, demand, in_use, started=started)
         yield from _judge(limits, demand, workload, context.subject)
 
 
@@ -71,7 +70,7 @@ def _demand(experiment: Experiment, workload: Workload, protocol: str) -> Demand
 
 
 def _in_use(context: Context) -> Mapping[str, int]:
-    """What is held on the server now, our own administrative connection included."""
+    """The counters now, including the lab's own administrative connection."""
     if context.server is None:
         return {}
     status = context.server.status()
@@ -83,7 +82,7 @@ def _client(context: Context) -> list[Capacity]:
     if context.experiment.load.transport == "tcp" and _PORT_RANGE.exists():
         first, last = _PORT_RANGE.read_text().split()
         ports = int(first), int(last)
-    # What the engine inherits; `run.engine.Engine` has raised it to the hard limit.
+    # The engine inherits it; `run.engine.Engine` has raised it to the hard limit.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return of_client(ports, 1 << 30 if files == resource.RLIM_INFINITY else files)
 
@@ -98,14 +97,15 @@ def _judge(
         of_workload = f" of {workload.title}" if workload is not None else ""
         parts = [f"{capacity.per_connection} each"] if capacity.per_connection > 1 else []
         parts += [f"{capacity.fixed:,} besides"] if capacity.fixed else []
-        made_up = f" ({', '.join(parts)})" if parts else ""
+        sum_of = f" ({', '.join(parts)})" if parts else ""
+        room = capacity.fix.format(value=capacity.enough(demand.connections))
         yield Finding(
             code="P07",
             level="stop",
-            text=f"{demand.connections:,} connections{of_workload} need {need:,} {capacity.what}{made_up}, "
-            f"and {capacity.limit_name} is {capacity.limit:,}, of which 90 % may be used. "
-            + (f"The largest point that fits is {largest:,} connections. " if largest else "No point fits. ")
-            + f"To make room: {capacity.remedy.format(value=capacity.enough(demand.connections))}.",
+            text=f"{capacity.limit_name} is {capacity.limit:,}, of which 90 % may be used; "
+            f"{demand.connections:,} connections{of_workload} need {need:,} {capacity.what}{sum_of}. "
+            + (f"The largest point that fits is {largest:,} connections." if largest else "No point fits."),
+            fix=f"{room[:1].upper()}{room[1:]}, or lower [load] connections.",
             evidence={
                 "limit": capacity.limit_name,
                 "value": capacity.limit,

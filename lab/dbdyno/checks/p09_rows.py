@@ -1,4 +1,4 @@
-"""P09: statements return the rows that their contracts promise, and how many the server examines for it."""
+"""P09: statements return the expected number of rows, and how many rows the server examines for it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from dbdyno.run.description import Statement
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 
-# Only what reads is tried: whatever the data are, they stay as they are.
+# Only statements that read are executed, so that the data do not change.
 READING = ("SELECT", "WITH", "TABLE", "VALUES")
-# A statement that takes long is tried no more often than fits into this.
+# Total time for the executions of one statement.
 SECONDS_MAX = 5.0
 EXAMINED_MIN = 1_000
 
-# Longer than a minute no statement is waited for; the errors then.
+# Errors of a statement that exceeds its time limit of a minute.
 _TOOK_TOO_LONG = (3024, 1969, 57014)
 _LIMITS = {
     "mysql": "SET SESSION max_execution_time = 60000",
@@ -47,17 +47,17 @@ _LIMITS = {
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Contracts that the data do not keep, and rows that the server looks at for each that it returns.
+    """Unexpected row counts, and rows that the server examines for each that it returns.
 
     Catches statements over other data than they were written for. Nine in ten statements of seed 000 hit
-    nothing, and the query of seed 004 examines ten million rows for the one it seems to look up.
+    nothing, and the query of seed 004 examines ten million rows to return one.
 
-    Rule: before the load each reading statement with a contract is tried with five values, spread over those
-    that the load will draw. One that returns another number of rows for more than one of them is a stop, for
-    one a warning. One that the server refuses is a stop too. A note tells the rows that the server examined
-    for each execution by its own counters (Handler_read_* of the session; the scans of PostgreSQL's EXPLAIN
-    ANALYZE), a warning where they are at least 1,000 and over 100 for each row returned. Statements that
-    write are not tried: D04 counts them.
+    Rule: before the load each reading statement with expected `rows` is executed with five values, spread
+    over those of the load. Another number of rows for more than one of them is a stop, for one a warning. A
+    statement that the server refuses is a stop too. A note lists the rows that the server examined per
+    execution by its own counters (Handler_read_* of the session; the scans of PostgreSQL's EXPLAIN ANALYZE);
+    at least 1,000 and over 100 for each row returned are a warning. Statements that write are not executed:
+    D04 counts them.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     workloads = (context.workload,) if context.workload else context.experiment.workloads
@@ -70,24 +70,24 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 @dataclass
 class _Tried:
-    """What a statement has returned."""
+    """Executions of one statement."""
 
     statement: SqlStatement
-    # With which values it kept its contract or broke it.
     rows: list[int] = field(default_factory=list)
-    broken: list[tuple[int, str]] = field(default_factory=list)
+    # Unexpected row counts, and the values that gave them.
+    unexpected: list[tuple[int, str]] = field(default_factory=list)
     examined: list[int] = field(default_factory=list)
     seconds: float = 0.0
     refused: str = ""
 
     @property
     def is_slow(self) -> bool:
-        """Whether it was given up for the time it took."""
+        """Whether it exceeded the time limit."""
         return any(f"(error {code})" in self.refused for code in _TOOK_TOO_LONG)
 
     @property
-    def wanted(self) -> bool:
-        """Whether it may be tried once more."""
+    def may_repeat(self) -> bool:
+        """Whether it is executed again."""
         mean_s = self.seconds / max(len(self.rows), 1)
         return not self.refused and self.seconds + mean_s < SECONDS_MAX
 
@@ -106,15 +106,15 @@ def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
             for transaction in transactions[:STATEMENTS_MAX]:
                 trial.play(transaction, number)
     for name, one in tried.items():
-        yield from _broken(context, workload, name, one)
-    told = {name: max(one.examined) for name, one in tried.items() if one.examined}
-    if told:
-        listed = ", ".join(f"{name} {count:,}" for name, count in told.items())
-        text = f"rows examined for one execution at the most, by the server's counters: {listed}."
-        yield about("P09", context, workload, "note", text, examined=told)
+        yield from _findings(context, workload, name, one)
+    examined = {name: max(one.examined) for name, one in tried.items() if one.examined}
+    if examined:
+        listed = ", ".join(f"{name} {count:,}" for name, count in examined.items())
+        text = f"maximum rows examined per execution, by the server's counters: {listed}."
+        yield about("P09", context, workload, "note", text, examined=examined)
 
 
-def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> Iterator[Finding]:
+def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> Iterator[Finding]:
     what = f"statement {name} of {workload.title}"
     if one.refused:
         yield about(
@@ -122,20 +122,20 @@ def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> 
             context,
             workload,
             "warn" if one.is_slow else "stop",
-            f"{what} was refused when it was tried: {one.refused}",
+            f"the server refused {what}: {one.refused}",
             statement=name,
         )
-    if one.broken:
-        rows, given = one.broken[0]
-        level: Level = "stop" if len(one.broken) > 1 else "warn"
+    if one.unexpected:
+        rows, with_values = one.unexpected[0]
+        level: Level = "stop" if len(one.unexpected) > 1 else "warn"
         yield about(
             "P09",
             context,
             workload,
             level,
-            f"{what} broke its contract for {len(one.broken)} of {len(one.rows)} values that were tried: it "
-            f"returned {rows:,} rows{given}, and rows is {one.statement.rows:,}. Mend the data, the "
-            "parameter's range or the contract.",
+            f"{what} returned an unexpected row count for {len(one.unexpected)} of {len(one.rows)} values: "
+            f"{rows:,} rows{with_values}; expected {one.statement.rows:,}.",
+            fix="Fix the data, the parameter's range or rows.",
             statement=name,
             rows=one.rows,
             contract=one.statement.rows,
@@ -154,8 +154,7 @@ def _broken(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> 
             context,
             workload,
             "warn",
-            f"{what} made the server examine {worst[0]:,} rows to return {worst[1]:,}: what is measured is a "
-            "scan, not a look-up.",
+            f"{what} made the server examine {worst[0]:,} rows to return {worst[1]:,}: it measures a scan.",
             statement=name,
             examined=worst[0],
             rows=worst[1],
@@ -171,7 +170,7 @@ class _Trial:
         self._workload, self._admin, self._dialect, self._tried = workload, admin, dialect, tried
         generators = {name: workload.generator(name) for name in workload.parameters}
         self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
-        # What asking for the counters adds to them.
+        # Reading the counters changes them by this much.
         self._own = 0
         if self._dialect == "mysql":
             before = self._handler()
@@ -185,7 +184,7 @@ class _Trial:
                 continue
             one = self._tried.setdefault(name, _Tried(statement))
             sql = filled(described, sample, self._dialect)
-            if sql is None or not one.wanted:
+            if sql is None or not one.may_repeat:
                 continue
             try:
                 self._try(sql, name, one, sample)
@@ -201,23 +200,21 @@ class _Trial:
                 self._keep(self._admin.query(sql), kept, sample)
         else:
             before = self._handler()
-            found = self._admin.query(sql)
+            result = self._admin.query(sql)
             examined = self._handler() - before - self._own
-            rows = len(found)
-            self._keep(found, kept, sample)
+            rows = len(result)
+            self._keep(result, kept, sample)
         one.seconds += time.monotonic() - began
         one.rows.append(rows)
         one.examined.append(max(examined, 0))
         if one.statement.rows is not None and rows != one.statement.rows:
             used = {key: value for key, value in sample.items() if f":{key}" in one.statement.sql}
             with_values = ", ".join(f"{key} = {value!r}" for key, value in used.items())
-            one.broken.append((rows, f" with {with_values}" if with_values else ""))
+            one.unexpected.append((rows, f" with {with_values}" if with_values else ""))
 
-    def _keep(
-        self, found: list[tuple[Value, ...]], kept: dict[str, Result], sample: dict[str, Value]
-    ) -> None:
+    def _keep(self, rows: list[tuple[Value, ...]], kept: dict[str, Result], sample: dict[str, Value]) -> None:
         for parameter, generator in kept.items():
-            row = found[0] if found else ()
+            row = rows[0] if rows else ()
             value = row[generator.column - 1] if len(row) >= generator.column else None
             sample[parameter] = None if value is None else str(value)
 
@@ -229,8 +226,8 @@ class _Trial:
 
     def _analyzed(self, sql: str) -> tuple[int, int]:
         """Rows returned, and rows that its scans looked at."""
-        ((found,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
-        root = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+        ((answer,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
+        root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
         examined = 0.0
         for node in nodes(root):
             if node.get("Relation Name"):
@@ -239,4 +236,4 @@ class _Trial:
         return int(root["Actual Rows"]), round(examined)
 
 
-CHECK = Check("P09", "Rows against contract", frozenset({Moment.READY}), find)
+CHECK = Check("P09", "Rows against the expected counts", frozenset({Moment.READY}), find)

@@ -1,4 +1,4 @@
-"""P11: client and server have CPUs of their own, and nobody else's database is busy beside them."""
+"""P11: client and server run on separate CPUs, and no other database is busy on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DATABASES = frozenset(
     }
 )
 
-# How long other servers are watched, and the share of one CPU above which they are busy.
+# How long other servers are observed, and the share of one CPU above which they are busy.
 _WATCH_S = 0.3
 BUSY_SHARE = 0.05
 
@@ -42,8 +42,8 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     an idle or busy server of the other version.
 
     Rule: CPU sets of client and server that overlap (an undeclared set is all of them, where dbdyno does not
-    divide the CPUs itself) are a warning: the result holds for this arrangement only. So is another database
-    server that uses more than 5 % of a CPU while nothing of ours runs.
+    divide the CPUs itself) are a warning: results do not transfer. So is another database server that uses
+    more than 5 % of a CPU while no load runs.
     """
     if moment is Moment.DESIGN:
         yield from _overlaps(context)
@@ -64,22 +64,20 @@ def _overlaps(context: Context) -> Iterator[Finding]:
         yield Finding(
             code="P11",
             level="warn",
-            text=f"client and server share CPU {cpus} ({', '.join(names)}), so the load generator takes time "
-            "from the server. The result holds for this arrangement; it does not transfer to a server with "
-            f"its own CPUs. {_fix(context, available)}",
+            text=f"client and server share CPU {cpus} ({', '.join(names)}): results do not transfer to a "
+            "server with its own CPUs.",
+            fix=_fix(context, available),
             evidence={"cpus": cpus, "variants": names, "client_cpus": format_cpus(client_cpus)},
         )
 
 
 def _fix(context: Context, available: frozenset[int]) -> str:
-    """How client and server come to CPUs of their own."""
+    """How to give client and server separate CPUs."""
     if not all(variant.server.started for variant in context.experiment.variants):
         return "Run dbdyno on another machine."
     if len(available) < 2:
         return "Run it on a machine with more than one CPU."
-    return (
-        "Set [client] cpus and [variant.server] cpus apart, or declare neither, and dbdyno divides the CPUs."
-    )
+    return "Set different [client] cpus and [variant.server] cpus, or neither: then dbdyno divides the CPUs."
 
 
 @dataclass(frozen=True)
@@ -90,21 +88,21 @@ class _Neighbour:
 
 
 def _neighbours(context: Context) -> Iterator[Finding]:
-    busy = _busy_databases(_ours(context))
+    busy = _busy_databases(_own_pids(context))
     if busy:
         # No figures in the text: a neighbour is reported once, not again at every group with another figure.
-        told = ", ".join(sorted(f"{one.name} (pid {one.pid})" for one in busy))
+        names = ", ".join(sorted(f"{one.name} (pid {one.pid})" for one in busy))
         yield Finding(
             code="P11",
             level="warn",
-            text=f"another database server is busy on this machine: {told}. It takes time from client and "
-            "server, so the result holds for this machine as it is now. Stop its work while measuring, or "
-            "measure elsewhere.",
+            text=f"another database server is busy on this machine: {names}. It takes CPU time from client "
+            "and server, so results do not transfer.",
+            fix="Stop it while measuring, or measure on another machine.",
             evidence={"busy": [{"name": one.name, "pid": one.pid, "cpu": round(one.cpu, 2)} for one in busy]},
         )
 
 
-def _ours(context: Context) -> frozenset[int]:
+def _own_pids(context: Context) -> frozenset[int]:
     """Process ids of this program, its children, and the server under test."""
     own = psutil.Process()
     pids = {own.pid, *(child.pid for child in own.children(recursive=True))}
@@ -113,12 +111,12 @@ def _ours(context: Context) -> frozenset[int]:
     return frozenset(pids)
 
 
-def _busy_databases(ours: frozenset[int]) -> list[_Neighbour]:
-    """Other people's database servers that use more than 5 % of a CPU over the time they are watched."""
+def _busy_databases(own_pids: frozenset[int]) -> list[_Neighbour]:
+    """Other database servers that use more than 5 % of a CPU while they are observed."""
     others = [
         process
         for process in psutil.process_iter(["name"])
-        if process.info["name"] in DATABASES and process.pid not in ours
+        if process.info["name"] in DATABASES and process.pid not in own_pids
     ]
     if not others:
         return []

@@ -1,4 +1,4 @@
-"""P14: data that neither fit into the cache nor clearly do not."""
+"""P14: data about as large as the cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
-# Data over cache: between these a small difference in caching is a large one in reads.
+# Data over cache: between these, a small difference in caching is a large one in reads.
 BORDERLINE = (0.8, 1.25)
 GIB = 1024.0**3
 
@@ -18,11 +18,11 @@ GIB = 1024.0**3
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Data and indexes over the size of the cache: in memory, borderline, or bound by reads.
 
-    Catches results that hang on what happens to be cached. Seed 003 has 40 GB of data under a pool of 40 GB,
-    and seed 001 does not say how large its pool is: 10 tables of 5 million rows need 12 GB.
+    Catches results that depend on which pages happen to be cached. Seed 003 has 40 GB of data under a pool of
+    40 GB, and seed 001 does not say how large its pool is: 10 tables of 5 million rows need 12 GB.
 
     Rule: a ratio between 0.8 and 1.25 is a warning; otherwise a note says which of the two was measured.
-    PostgreSQL's shared buffers have the system's cache behind them, so there it is a note in any case.
+    PostgreSQL also uses the OS page cache, so there it is always a note.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     description = context.description
@@ -35,20 +35,21 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     borderline = BORDERLINE[0] <= ratio <= BORDERLINE[1]
     postgres = description.product == "postgresql"
     label = "borderline" if borderline else "in memory" if ratio < 1 else "more than the cache holds"
-    behind = ", which have the system's cache behind them" if postgres else ""
+    plus = ", plus the OS page cache" if postgres else ""
     text = (
         f"data and indexes of {context.workload.title} have {size / GIB:.2f} GiB and "
-        f"{'shared buffers' if postgres else 'the buffer pool'} {cache / GIB:.2f} GiB{behind}: {label}."
+        f"{'shared buffers' if postgres else 'the buffer pool'} {cache / GIB:.2f} GiB{plus}: {label}."
     )
     warns = borderline and not postgres
     if warns:
-        text += " Small differences in caching become large ones in reads: choose a pool well above or below."
+        text += " Small differences in caching become large ones in reads."
     yield Finding(
         code="P14",
         level="warn" if warns else "note",
         text=text,
         evidence={"data_bytes": size, "cache_bytes": cache, "ratio": round(ratio, 3), "label": label},
         subject=context.subject,
+        fix="Choose a buffer pool well above or below the size of the data." if warns else "",
     )
 
 

@@ -1,4 +1,4 @@
-"""P15: the design can carry the sentence that will be drawn from it."""
+"""P15: the design supports a conclusion."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dbdyno.stats.signed_rank import blocks_needed
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Too few blocks, no interleaving, more than one difference between variants, or none at all.
 
-    Catches what all five seeds share: each point was run once, all of one arm before all of the other, so
-    drift, cache state and luck cannot be told from the factor. Seed 000 names the thread pool and changes
-    the version (both arms have the pool, and about twenty defaults differ); seed 004 has one run per arm
-    and no A/A.
+    Catches what all five seeds share: each point was run once, all of one variant before all of the other,
+    so that drift, cache state and chance look like the factor. Seed 000 names the thread pool and changes
+    the version (both variants have the pool, and about twenty defaults differ); seed 004 has one run per
+    variant and no A/A.
 
     Rule: a verdict sentence needs 2 / 2^blocks <= 0.05 / K, where K sentences share the chance of a false
     word (all comparisons of a run, or all main effects and interactions): 6 blocks for one, 7 for three, 8
@@ -33,14 +33,14 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     yield from _blocks(experiment)
     if experiment.design.order == "given" and len(experiment.load.points()) > 1:
         yield _warn(
-            "the points run in the order of the list in every block: what the first ones leave behind "
-            'always meets the later ones. Write order = "random" under [design].',
+            "the points run in the same order in every block: late points always run after early ones.",
+            'Set order = "random" in [design].',
             order="given",
         )
     if len(experiment.variants) == 1:
         yield _warn(
-            f"there is one variant, {experiment.variants[0].name}: nothing is compared, and no verdict can "
-            "follow. Add a second [[variant]].",
+            f"there is one variant, {experiment.variants[0].name}: nothing is compared, so no verdict.",
+            "Add a second [[variant]].",
             variants=[experiment.variants[0].name],
         )
     yield from _places(experiment)
@@ -64,14 +64,15 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
     if blocks < needed:
         share = f"{100 * ALPHA / sentences:.2g} %"
         single = (
-            "every variant runs once, and whatever drifts in between looks like a difference"
+            "every variant runs once, so that drift looks like a difference"
             if blocks == 1
             else f"the smallest p-value is 2/2^{blocks} = {100 * 2 / 2**blocks:.2g} %"
         )
         among = "" if sentences == 1 else f" for each of {sentences} verdict sentences"
         yield _warn(
-            f"{blocks} block{'' if blocks == 1 else 's'} cannot give a verdict: {single}, and a word needs "
-            f"{share}{among}. Write blocks = {needed} or more under [design].",
+            f"{blocks} block{'' if blocks == 1 else 's'} cannot give a verdict: {single}; a verdict needs "
+            f"{share}{among}.",
+            f"Set blocks = {needed} or more in [design].",
             blocks=blocks,
             blocks_needed=needed,
             sentences=sentences,
@@ -81,8 +82,8 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
             code="P15",
             level="note",
             text=f"{blocks} blocks are no multiple of {variants} variants: the order cannot be balanced "
-            "exactly, so that some variants run first more often than others. Write blocks = "
-            f"{blocks + variants - blocks % variants} under [design].",
+            "exactly, so that some variants run first more often than others.",
+            fix=f"Set blocks = {blocks + variants - blocks % variants} in [design].",
             evidence={"blocks": blocks, "variants": variants},
         )
 
@@ -95,9 +96,9 @@ def _places(experiment: Experiment) -> Iterator[Finding]:
         yield Finding(
             code="P15",
             level="note",
-            text=f"places are not exchanged because data are kept (state = {state}): each variant keeps its "
-            "directory, port and socket, and what they change counts as the variant's. Write state = "
-            '"restore" under [design] to exchange them from block to block.',
+            text=f"each variant keeps its directory, port and socket because state = {state} keeps data, "
+            "so that their effects count as the variant's.",
+            fix='Set state = "restore" in [design] to exchange them from block to block.',
             evidence={"state": state, "variants": started},
         )
 
@@ -106,7 +107,7 @@ def _identical(baseline: Variant, variant: Variant) -> Finding:
     return Finding(
         code="P15",
         level="note",
-        text=f"{variant.name} and {baseline.name} are identical: an A/A experiment. It measures noise only.",
+        text=f"{variant.name} and {baseline.name} are identical: an A/A test, which measures noise only.",
         evidence={"baseline": baseline.name, "differing": []},
         subject=variant.name,
     )
@@ -117,16 +118,16 @@ def _differences(baseline: Variant, variant: Variant, *, factorial: bool) -> Ite
     if len(differences) > 1 and not factorial:
         yield _warn(
             f"{variant.name} differs from {baseline.name} in {len(differences)} things "
-            f"({', '.join(differences)}): a difference found belongs to all of them together. Change one at "
-            "a time, or add variants in between.",
+            f"({', '.join(differences)}): an effect cannot be attributed to one of them.",
+            "Change one at a time, or add variants in between.",
             subject=variant.name,
             baseline=baseline.name,
             differing=differences,
         )
 
 
-def _warn(text: str, subject: str = "", **evidence: object) -> Finding:
-    return Finding(code="P15", level="warn", text=text, evidence=evidence, subject=subject)
+def _warn(text: str, fix: str, subject: str = "", **evidence: object) -> Finding:
+    return Finding(code="P15", level="warn", text=text, evidence=evidence, subject=subject, fix=fix)
 
 
 CHECK = Check("P15", "Design audit", frozenset({Moment.DESIGN}), find)

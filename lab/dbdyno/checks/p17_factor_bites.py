@@ -10,7 +10,7 @@ from dbdyno.experiment.model import Experiment, Variant
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
-# Variables that a server accepts, shows as they were declared, and does nothing with, and why.
+# Variables that a server accepts and ignores, and why.
 IDLE: Mapping[tuple[str, str], str] = {
     ("mariadb", "innodb_buffer_pool_instances"): "MariaDB has had one buffer pool instance since 10.5",
     ("mariadb", "query_cache_size"): "the query cache is off unless query_cache_type is ON",
@@ -21,16 +21,15 @@ IDLE: Mapping[tuple[str, str], str] = {
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """A difference that was declared and is none: both servers have the same effective value, or do nothing
-    with the variable.
+    """Declared differences without effect: both servers have the same value, or ignore the variable.
 
-    Catches factors that cannot bite. Seed 004 compares 1 and 8 buffer pool instances without looking whether
+    Catches factors without effect. Seed 004 compares 1 and 8 buffer pool instances without looking whether
     the server took them: MySQL uses one where the pool is below 1G, and MariaDB always.
 
-    Rule: of the variables in which a variant is declared to differ from the baseline at least one must differ
-    in effect, and each that does not is told. None is a warning that the two are one set-up; some is a note.
-    Variables that a server is known to do nothing with count as no difference. What no counter shows after
-    the run is told by the judge under the same code.
+    Rule: of the variables that a variant declares otherwise than the baseline at least one must differ in
+    effect. If none does, it is a warning that the variants are identical; if some do not, a note names them.
+    A variable that the server is known to ignore is no difference. After the run, the judge reports a
+    difference that no counter shows under the same code.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     baseline = context.experiment.variants[0]
@@ -42,14 +41,13 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     idle = {name: why for name in declared if (why := _why_idle(name, peer, mine))}
     if not idle:
         return
-    told = "; ".join(f"{name} ({why})" for name, why in idle.items())
+    listed = "; ".join(f"{name} ({why})" for name, why in idle.items())
     others = len(declared) - len(idle) or _other_differences(context.experiment, context.variant)
     yield Finding(
         code="P17",
         level="note" if others else "warn",
-        text=f"{context.variant.name} is declared to differ from {baseline.name} in what makes no "
-        f"difference: {told}."
-        + ("" if others else " The two are one set-up: what is found between them is noise."),
+        text=f"{context.variant.name} differs from {baseline.name} by settings without effect: {listed}."
+        + ("" if others else " The two variants are identical: a difference between them is noise."),
         evidence={"idle": idle, "declared": declared},
         subject=context.variant.name,
     )
@@ -66,7 +64,7 @@ def _why_idle(name: str, baseline: Description, variant: Description) -> str | N
 
 
 def _works(name: str, description: Description) -> bool:
-    """Whether what the variable hangs on is there after all."""
+    """Whether the condition for the variable's effect holds."""
     variables = description.variables
     needed = {
         "query_cache_size": variables.get("query_cache_type") not in (None, "OFF", "0"),

@@ -1,4 +1,4 @@
-"""P19: the servers fit into the memory that there is."""
+"""P19: the servers fit into the available memory."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dbdyno.experiment.quantities import number
 from dbdyno.experiment.server import size_bytes
 from dbdyno.finding import Finding
 
-# Beside its cache a server needs room for connections, logs and the system's own cache.
+# A server also needs memory for connections, logs and the OS page cache.
 SHARE = 0.8
 
-# What a server takes at once or by and by, whatever the load is.
+# Caches that a server allocates whatever the load is.
 CACHES = ("innodb_buffer_pool_size", "shared_buffers")
 
-# Where the kernel tells the limit of this process's control group (cgroups v2 and v1).
+# The limit of this process's control group (cgroups v2 and v1).
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Caches that the machine, or the container, cannot hold.
+    """Caches that are larger than the memory of the machine or the container.
 
     Catches servers that swap, or are killed, under the load alone. Seed 004 runs its server in a container
     inside a small virtual machine; seed 000 kept settings made for 16 GB when the machine grew to 32.
@@ -46,11 +46,11 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 def memory_bytes() -> int:
     """The memory that this process and what it starts may use."""
-    found = int(psutil.virtual_memory().total)
+    limit = int(psutil.virtual_memory().total)
     for path in _LIMITS:
         with suppress(OSError, ValueError):
-            found = min(found, int(path.read_text()))
-    return found
+            limit = min(limit, int(path.read_text()))
+    return limit
 
 
 def _cache(known: Mapping[str, str]) -> int:
@@ -65,8 +65,9 @@ def _alone(variant: Variant) -> Iterator[Finding]:
     if cache > SHARE * limit:
         whose = "this machine" if limit == machine else "its container"
         yield _finding(
-            f"{variant.name} asks for a cache of {_gib(cache)}, and {whose} has {_gib(limit)} of memory, of "
-            f"which 80 % may be used. Declare at most {_gib(int(SHARE * limit))}.",
+            f"{whose} has {_gib(limit)} of memory, of which 80 % may be used; {variant.name} declares a "
+            f"cache of {_gib(cache)}.",
+            f"Declare at most {_gib(int(SHARE * limit))}.",
             variant.name,
             cache,
             limit,
@@ -74,7 +75,7 @@ def _alone(variant: Variant) -> Iterator[Finding]:
 
 
 def _together(context: Context) -> Iterator[Finding]:
-    """Servers of others on this machine: they run at the same time."""
+    """Servers on this machine that dbdyno does not start: they run at the same time."""
     if context.variant is None or context.description is None or context.variant.server.started:
         return
     caches: dict[str, int] = {}
@@ -86,17 +87,17 @@ def _together(context: Context) -> Iterator[Finding]:
     total, limit = sum(caches.values()), memory_bytes()
     if len(caches) > 1 and total > SHARE * limit:
         yield _finding(
-            f"not enough memory for {len(caches)} servers at a time: their caches have {_gib(total)} "
-            f"together, and this machine has {_gib(limit)}, of which 80 % may be used. Make them "
-            "smaller, or have dbdyno start them one at a time (kind = local, docker or command).",
+            f"this machine has {_gib(limit)} of memory, of which 80 % may be used; the caches of "
+            f"{len(caches)} servers that run at the same time have {_gib(total)}.",
+            "Make them smaller, or let dbdyno start them one at a time (kind = local, docker or command).",
             context.subject,
             total,
             limit,
         )
 
 
-def _finding(text: str, subject: str, need: int, limit: int) -> Finding:
-    return Finding("P19", "stop", text, {"need_bytes": need, "limit_bytes": limit}, subject)
+def _finding(text: str, fix: str, subject: str, need: int, limit: int) -> Finding:
+    return Finding("P19", "stop", text, {"need_bytes": need, "limit_bytes": limit}, subject, fix=fix)
 
 
 def _gib(size: int) -> str:

@@ -1,4 +1,4 @@
-"""P22: the load's connections go the way that the experiment asks about."""
+"""P22: the load's connections use the thread pool."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dbdyno.finding import Finding
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import Server, ServerProblem
 
-# The privilege whose connections get a thread of their own beside MySQL's pool.
-PASSES_BY = "TP_CONNECTION_ADMIN"
+# MySQL serves connections with this privilege outside of its thread pool.
+BYPASS = "TP_CONNECTION_ADMIN"
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Connections that pass a thread pool by, and the account that was used where there is a pool.
+    """Connections that bypass a thread pool, and the account of the load where there is a pool.
 
     Catches measuring one thread per connection under the pool's name. Seed 000 warns its readers: root, like
     every account with all privileges, has TP_CONNECTION_ADMIN, and MySQL's pool keeps such connections in a
@@ -50,33 +50,33 @@ def _has_plugin(server: Server) -> bool:
 def _mysql(context: Context, server: Server) -> Iterator[Finding]:
     with logged_in(server.address(), context.experiment.load.transport) as admin:
         account, roles = _account(admin)
-        passes_by = _grants(admin, "SHOW GRANTS")
+        bypasses = _grants(admin, "SHOW GRANTS")
         # Named, an account is shown without what its roles bring.
         by_itself = _grants(admin, f"SHOW GRANTS FOR {account}")
-    if not passes_by:
+    if not bypasses:
         yield _note(
             context,
-            f"the load logs in as {account}, which lacks {PASSES_BY}: its connections go through MySQL's "
+            f"the load logs in as {account}, which lacks {BYPASS}: its connections go through MySQL's "
             "thread pool. No role that is active when it logs in brings the privilege.",
             user=server.address().user,
             account=account,
-            privilege=PASSES_BY,
+            privilege=BYPASS,
         )
         return
     if by_itself:
-        how, fix = "", f"REVOKE {PASSES_BY} ON *.* FROM {account}"
+        how, fix = "", f"REVOKE {BYPASS} ON *.* FROM {account}"
     else:
         how = f" by its roles ({roles})"
         fix = (
             f"SET DEFAULT ROLE NONE TO {account}, where activate_all_roles_on_login is OFF and the role is "
-            f"none of mandatory_roles, or REVOKE {PASSES_BY} ON *.* FROM the role"
+            f"none of mandatory_roles, or REVOKE {BYPASS} ON *.* FROM the role"
         )
     yield _stop(
         context,
-        f"the load's account {account} has {PASSES_BY}{how}: MySQL's thread pool serves its connections "
+        f"the load's account {account} has {BYPASS}{how}: MySQL's thread pool serves its connections "
         f"in a group of their own, as if there were no pool. Use an account without it: {fix}.",
         accounts=[account],
-        privilege=PASSES_BY,
+        privilege=BYPASS,
         roles=[] if by_itself else roles.split(","),
     )
 
@@ -95,10 +95,8 @@ def _account(admin: AdminConnection) -> tuple[str, str]:
 
 
 def _grants(admin: AdminConnection, sql: str) -> bool:
-    """Whether what a statement shows of an account passes the pool by."""
-    return any(
-        re.match(rf"GRANT\b.*\b{PASSES_BY}\b.* ON \*\.\* ", str(grant)) for (grant,) in admin.query(sql)
-    )
+    """Whether the grants that a statement shows include the privilege."""
+    return any(re.match(rf"GRANT\b.*\b{BYPASS}\b.* ON \*\.\* ", str(grant)) for (grant,) in admin.query(sql))
 
 
 def _built_in(context: Context, server: Server, whose: str, extra_port: str) -> Iterator[Finding]:
@@ -107,20 +105,21 @@ def _built_in(context: Context, server: Server, whose: str, extra_port: str) -> 
         yield _stop(
             context,
             f"the load connects to port {extra_port}, the extra_port, where {whose} gives every connection "
-            "a thread of its own beside the thread pool. Use the server's own port.",
+            "its own thread, outside of the thread pool.",
+            "Use the server's own port.",
             extra_port=extra_port,
         )
     else:
         yield _note(
             context,
             f"the load logs in as {address.user!r} on the server's own port: its connections go through "
-            f"{whose}'s thread pool, which no privilege passes by.",
+            f"{whose}'s thread pool, which cannot be bypassed by a privilege.",
             user=address.user,
         )
 
 
-def _stop(context: Context, text: str, **evidence: object) -> Finding:
-    return Finding(code="P22", level="stop", text=text, evidence=evidence, subject=context.subject)
+def _stop(context: Context, text: str, fix: str, **evidence: object) -> Finding:
+    return Finding(code="P22", level="stop", text=text, evidence=evidence, subject=context.subject, fix=fix)
 
 
 def _note(context: Context, text: str, **evidence: object) -> Finding:

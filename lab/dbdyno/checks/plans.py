@@ -72,13 +72,13 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
             whole = str(how).upper() in ("ALL", "INDEX")
             accesses.append(Access(str(table), str(how), key and str(key), int(rows or 0), whole))
     warnings = admin.query("SHOW WARNINGS")
-    told = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
-    return Plan(tuple(accesses), tuple(dict.fromkeys(told)))
+    unusable = [str(text) for *_, text in warnings if str(text).startswith(_UNUSABLE)]
+    return Plan(tuple(accesses), tuple(dict.fromkeys(unusable)))
 
 
 def _postgresql(admin: AdminConnection, sql: str) -> Plan:
-    ((found,),) = admin.query(f"EXPLAIN (FORMAT JSON) {sql}")
-    root = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+    ((answer,),) = admin.query(f"EXPLAIN (FORMAT JSON) {sql}")
+    root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
     accesses, conversions = [], []
     for node in nodes(root):
         table = node.get("Relation Name")
@@ -100,14 +100,14 @@ def nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _table_rows(admin: AdminConnection, table: str) -> int:
-    """Rows by the statistics; a plan tells what is left of them after the filter."""
+    """Rows by the statistics, since a plan reports rows after the filter."""
     name = table.replace("'", "''")
     rows = admin.query(f"SELECT reltuples::bigint FROM pg_class WHERE relname = '{name}' AND relkind = 'r'")
     return max((int(count) for (count,) in rows), default=0)
 
 
 def _casts(table: str, condition: str) -> Iterator[str]:
-    """Columns that a filter converts before it compares them with a value: no index of theirs fits."""
+    """Columns that a filter converts before it compares them, so that no index applies."""
     tree = parsed(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
     if tree is None:
         return

@@ -1,7 +1,7 @@
-"""Statements with values in place of their parameters, so that a server can be asked about them.
+"""Statements with values in place of their parameters, so that a server can explain or execute them.
 
-The values are some of those that the load will draw: spread over the range of a random number, the first of a
-list, the first line of a CSV file. What an earlier statement returns is known when that has been asked.
+The values are some of those of the load: spread over the range of a random number, the first of a list, the
+first line of a CSV file. The result of an earlier statement is known once that has been executed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dbdyno.servers.kinds.remote_protocol import PROTOCOLS
 from dbdyno.servers.server import Address, Server, ServerProblem
 from dbdyno.servers.url import Target
 
-# How many values of a random number are tried.
+# Values per random number.
 SAMPLES = 5
-# Statements of one workload that are asked about; a replay may hold thousands.
+# Statements of one workload that are checked; a .sql file may hold thousands.
 STATEMENTS_MAX = 200
-# Rows looked at for each that is promised or returned, before it is a scan and no look-up.
+# More rows read for each row expected or returned are a scan.
 ROWS_FOR_EACH = 100
 
 Value = int | float | str | None
@@ -34,7 +34,7 @@ Value = int | float | str | None
 
 @contextmanager
 def asking(server: Server, workload: SqlWorkload) -> Iterator[AdminConnection]:
-    """A connection as the load's are: its account, its database, its session statements."""
+    """A connection with the account, database and session statements of the load."""
     with logged_in(server.address()) as admin:
         for sql in workload.session:
             admin.query(sql)
@@ -66,20 +66,26 @@ def logged_in(address: Address, transport: str | None = None) -> Iterator[AdminC
 
 
 def about(
-    code: str, context: Context, workload: SqlWorkload, level: Level, text: str, **evidence: object
+    code: str,
+    context: Context,
+    workload: SqlWorkload,
+    level: Level,
+    text: str,
+    *,
+    fix: str = "",
+    **evidence: object,
 ) -> Finding:
-    """What the check `code` found at a server about the statements of `workload`."""
-    return Finding(code, level, text, {"workload": workload.title, **evidence}, context.subject)
+    """A finding about the statements of `workload` on the context's server."""
+    return Finding(code, level, text, {"workload": workload.title, **evidence}, context.subject, fix=fix)
 
 
 def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
     """Values of all parameters but results: the sample of that number, from 0 to SAMPLES - 1."""
-    found: dict[str, Value] = {}
+    sample: dict[str, Value] = {}
     for name in workload.parameters:
-        # No value is none of them; NULL is one.
         for value in _sample(workload.generator(name), number):
-            found[name] = value
-    return found
+            sample[name] = value
+    return sample
 
 
 def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:

@@ -145,20 +145,20 @@ def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
     )
 
 
-def extent_faults(found: Extent, rows: int, tolerance: float = 0.0) -> Iterator[str]:
+def extent_faults(extent: Extent, rows: int, tolerance: float = 0.0) -> Iterator[str]:
     """How one table's rows differ from ids 1 to `rows` without gaps, by more than `tolerance` (a share)."""
     allowed = rows * tolerance
-    if abs(found.rows - rows) > allowed:
-        yield f"{found.rows:,} rows, not {rows:,}"
-    if found.id_min is None or found.id_max is None:
+    if abs(extent.rows - rows) > allowed:
+        yield f"{extent.rows:,} rows, not {rows:,}"
+    if extent.id_min is None or extent.id_max is None:
         return
-    if abs(found.id_min - 1) > allowed:
-        yield f"ids begin at {found.id_min:,}, not at 1"
-    if abs(found.id_max - rows) > allowed:
-        yield f"ids end at {found.id_max:,}, not at {rows:,}"
-    gaps = found.id_max - found.id_min + 1 - found.rows
+    if abs(extent.id_min - 1) > allowed:
+        yield f"ids begin at {extent.id_min:,}, not at 1"
+    if abs(extent.id_max - rows) > allowed:
+        yield f"ids end at {extent.id_max:,}, not at {rows:,}"
+    gaps = extent.id_max - extent.id_min + 1 - extent.rows
     if gaps > allowed:
-        yield f"{gaps:,} ids between {found.id_min:,} and {found.id_max:,} have no row"
+        yield f"{gaps:,} ids between {extent.id_min:,} and {extent.id_max:,} have no row"
 
 
 def _type(column: Column) -> str:

@@ -1,4 +1,4 @@
-"""Where a server is, seen from here."""
+"""Whether a server runs on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def here(variant: Variant) -> bool:
 def is_this_machine(host: str) -> bool:
     """Whether a host name or address is one of this machine's own; False where it cannot be resolved."""
     try:
-        found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+        addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError:
         return False
     own = {
@@ -33,4 +33,4 @@ def is_this_machine(host: str) -> bool:
         for address in addresses
         if address.family in (socket.AF_INET, socket.AF_INET6)
     }
-    return bool(found & (own | {"127.0.0.1", "::1"})) or any(one.startswith("127.") for one in found)
+    return bool(addresses & (own | {"127.0.0.1", "::1"})) or any(one.startswith("127.") for one in addresses)

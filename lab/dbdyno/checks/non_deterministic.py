@@ -1,6 +1,6 @@
-"""Conditions that ask for something else each time: random numbers, the time of day in WHERE, ON, HAVING.
+"""Non-deterministic conditions in WHERE, ON and HAVING: random numbers and the time of day.
 
-By sqlglot's tree of the statement alone; no server is asked.
+Found in sqlglot's tree of a statement, without a server.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from dbdyno.experiment.sql_text import Dialect, parsed, sqlglot
 
-# Evaluated for every row that is looked at, so that no index can find what they are compared with.
-_DRAWN: Mapping[Dialect, frozenset[str]] = {
+# Functions that are evaluated per row, so that no index applies.
+_PER_ROW: Mapping[Dialect, frozenset[str]] = {
     "mysql": frozenset(
         {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SYSDATE", "RANDOM_BYTES"}
     ),
@@ -33,8 +33,8 @@ _DRAWN: Mapping[Dialect, frozenset[str]] = {
         }
     ),
 }
-# The same for a whole statement, and another for the next.
-_OF_THE_DAY = frozenset(
+# Functions that are evaluated once per statement.
+_PER_STATEMENT = frozenset(
     {
         *("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "CURDATE", "CURTIME", "LOCALTIME"),
         *("LOCALTIMESTAMP", "UTC_TIMESTAMP", "UTC_DATE", "UTC_TIME", "STATEMENT_TIMESTAMP"),
@@ -44,23 +44,23 @@ _OF_THE_DAY = frozenset(
 
 
 @dataclass(frozen=True)
-class Moving:
-    """One condition that asks for something else each time."""
+class Condition:
+    """One non-deterministic condition."""
 
     # "row" or "statement".
     evaluated_per: str
     function: str
     # As sqlglot writes it.
-    condition: str
-    # The same with a parameter in place of what is drawn; empty where it is no comparison of a column.
-    asked: str = ""
+    text: str
+    # The same with a parameter in place of the function; empty where it compares no column.
+    parameterized: str = ""
     parameter: str = ""
-    # The generator that draws what the expression draws, where that can be told.
+    # The generator with the distribution of the expression, where that is known.
     generator: str = ""
 
 
-def moving(sql: str, dialect: Dialect) -> Iterator[Moving]:
-    """Every such condition of a statement; none where it is beyond sqlglot."""
+def conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
+    """Every such condition of a statement; none where sqlglot cannot parse it."""
     tree = parsed(sql, dialect)
     if tree is None:
         return
@@ -70,48 +70,51 @@ def moving(sql: str, dialect: Dialect) -> Iterator[Moving]:
     for clause in clauses:
         for function in clause.find_all(exp.Func, exp.Anonymous):
             name = _name(function)
-            drawn = name in _DRAWN[dialect]
-            # PostgreSQL computes a subquery that hangs on no row but once, MySQL does not.
+            per_row = name in _PER_ROW[dialect]
+            # PostgreSQL evaluates an uncorrelated subquery once, MySQL does not.
             inside = dialect == "postgres" and function.find_ancestor(exp.Subquery, exp.Where) is not None
             once = inside and isinstance(function.find_ancestor(exp.Subquery, exp.Where), exp.Subquery)
-            if id(function) in seen or not (drawn or name in _OF_THE_DAY) or once:
+            if id(function) in seen or not (per_row or name in _PER_STATEMENT) or once:
                 continue
             if isinstance(clause, exp.Join) and function.find_ancestor(exp.Subquery) is not None:
-                continue  # A derived table is made but once.
+                continue  # A derived table is evaluated once.
             seen.add(id(function))
             written = function.sql(dialect=dialect).partition("(")[0]
-            yield _described(function, written, dialect, evaluated_per="row" if drawn else "statement")
+            yield _described(function, written, dialect, evaluated_per="row" if per_row else "statement")
 
 
 def _name(function: Any) -> str:
     exp = sqlglot().exp
-    found = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
-    return str(found).upper()
+    name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+    return str(name).upper()
 
 
-def _described(function: Any, name: str, dialect: Dialect, *, evaluated_per: str) -> Moving:
+def _described(function: Any, name: str, dialect: Dialect, *, evaluated_per: str) -> Condition:
     exp = sqlglot().exp
     comparison = function.find_ancestor(exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
     if comparison is None:
         within = function.find_ancestor(exp.Predicate) or function.parent
-        return Moving(evaluated_per, name, within.sql(dialect=dialect))
+        return Condition(evaluated_per, name, within.sql(dialect=dialect))
     left, right = comparison.this, comparison.expression
-    drawn = right if right is function or function in right.find_all(type(function)) else left
-    other = left if drawn is right else right
-    condition = comparison.sql(dialect=dialect)
+    random = right if right is function or function in right.find_all(type(function)) else left
+    other = left if random is right else right
+    text = comparison.sql(dialect=dialect)
     if not isinstance(other, exp.Column):
-        return Moving(evaluated_per, name, condition)
-    asked = comparison.copy()
-    (asked.expression if drawn is right else asked.this).replace(exp.Var(this=f":{other.name}"))
-    return Moving(evaluated_per, name, condition, asked.sql(dialect=dialect), other.name, _generator(drawn))
+        return Condition(evaluated_per, name, text)
+    parameterized = comparison.copy()
+    side = parameterized.expression if random is right else parameterized.this
+    side.replace(exp.Var(this=f":{other.name}"))
+    return Condition(
+        evaluated_per, name, text, parameterized.sql(dialect=dialect), other.name, _generator(random)
+    )
 
 
-def _generator(drawn: Any) -> str:
-    """The generator that draws what an expression over one random number from [0, 1) draws; empty where it
-    cannot be told.
+def _generator(expression: Any) -> str:
+    """The generator with the distribution of an expression over one random number from [0, 1); empty where
+    that is unknown.
     """
     try:
-        low, high = _value(drawn, 0.0), _value(drawn, math.nextafter(1.0, 0.0))
+        low, high = _value(expression, 0.0), _value(expression, math.nextafter(1.0, 0.0))
     except (TypeError, ValueError, ArithmeticError):
         return ""
     if low != int(low) or high != int(high):
