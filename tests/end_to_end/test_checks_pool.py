@@ -50,7 +50,7 @@ def test_mysqls_pool_and_the_account_that_passes_it_by(pooled: LocalServer) -> N
         pooled.query(f"REVOKE TP_CONNECTION_ADMIN ON *.* FROM {account}")
     assert stop.level == "stop"
     assert stop.evidence["accounts"] == [account]
-    assert f"REVOKE TP_CONNECTION_ADMIN ON *.* FROM {account}" in stop.text
+    assert f"REVOKE TP_CONNECTION_ADMIN ON *.* FROM {account}" in stop.fix
     assert [finding.level for finding in find("P22", Moment.READY, pooled, given)] == ["note"]
 
 
@@ -78,7 +78,7 @@ def test_mysqls_pool_and_the_role_that_passes_it_by(pooled: LocalServer) -> None
         assert f"account {account} has TP_CONNECTION_ADMIN by its roles (`past_it`@`%`)" in stop.text
         assert stop.evidence["roles"] == ["`past_it`@`%`"]
         # It is not the account's to revoke.
-        assert f"FROM {account}" not in stop.text
+        assert f"FROM {account}" not in stop.message
     assert [found.level for found in find("P22", Moment.READY, pooled, given)] == ["note"]
 
 

@@ -36,7 +36,8 @@ def experiment(workload: Any) -> Experiment:
 
 
 def command(server: LocalServer, name: Any, workload: Any, **changes: Any) -> list[Any]:
-    address, records = server.address(), []
+    address = server.address()
+    records: list[Any] = []
     asked = {**plan(experiment(workload), workload, address.target()), **changes}
     result = Engine().run(name, asked, address.environment(), records.append)
     assert result.done, result.failure()

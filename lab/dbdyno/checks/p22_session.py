@@ -74,7 +74,8 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
     yield _stop(
         context,
         f"the load's account {account} has {BYPASS}{how}: MySQL's thread pool serves its connections "
-        f"in a group of their own, as if there were no pool. Use an account without it: {fix}.",
+        "in a group of their own, as if there were no pool.",
+        f"Use an account without it: {fix}.",
         accounts=[account],
         privilege=BYPASS,
         roles=[] if by_itself else roles.split(","),
@@ -82,7 +83,7 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
 
 
 def _account(admin: AdminConnection) -> tuple[str, str]:
-    """The account that the server has taken for the load's, and its active roles, both as SQL writes them."""
+    """The load's account by the server, and its active roles, both in SQL."""
     ((current,),) = admin.query("SELECT CURRENT_USER()")
     name, _, host = str(current).rpartition("@")
     account = "@".join("'" + part.replace("'", "''") + "'" for part in (name, host))
