@@ -99,7 +99,7 @@ fn encryption(tls: &Tls, faults: &mut Vec<String>) -> Option<TlsClient> {
         return None;
     }
     let files = Files { ca: ca.as_deref(), certificate: certificate.as_deref(), key: key.as_deref() };
-    TlsClient::new(tls.mode, files).map_err(|found| faults.extend(found)).ok()
+    TlsClient::new(tls.mode, files).map_err(|errors| faults.extend(errors)).ok()
 }
 
 fn public_key(path: Option<&str>, faults: &mut Vec<String>) -> Option<PublicKey> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::spawn;
 use dbdyno_schema::Record;
-use dbdyno_schema::record::EndReason;
+use dbdyno_schema::record::{EndReason, PhaseName};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -68,4 +68,15 @@ fn a_second_signal_ends_the_process_at_once() {
         ended(child, lines) == (false, Some(130))
     };
     assert!((0..3).any(|_| ends_at_once()));
+}
+
+#[test]
+fn a_run_without_any_limit_ends_by_a_signal_and_reports_its_totals() {
+    let (mut child, lines) = started(1000);
+    send(&child, Signal::INT);
+    let last: Record = serde_json::from_str(&lines.map(Result::unwrap).last().unwrap()).unwrap();
+    let Record::End(end) = last else { panic!("no end: {last:?}") };
+    assert_eq!(end.reason, EndReason::Interrupted);
+    assert!(end.phases.contains_key(&PhaseName::Measure), "{end:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -1,4 +1,4 @@
-//! What a program that embeds the engine may ask for beyond the plan.
+//! Runs without a server: limits of events and time, marks, and the options of programs that embed the engine.
 
 use std::sync::Arc;
 
@@ -231,4 +231,84 @@ fn connections_may_be_renewed_within_the_event_that_wears_them_out() {
         let ran = run(0, &changes, Options { renewal, ..Options::default() });
         assert_eq!((ran.measured().counts.events, ran.measured().counts.reconnects), (100, renewed));
     }
+}
+
+#[test]
+fn as_many_events_are_counted_as_were_asked_for() {
+    for workers in [1, 2, 3] {
+        let changes = json!({"phases": {"measure_us": 0, "events": 1001}, "client": {"workers": workers}});
+        let ran = run(1000, &changes, Options::default());
+        assert_eq!(ran.end().reason, EndReason::EventLimit);
+        let totals = ran.measured();
+        let accounting = &totals.accounting;
+        assert_eq!((totals.counts.events, accounting.due, accounting.unfinished), (1001, 1001, 0));
+        let phases = ran.records.iter().filter(|record| matches!(record, Record::Phase(_))).count();
+        assert_eq!((ran.intervals().len(), phases), (1, 1));
+        assert_eq!(ran.intervals()[0].users_active, 0);
+    }
+}
+
+#[test]
+fn a_run_without_a_pause_counts_its_events_too() {
+    // Statements that answer at once, fewer events than users, and one user alone.
+    for (connections, events) in [(8, 5000), (8, 3), (1, 1)] {
+        let phases = json!({"measure_us": 0, "events": events});
+        let load = json!({"connections": connections});
+        let ran = run(0, &json!({"phases": phases, "load": load}), Options::default());
+        assert_eq!((ran.end().reason, ran.measured().counts.events), (EndReason::EventLimit, events));
+    }
+}
+
+#[test]
+fn events_of_the_warm_up_are_not_among_the_planned() {
+    let phases = json!({"warmup_us": 100_000, "measure_us": 0, "events": 50});
+    let ran = run(10_000, &json!({"phases": phases}), Options::default());
+    // Those under way when the measurement begins end in it.
+    let carried = ran.end().phases[&PhaseName::Warmup].accounting.unfinished;
+    assert!(ran.end().phases[&PhaseName::Warmup].counts.events > 0);
+    assert_eq!(ran.measured().counts.events, 50 + carried);
+}
+
+#[test]
+fn events_in_flight_at_the_time_limit_are_unfinished() {
+    let phases = json!({"measure_us": 50_000, "events": 40});
+    let ran = run(20_000, &json!({"phases": phases}), Options::default());
+    let accounting = &ran.measured().accounting;
+    assert_eq!(ran.measured().end_us, 50_000);
+    assert!(accounting.unfinished > 0 && accounting.done + accounting.unfinished == accounting.due);
+}
+
+#[test]
+fn an_open_loop_ends_with_its_last_event_too() {
+    let phases = json!({"measure_us": 0, "events": 100});
+    let load = json!({"connections": 8, "shape": {"poisson": {"rate_per_s": 500.0}}});
+    let ran = run(1000, &json!({"phases": phases, "load": load}), Options::default());
+    assert_eq!(ran.end().reason, EndReason::EventLimit);
+    assert_eq!(ran.measured().counts.events, 100);
+}
+
+#[test]
+fn marks_end_intervals_in_addition_to_the_regular_ones() {
+    let phases = json!({"measure_us": 500_000});
+    let report =
+        json!({"interval_us": 200_000, "tick_us": 0, "marks_us": [100_000, 400_000, 450_000, 900_000]});
+    let ran = run(1000, &json!({"phases": phases, "report": report}), Options::default());
+    let ends: Vec<u64> = ran.intervals().iter().map(|interval| interval.end_us).collect();
+    assert_eq!(ends, [100_000, 200_000, 400_000, 450_000, 500_000]);
+    let report = json!({"interval_us": 0, "tick_us": 0, "marks_us": [100_000]});
+    let ran = run(1000, &json!({"phases": phases, "report": report}), Options::default());
+    let ends: Vec<u64> = ran.intervals().iter().map(|interval| interval.end_us).collect();
+    assert_eq!(ends, [100_000, 500_000]);
+    assert!(!ran.records.iter().any(|record| matches!(record, Record::Tick(_))));
+}
+
+#[test]
+fn collected_rows_are_sent_and_counted_before_the_end() {
+    let phases = json!({"measure_us": 0, "events": 100});
+    let workload = json!({"name": "bulk_insert"});
+    let ran = run(0, &json!({"phases": phases, "workload": workload}), Options::default());
+    let counts = &ran.measured().counts;
+    // One statement of each user that has collected a row; who those are is up to the scheduler.
+    assert_eq!(counts.events, 100);
+    assert!((1..=8).contains(&counts.writes), "{counts:?}");
 }
