@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_contract_is_counted() {
+    fn a_row_count_mismatch_is_counted() {
         let mut recorder = recorder(false);
         let statement = |rows, rows_expected| Statement {
             class: None,

@@ -44,7 +44,7 @@ pub struct SqlWorkload {
     /// Statements that each user sends before it closes its connection at the end; not counted.
     #[serde(default)]
     pub teardown: Vec<String>,
-    /// Transactions of each user; the run ends when all users have played theirs. None: the phases alone end it.
+    /// Transactions of each user; the run ends when every user has played that many. None: the phases alone end it.
     #[serde(default)]
     pub each: Option<u64>,
 }
