@@ -26,10 +26,10 @@ from dbdyno.problem import ExitCode, Problem
 COMMANDS = {
     "compare": "Compare all variants of an experiment: table, verdict, report.",
     "run": "Benchmark one server at several loads, and print a table.",
-    "check": "Validate the experiment (starts the servers, loads the data, runs no load).",
+    "check": "Validate an experiment on its servers, without load.",
     "report": "Render a saved run as HTML, Markdown, CSV, JSON, SVG or PNG.",
-    "sysbench": "sysbench-compatible command line: same commands, scripts and output.",
-    "slap": "mysqlslap-compatible command line: same options, reports and CSV.",
+    "sysbench": "sysbench-compatible command line.",
+    "slap": "mysqlslap-compatible command line.",
     "shims": "Create sysbench, mysqlslap and mariadb-slap symlinks in DIR.",
 }
 # Set to anything to print the traceback of an internal error.

@@ -48,10 +48,9 @@ class Finding:
     @property
     def message(self) -> str:
         """Text and fix, each as a sentence."""
-        parts = [
-            part if part.endswith((".", "?", "!")) else f"{part}." for part in (self.text, self.fix) if part
-        ]
-        return " ".join(parts)
+        fix = self.fix[:1].upper() + self.fix[1:]
+        parts = (part for part in (self.text, fix) if part)
+        return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in parts)
 
 
 FINDINGS = TypeAdapter(list[Finding])

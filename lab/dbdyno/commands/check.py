@@ -39,7 +39,7 @@ def check(
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder of the runs and of loaded data.")] = Path("results"),
 ) -> None:
-    """Validate the experiment (starts the servers, loads the data, runs no load)."""
+    """Validate an experiment on its servers, without load."""
     experiment = assign_cpus(read(file, profile, assignments or []))
     require_cpus(experiment)
     with interruptible("stopping the servers"):
