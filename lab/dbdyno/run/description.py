@@ -98,16 +98,16 @@ def describe(experiment: Experiment, workload: Workload, protocol: str) -> Descr
     """
     # A plan needs an address, and a description uses none.
     target = {"protocol": protocol, "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
-    asked = plan(experiment, workload, target)
-    return _describe(str(program(asked)), json.dumps(asked), workload.title)
+    request = plan(experiment, workload, target)
+    return _describe(str(program(request)), json.dumps(request), workload.title)
 
 
 @cache
-def _describe(binary: str, asked: str, title: str) -> Description:
+def _describe(binary: str, request: str, title: str) -> Description:
     try:
         answer = subprocess.run(
             [binary, "describe"],
-            input=asked,
+            input=request,
             capture_output=True,
             text=True,
             timeout=TIME_LIMIT_S,
