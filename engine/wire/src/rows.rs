@@ -60,22 +60,26 @@ impl Rows {
     /// Every row as text.
     ///
     /// # Errors
-    /// [`WireError::Protocol`] when a row is cut short.
+    /// [`WireError::Protocol`] when a row has other columns than its result.
     pub(crate) fn to_text(&self) -> Result<Vec<TextRow>, WireError> {
         let text = |row| {
             let mut columns = TextRow::new();
-            self.each_column(row, |(_, column)| {
+            let count = self.columns as usize;
+            self.first_columns(row, count + 1, |(_, column)| {
                 columns.push(column.map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
             });
-            let is_whole = columns.len() == self.columns as usize;
-            is_whole.then_some(columns).ok_or_else(|| WireError::Protocol("a row that is cut short".into()))
+            let wrong = || WireError::Protocol(format!("a row without the {count} columns of its result"));
+            (columns.len() == count).then_some(columns).ok_or_else(wrong)
         };
         self.iter().map(text).collect()
     }
 
     /// Calls `take` with each column of `row` and its number, from 0; `None` is NULL. Ends where the row is cut short.
     pub fn each_column(&self, row: &[u8], take: impl FnMut((usize, Option<&[u8]>))) {
-        let count = self.columns as usize;
+        self.first_columns(row, self.columns as usize, take);
+    }
+
+    fn first_columns(&self, row: &[u8], count: usize, take: impl FnMut((usize, Option<&[u8]>))) {
         match self.form {
             Form::LengthEncoded => columns(row).take(count).enumerate().for_each(take),
             Form::Counted => counted_columns(row).take(count).enumerate().for_each(take),
@@ -181,6 +185,7 @@ mod tests {
         let counted = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
         for (form, row) in [(Form::LengthEncoded, b"\x02ab\xfb\x00".as_slice()), (Form::Counted, counted)] {
             assert_eq!(text(form, 3, row).unwrap(), [columns.clone()]);
+            assert!(text(form, 2, row).is_err() && text(form, 4, row).is_err());
             for length in 0..row.len() {
                 assert!(matches!(text(form, 3, &row[..length]), Err(WireError::Protocol(_))), "{length}");
             }
