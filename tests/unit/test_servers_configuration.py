@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from dbdyno.experiment.model import ServerSpec, Variant
+from dbdyno.experiment.server import Product
 from dbdyno.servers.kinds import containers
 from dbdyno.servers.products import configuration
-from dbdyno.servers.products.declaration import read_declaration
+from dbdyno.servers.products.declaration import PRODUCTS, read_declaration
 from dbdyno.servers.server import ServerProblem
 
 
@@ -125,3 +127,7 @@ def test_a_containers_ports_are_published_on_loopback_alone() -> None:
     bridged = containers.Options(image, "a", "1:1", network="bridge", ports=(3306, 3307)).sdk_options()
     assert bridged["ports"] == {"3306/tcp": ("127.0.0.1", 3306), "3307/tcp": ("127.0.0.1", 3307)}
     assert "ports" not in containers.Options(image, "a", "1:1", ports=(3306,)).sdk_options()
+
+
+def test_an_experiment_can_name_every_product_that_runs_locally() -> None:
+    assert set(get_args(Product)) == set(PRODUCTS)
