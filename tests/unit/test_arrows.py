@@ -28,7 +28,7 @@ ENGINE = {
 }
 COMPAT = {
     "sysbench": {"schema", "runner"},
-    "slap": {"schema", "runner"},
+    "slap": {"schema", "runner", "sysbench"},
     "builtin": {"schema", "random", "load", "metrics", "sysbench"},
     "lua": {*ENGINE, "sysbench"} - {"workload", "cli"},
     "compat": {*ENGINE, "sysbench", "slap", "builtin", "lua"},

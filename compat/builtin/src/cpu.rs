@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use dbdyno_random::Rng;
 use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::report::{Tally, TestReport};
 
-use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test, Work};
+use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
 
-/// The test.
 pub struct Cpu;
 
 impl Test for Cpu {
@@ -21,19 +21,18 @@ impl Test for Cpu {
             "cpu-max-prime",
             Kind::Int,
             Some("10000"),
-            "an event counts the primes below this",
+            "limit of the primes that an event counts",
         )]
     }
 
-    fn configure(&self, given: &dyn Given, _general: General) -> Result<Box<dyn Configured>, Fault> {
-        match given.int("cpu-max-prime")? {
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+        match parameters.options.int("cpu_max_prime")? {
             limit if limit > 0 => Ok(Box::new(Primes { limit: limit as u64 })),
-            limit => Err(Fault::fatal(format!("Invalid value of cpu-max-prime: {limit}."))),
+            limit => Err(TestError::fatal(format!("Invalid value of cpu-max-prime: {limit}."))),
         }
     }
 }
 
-/// The primes below a limit: one event counts all of them.
 #[derive(Clone, Copy)]
 struct Primes {
     limit: u64,
@@ -51,31 +50,31 @@ impl Configured for Primes {
         Ok(Arc::new(*self))
     }
 
-    fn total(&self, part: &Part) -> Vec<String> {
-        let rate = part.rate(part.events as f64);
-        vec!["CPU speed:".into(), format!("    events per second: {rate:8.2}")]
-    }
-
-    fn figures(&self, part: &Part) -> Vec<(&'static str, f64)> {
-        vec![("cpu_events_per_s", part.rate(part.events as f64))]
+    fn report(&self, tally: &Tally, _work: Work) -> TestReport {
+        let rate = tally.rate(tally.events);
+        TestReport {
+            total: vec!["CPU speed:".into(), format!("    events per second: {rate:8.2}")],
+            figures: vec![("cpu_events_per_s", rate)],
+            ..TestReport::default()
+        }
     }
 }
 
 impl Bench for Primes {
-    fn runner(&self, _number: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+    fn runner(self: Arc<Self>, _thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
         Ok(Box::new(*self))
     }
 }
 
 impl Runner for Primes {
     fn event(&mut self) -> Result<Work, Vec<Line>> {
-        // A compiler that saw that nobody asks for the number would leave the work out, or do it once.
+        // Keeps the compiler from removing the unused result, or from computing it once.
         black_box(count(black_box(self.limit)));
         Ok(Work::default())
     }
 }
 
-/// Primes from 3 on that are below `limit`, each tried with every divisor up to its root.
+/// Primes from 3 on below `limit`, each tried with every divisor up to its root.
 fn count(limit: u64) -> u64 {
     let mut primes = 0;
     for candidate in 3..limit {
@@ -89,8 +88,8 @@ fn count(limit: u64) -> u64 {
     primes
 }
 
-/// What a division of 64 bits leaves. Compilers put a test before it and divide small numbers by 32 bits, which is several
-/// times faster on some processors; the work of an event is that of 64 bits.
+/// A 64-bit division. Compilers divide small numbers by 32 bits, several times faster on some processors; sysbench's event
+/// is 64-bit work.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // One instruction.
 #[inline]
@@ -110,7 +109,6 @@ fn remainder(dividend: u64, divisor: u64) -> u64 {
     rest
 }
 
-/// What a division of 64 bits leaves.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn remainder(dividend: u64, divisor: u64) -> u64 {

@@ -1,30 +1,26 @@
-//! The C library's locks, which are what the `threads` and `mutex` tests measure: others spin before they wait, or hand the
-//! lock over in another order, and would tell another figure of the same machine.
+//! The C library's locks, which the `threads` and `mutex` tests measure: others spin before they wait, or pass the lock on
+//! in another order, and would give another figure for the same machine.
 #![allow(unsafe_code)] // Functions of the C library.
 
 use std::cell::UnsafeCell;
 
-/// Locks that stay where they are, as the C library demands.
+/// Boxed, because the C library's locks must not move.
 pub(crate) struct Locks(Box<[Lock]>);
 
-/// One lock; it protects nothing.
 pub(crate) struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: threads share these locks by what they are made for.
+// SAFETY: sharing between threads is the purpose of a lock.
 unsafe impl Sync for Lock {}
 
 impl Locks {
-    /// So many.
     pub(crate) fn new(count: usize) -> Self {
         Self((0..count).map(|_| Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))).collect())
     }
 
-    /// How many.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// One of them.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> &Lock {
         &self.0[number]
@@ -32,7 +28,7 @@ impl Locks {
 }
 
 impl Lock {
-    /// Does something that does not fail while no other thread does something under the same lock.
+    /// Runs `work`, which must not panic, under the lock.
     #[inline]
     pub(crate) fn hold(&self, work: impl FnOnce()) {
         // SAFETY: it is initialised, has not moved since, and is locked once by this thread.
@@ -45,7 +41,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // SAFETY: nobody holds it: that would be a reference.
+        // SAFETY: a holder would have a reference.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }

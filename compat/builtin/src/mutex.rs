@@ -8,9 +8,8 @@ use dbdyno_sysbench::declaration::{Declared, Kind};
 
 use crate::lock::Locks;
 use crate::step::step;
-use crate::test::{Bench, Configured, Fault, General, Given, Line, Runner, Test, Work};
+use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
 
-/// The test.
 pub struct Mutexes;
 
 impl Test for Mutexes {
@@ -21,22 +20,22 @@ impl Test for Mutexes {
     fn declared(&self) -> Vec<Declared> {
         let row = |name, default, help| Declared::new(name, Kind::Int, Some(default), help);
         vec![
-            row("mutex-num", "4096", "locks in all"),
-            row("mutex-locks", "50000", "locks that each thread takes, one after the other"),
+            row("mutex-num", "4096", "locks"),
+            row("mutex-locks", "50000", "locks that each thread takes in sequence"),
             row("mutex-loops", "10000", "empty steps before each of them"),
         ]
     }
 
-    fn configure(&self, given: &dyn Given, _general: General) -> Result<Box<dyn Configured>, Fault> {
-        let number = given.int("mutex-num")?;
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+        let number = parameters.options.int("mutex_num")?;
         if number <= 0 {
-            return Err(Fault::fatal(format!("Invalid value for mutex-num: {number}")));
+            return Err(TestError::fatal(format!("Invalid value for mutex-num: {number}")));
         }
-        let count = |name| given.int(name).map(|value| value.max(0) as u32);
+        let count = |name| parameters.options.int(name).map(|value| value.max(0) as u32);
         Ok(Box::new(Options {
             number: number as usize,
-            locks: count("mutex-locks")?,
-            loops: count("mutex-loops")?,
+            locks: count("mutex_locks")?,
+            loops: count("mutex_loops")?,
         }))
     }
 }
@@ -55,37 +54,35 @@ impl Configured for Options {
 
     fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
         let locks = Locks::new(self.number);
-        Ok(Arc::new(Opened(Arc::new(Shared { options: *self, locks, counter: AtomicU64::new(0) }))))
+        Ok(Arc::new(Shared { options: *self, locks, counter: AtomicU64::new(0) }))
     }
 }
-
-struct Opened(Arc<Shared>);
 
 struct Shared {
     options: Options,
     locks: Locks,
-    /// What the holders of any lock change.
+    /// Changed under any of the locks.
     counter: AtomicU64,
 }
 
-impl Bench for Opened {
+impl Bench for Shared {
     fn counts_events(&self) -> bool {
         false
     }
 
-    fn runner(&self, _number: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
-        Ok(Box::new(Taker { shared: Arc::clone(&self.0), rng, done: false }))
+    fn runner(self: Arc<Self>, _thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+        Ok(Box::new(LocksRunner { shared: self, rng, done: false }))
     }
 }
 
-/// A thread, which has one event.
-struct Taker {
+/// Has one event.
+struct LocksRunner {
     shared: Arc<Shared>,
     rng: Rng,
     done: bool,
 }
 
-impl Runner for Taker {
+impl Runner for LocksRunner {
     fn next(&mut self) -> bool {
         !std::mem::replace(&mut self.done, true)
     }
@@ -95,7 +92,7 @@ impl Runner for Taker {
         for _ in 0..options.locks {
             let lock = locks.get(self.rng.below(locks.len() as u64) as usize);
             (0..options.loops).for_each(|_| step());
-            // Two locks protect nothing from each other, so what is changed is no plain number; but it costs no more.
+            // Atomic, because threads may hold different locks; it costs no more than a plain number.
             lock.hold(|| counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed));
         }
         Ok(Work::default())
@@ -111,7 +108,7 @@ mod tests {
         let options = Options { number: 5, locks: 1000, loops: 3 };
         let shared =
             Arc::new(Shared { options, locks: Locks::new(options.number), counter: AtomicU64::new(0) });
-        let mut taker = Taker { shared: Arc::clone(&shared), rng: Rng::new(1, &[]), done: false };
+        let mut taker = LocksRunner { shared: Arc::clone(&shared), rng: Rng::new(1, &[]), done: false };
         assert!(taker.next());
         taker.event().unwrap();
         assert!(!taker.next());

@@ -1,16 +1,14 @@
-//! Loops that a compiler leaves as they are.
+//! Loops that a compiler does not optimise away.
 
-/// A step of a loop. It costs nothing beside the loop itself, and a compiler neither leaves the loop out nor does several
-/// of its steps at once.
+/// A step of a loop. It costs nothing, and keeps the compiler from removing, unrolling or vectorising the loop.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-#[allow(unsafe_code)] // No instruction at all, for the compiler not to know that.
+#[allow(unsafe_code)] // An empty instruction list, which is opaque to the compiler.
 #[inline(always)]
 pub(crate) fn step() {
-    // SAFETY: nothing is done.
+    // SAFETY: there is no instruction.
     unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) };
 }
 
-/// A step of a loop that a compiler does not leave out.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(always)]
 pub(crate) fn step() {

@@ -7,9 +7,8 @@ use dbdyno_random::Rng;
 use dbdyno_sysbench::declaration::{Declared, Kind};
 
 use crate::lock::Locks;
-use crate::test::{Bench, Configured, Fault, General, Given, Line, Runner, Test, Work};
+use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
 
-/// The test.
 pub struct Threads;
 
 impl Test for Threads {
@@ -20,21 +19,21 @@ impl Test for Threads {
     fn declared(&self) -> Vec<Declared> {
         let row = |name, default, help| Declared::new(name, Kind::Int, Some(default), help);
         vec![
-            row("thread-yields", "1000", "times that an event takes its lock, yields and gives it back"),
-            row("thread-locks", "8", "locks that the events share, in turn"),
+            row("thread-yields", "1000", "lock, yield and unlock cycles of an event"),
+            row("thread-locks", "8", "locks, taken by the events in turn"),
         ]
     }
 
-    fn configure(&self, given: &dyn Given, _general: General) -> Result<Box<dyn Configured>, Fault> {
-        let (yields, locks) = (given.int("thread-yields")?, given.int("thread-locks")?);
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+        let yields = parameters.options.int("thread_yields")?;
+        let locks = parameters.options.int("thread_locks")?;
         if locks <= 0 {
-            return Err(Fault::fatal(format!("Invalid value for thread-locks: {locks}")));
+            return Err(TestError::fatal(format!("Invalid value for thread-locks: {locks}")));
         }
         Ok(Box::new(Yields { yields: yields.max(0) as u32, locks: locks as usize }))
     }
 }
 
-/// The options.
 struct Yields {
     yields: u32,
     locks: usize,
@@ -51,32 +50,30 @@ impl Configured for Yields {
 
     fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
         let locks = Locks::new(self.locks);
-        Ok(Arc::new(Opened(Arc::new(Shared { yields: self.yields, locks, turn: AtomicUsize::new(0) }))))
+        Ok(Arc::new(Shared { yields: self.yields, locks, turn: AtomicUsize::new(0) }))
     }
 }
-
-struct Opened(Arc<Shared>);
 
 struct Shared {
     yields: u32,
     locks: Locks,
-    /// Events that have begun.
+    /// Number of the next event.
     turn: AtomicUsize,
 }
 
-impl Bench for Opened {
-    fn runner(&self, _number: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
-        Ok(Box::new(OneLock { shared: Arc::clone(&self.0), lock: 0 }))
+impl Bench for Shared {
+    fn runner(self: Arc<Self>, _thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+        Ok(Box::new(LockRunner { shared: self, lock: 0 }))
     }
 }
 
-/// A thread and the lock of its event.
-struct OneLock {
+struct LockRunner {
     shared: Arc<Shared>,
+    /// Of the current event.
     lock: usize,
 }
 
-impl Runner for OneLock {
+impl Runner for LockRunner {
     fn next(&mut self) -> bool {
         self.lock = self.shared.turn.fetch_add(1, Ordering::Relaxed) % self.shared.locks.len();
         true
@@ -98,7 +95,7 @@ mod tests {
     #[test]
     fn events_take_the_locks_in_turn() {
         let shared = Arc::new(Shared { yields: 2, locks: Locks::new(3), turn: AtomicUsize::new(0) });
-        let mut runners = [0, 1].map(|_| OneLock { shared: Arc::clone(&shared), lock: 0 });
+        let mut runners = [0, 1].map(|_| LockRunner { shared: Arc::clone(&shared), lock: 0 });
         let taken: Vec<_> = (0..8)
             .map(|event| {
                 let runner = &mut runners[event % 2];

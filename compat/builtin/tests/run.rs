@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dbdyno_builtin::run::{Ledger, Order, Stopped, channel, run};
+use dbdyno_builtin::run::{IntervalWork, Order, channel, run};
 use dbdyno_builtin::{Bench, Line, Runner, Work};
 use dbdyno_metrics::ExtraCounts;
 use dbdyno_random::Rng;
@@ -23,11 +23,11 @@ struct Reads {
 }
 
 impl Bench for Reads {
-    fn runner(&self, number: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+    fn runner(self: Arc<Self>, thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
         self.runners.fetch_add(1, Ordering::Relaxed);
         match self.fails_at {
-            Some(0) if number == 1 => Err(vec![Line::fatal("no room")]),
-            _ => Ok(Box::new(self.clone())),
+            Some(0) if thread == 1 => Err(vec![Line::fatal("no room")]),
+            _ => Ok(Box::new((*self).clone())),
         }
     }
 }
@@ -73,21 +73,21 @@ fn order(threads: u32, measure_ms: u64, events: Option<u64>) -> Order {
 
 /// What a run wrote.
 struct Told {
-    ended: Result<EndReason, Stopped>,
+    ended: Result<EndReason, Vec<Line>>,
     records: Vec<Record>,
-    ledger: Ledger,
+    work: IntervalWork,
 }
 
 impl Told {
     fn of(bench: Reads, order: &Order) -> Self {
         let (_control, inbox) = channel();
-        let (mut records, ledger) = (Vec::new(), Ledger::default());
+        let (mut records, work) = (Vec::new(), IntervalWork::default());
         let bench: Arc<dyn Bench> = Arc::new(bench);
-        let ended = run(&bench, order, &ledger, &inbox, &mut |record| {
+        let ended = run(&bench, order, &work, &inbox, &mut |record| {
             records.push(record.clone());
             true
         });
-        Self { ended, records, ledger }
+        Self { ended, records, work }
     }
 
     fn intervals(&self, phase: PhaseName) -> Vec<&Interval> {
@@ -110,7 +110,7 @@ impl Told {
             (totals.start_us, totals.end_us)
         );
         assert!(intervals.windows(2).all(|pair| pair[0].end_us == pair[1].start_us));
-        assert_eq!(self.ledger.between(totals.start_us, totals.end_us).read_bytes, 10 * totals.counts.reads);
+        assert_eq!(self.work.between(totals.start_us, totals.end_us).read_bytes, 10 * totals.counts.reads);
         summed
     }
 }
@@ -206,7 +206,7 @@ fn a_stop_from_outside_still_reports() {
     let stop = control.clone();
     let bench: Arc<dyn Bench> = Arc::new(reads(1000));
     let mut told = 0;
-    let ended = run(&bench, &order(2, 0, None), &Ledger::default(), &inbox, &mut |record| {
+    let ended = run(&bench, &order(2, 0, None), &IntervalWork::default(), &inbox, &mut |record| {
         if let Record::Interval(interval) = record {
             told += interval.counts.events;
             if told > 0 {
@@ -223,8 +223,8 @@ fn a_stop_from_outside_still_reports() {
 fn failures_end_a_run_with_their_words() {
     let failing = |fails_at| Reads { fails_at: Some(fails_at), ..reads(0) };
     let words = vec![Line::fatal("it broke"), Line::warning("look at it")];
-    assert_eq!(Told::of(failing(5), &order(1, 0, None)).ended, Err(Stopped::Failed(words)));
+    assert_eq!(Told::of(failing(5), &order(1, 0, None)).ended, Err(words));
     let told = Told::of(failing(0), &order(2, 0, None));
-    assert_eq!(told.ended, Err(Stopped::AtStart(vec![Line::fatal("no room")])));
+    assert_eq!(told.ended, Err(vec![Line::fatal("no room")]));
     assert!(told.records.is_empty());
 }

@@ -1,27 +1,24 @@
-//! The command line, read as MySQL's own clients read theirs: letters that stand together, values behind a letter, an
-//! equal sign or a space, `--skip-`, `--loose-`, and with MariaDB's client the beginnings of names.
+//! The command line, parsed as in MySQL's clients: combined letters, values after a letter, an equal sign or a
+//! space, `--skip-`, `--loose-`, and in MariaDB's client prefixes of names.
 
 use std::collections::BTreeMap;
 
 use super::options::{Kind, Row, named, of};
-use super::{Flavour, Refused};
+use super::{Flavour, UsageError};
 
 const UNKNOWN_OPTION: u8 = 2;
 const AMBIGUOUS: u8 = 3;
 const TAKES_NO_VALUE: u8 = 4;
-const WANTS_A_VALUE: u8 = 5;
+const REQUIRES_VALUE: u8 = 5;
 const UNKNOWN_VARIABLE: u8 = 7;
-const NO_NUMBER: u8 = 9;
+const INVALID_NUMBER: u8 = 9;
 const NEGATIVE: u8 = 13;
 
-/// What was given.
 #[derive(Clone, Debug)]
-pub struct Given {
-    /// Which client to be like.
+pub struct OptionValues {
     pub flavour: Flavour,
-    /// How the program is called in its messages.
+    /// The program's name in messages.
     pub program: String,
-    /// How often `--verbose`.
     pub verbose: u32,
     /// Lines for standard error; none of them ends the program.
     pub notes: Vec<String>,
@@ -30,39 +27,37 @@ pub struct Given {
     flags: BTreeMap<&'static str, bool>,
 }
 
-impl Given {
-    /// The text of an option; `None` where it was not given, or given without one.
+impl OptionValues {
+    /// `None` where the option or its text is missing.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts.get(name)?.as_deref()
     }
 
-    /// Whether an option with a text was given, with or without one.
+    /// Whether the option is present, with or without a text.
     pub fn has(&self, name: &str) -> bool {
         self.texts.contains_key(name)
     }
 
-    /// The number of an option.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers.get(name).copied()
     }
 
-    /// Whether a switch is on; `None` where nobody touched it.
+    /// `None` where the switch is missing.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.flags.get(name).copied()
     }
 
-    /// Whether a switch is on.
     pub fn is_on(&self, name: &str) -> bool {
         self.flag(name).unwrap_or(false)
     }
 }
 
-/// Reads arguments: those of the option files first, then the command line's own. What stands later counts.
+/// Parses the arguments of the option files and then of the command line; later ones override.
 ///
 /// # Errors
-/// An option that the client does not know, or a value that it does not take.
-pub fn read(flavour: Flavour, program: &str, arguments: &[String]) -> Result<Given, Refused> {
-    let mut given = Given {
+/// An unknown option or an invalid value.
+pub fn read(flavour: Flavour, program: &str, arguments: &[String]) -> Result<OptionValues, UsageError> {
+    let mut values = OptionValues {
         flavour,
         program: program.to_owned(),
         verbose: 0,
@@ -76,48 +71,49 @@ pub fn read(flavour: Flavour, program: &str, arguments: &[String]) -> Result<Giv
         if argument == "--" {
             break;
         } else if let Some(long) = argument.strip_prefix("--") {
-            given.long(long, &mut rest)?;
+            values.long(long, &mut rest)?;
         } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            given.letters(letters, &mut rest)?;
+            values.letters(letters, &mut rest)?;
         }
-        // Words that are no options mean nothing to the clients.
+        // The clients ignore other words.
     }
-    Ok(given)
+    Ok(values)
 }
 
-/// The flavour that `--compat` names among the arguments, or else that of the program's name.
+/// The flavour of `--compat`, or else of the program's name.
 ///
 /// # Errors
-/// No such client.
-pub fn flavour(program: &str, arguments: &[String]) -> Result<Flavour, Refused> {
+/// An unknown client.
+pub fn flavour(program: &str, arguments: &[String]) -> Result<Flavour, UsageError> {
     let named = arguments.iter().rev().find_map(|argument| argument.strip_prefix("--compat="));
     match named {
         None if program.contains("mariadb") => Ok(Flavour::Mariadb),
         None | Some("mysql") => Ok(Flavour::Mysql),
         Some("mariadb") => Ok(Flavour::Mariadb),
-        Some(other) => Err(Refused::new(format!(
-            "{program}: no client '{other}' to be like; it may be mysql or mariadb"
-        ))),
+        Some(other) => {
+            Err(UsageError::new(format!("{program}: --compat is '{other}'; it may be mysql or mariadb")))
+        }
     }
 }
 
-/// What a name may begin with, and what that means.
+/// Prefixes of switches.
 const PREFIXES: [(&str, bool); 3] = [("skip-", false), ("disable-", false), ("enable-", true)];
 
-impl Given {
-    fn long<'a>(&mut self, long: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<(), Refused> {
-        let (name, value) = match long.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (long, None),
-        };
+impl OptionValues {
+    fn long<'a>(
+        &mut self,
+        long: &str,
+        rest: &mut impl Iterator<Item = &'a String>,
+    ) -> Result<(), UsageError> {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let plain = name.replace('_', "-");
         let loose = plain.strip_prefix("loose-");
-        let wanted = loose.unwrap_or(&plain);
-        if let Some(row) = self.find(wanted)? {
+        let bare = loose.unwrap_or(&plain);
+        if let Some(row) = self.find(bare)? {
             return self.take(row, &format!("--{name}"), value, rest);
         }
         for (prefix, on) in PREFIXES {
-            let row = wanted.strip_prefix(prefix).and_then(|bare| named(bare, self.flavour));
+            let row = bare.strip_prefix(prefix).and_then(|name| named(name, self.flavour));
             if let Some(row) = row.filter(|row| row.kind == Kind::Flag) {
                 self.flags.insert(row.name, on);
                 return Ok(());
@@ -135,19 +131,19 @@ impl Given {
             self.notes.push(note);
             return Ok(());
         }
-        Err(self.refused(&format!("unknown {what} {shown}"), code))
+        Err(self.error(&format!("unknown {what} {shown}"), code))
     }
 
-    /// The option of this name; where MariaDB's client is the model, also by its beginning.
-    fn find(&mut self, name: &str) -> Result<Option<&'static Row>, Refused> {
+    /// The option of this name; MariaDB's client also accepts a unique prefix.
+    fn find(&mut self, name: &str) -> Result<Option<&'static Row>, UsageError> {
         if let Some(row) = named(name, self.flavour) {
             return Ok(Some(row));
         }
         if self.flavour == Flavour::Mysql || name.is_empty() {
             return Ok(None);
         }
-        let found: Vec<_> = of(self.flavour).filter(|row| row.name.starts_with(name)).collect();
-        match found[..] {
+        let rows: Vec<_> = of(self.flavour).filter(|row| row.name.starts_with(name)).collect();
+        match rows[..] {
             [] => Ok(None),
             [row] => {
                 self.notes.push(format!(
@@ -159,7 +155,7 @@ impl Given {
             }
             [first, second, ..] => {
                 let names = format!("{}, {}", first.name, second.name);
-                Err(self.refused(&format!("ambiguous option '--{name}' ({names})"), AMBIGUOUS))
+                Err(self.error(&format!("ambiguous option '--{name}' ({names})"), AMBIGUOUS))
             }
         }
     }
@@ -168,19 +164,17 @@ impl Given {
         &mut self,
         letters: &str,
         rest: &mut impl Iterator<Item = &'a String>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), UsageError> {
         for (at, letter) in letters.char_indices() {
             let Some(row) = of(self.flavour).find(|row| row.short == Some(letter)) else {
-                return Err(self.refused(&format!("unknown option '-{letter}'"), UNKNOWN_OPTION));
+                return Err(self.error(&format!("unknown option '-{letter}'"), UNKNOWN_OPTION));
             };
-            let behind = &letters[at + letter.len_utf8()..];
-            let takes = !matches!(row.kind, Kind::Flag | Kind::Count);
-            if !takes {
-                self.take(row, &format!("-{letter}"), None, rest)?;
-                continue;
+            let written = format!("-{letter}");
+            if !matches!(row.kind, Kind::Flag | Kind::Count) {
+                let value = Some(&letters[at + letter.len_utf8()..]).filter(|text| !text.is_empty());
+                return self.take(row, &written, value, rest);
             }
-            let value = Some(behind).filter(|text| !text.is_empty());
-            return self.take(row, &format!("-{letter}"), value, rest);
+            self.take(row, &written, None, rest)?;
         }
         Ok(())
     }
@@ -191,18 +185,15 @@ impl Given {
         written: &str,
         value: Option<&str>,
         rest: &mut impl Iterator<Item = &'a String>,
-    ) -> Result<(), Refused> {
-        let mut wanted = || match value {
-            Some(value) => Some(value.to_owned()),
-            None => rest.next().cloned(),
-        };
-        let missing =
-            |given: &Given| given.refused(&format!("option '{written}' requires an argument"), WANTS_A_VALUE);
+    ) -> Result<(), UsageError> {
+        let missing = self.error(&format!("option '{written}' requires an argument"), REQUIRES_VALUE);
+        let mut required =
+            || value.map(str::to_owned).or_else(|| rest.next().cloned()).ok_or_else(|| missing.clone());
         match row.kind {
             Kind::Flag => self.switch(row, written, value),
             Kind::Count if value.is_some() => {
                 return Err(
-                    self.refused(&format!("option '{written}' cannot take an argument"), TAKES_NO_VALUE)
+                    self.error(&format!("option '{written}' cannot take an argument"), TAKES_NO_VALUE)
                 );
             }
             Kind::Count => self.verbose += 1,
@@ -210,12 +201,10 @@ impl Given {
                 self.texts.insert(row.name, value.map(str::to_owned));
             }
             Kind::Text => {
-                let text = wanted().ok_or_else(|| missing(self))?;
-                self.texts.insert(row.name, Some(text));
+                self.texts.insert(row.name, Some(required()?));
             }
             Kind::Number(least) => {
-                let text = wanted().ok_or_else(|| missing(self))?;
-                let number = self.number_of(row.name, &text)?;
+                let number = self.number_of(row.name, &required()?)?;
                 if number < least && self.flavour == Flavour::Mysql {
                     self.notes.push(format!(
                         "{}: [Warning] option '{}': unsigned value {number} adjusted to {least}.",
@@ -247,7 +236,7 @@ impl Given {
         self.flags.insert(row.name, on);
     }
 
-    fn number_of(&self, name: &str, text: &str) -> Result<u64, Refused> {
+    fn number_of(&self, name: &str, text: &str) -> Result<u64, UsageError> {
         let negative = text.trim_start().starts_with('-');
         let digits = text.trim_start_matches('-');
         let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
@@ -258,36 +247,36 @@ impl Given {
                 ["K", "M", "G", "T", "P", "E"].iter().position(|known| *known == letter).map(|at| at + 1)
             }
         };
-        let refused = |first: String, code| {
+        let invalid = |first: String, code| {
             let second = format!("Error while setting value '{text}' to '{name}'");
-            let Refused { text: second, .. } = self.refused(&second, code);
-            Refused { text: format!("{first}\n{second}"), code }
+            let UsageError { text: second, .. } = self.error(&second, code);
+            UsageError { text: format!("{first}\n{second}"), code }
         };
         if negative && self.flavour == Flavour::Mariadb {
-            return Err(refused(format!("Incorrect unsigned value: '{text}' for {name}"), NEGATIVE));
+            return Err(invalid(format!("Incorrect unsigned value: '{text}' for {name}"), NEGATIVE));
         }
         if negative {
             return Ok(0);
         }
         let Some(power) = power else {
             let letter = suffix.chars().next().unwrap_or_default();
-            let said = format!("Unknown suffix '{letter}' used for variable '{name}' (value '{text}').");
-            return Err(refused(
+            let message = format!("Unknown suffix '{letter}' used for variable '{name}' (value '{text}').");
+            return Err(invalid(
                 match self.flavour {
-                    Flavour::Mariadb => format!("{said} Legal suffix characters are: K, M, G, T, P, E"),
-                    Flavour::Mysql => format!("{}: [ERROR] {said}", self.program),
+                    Flavour::Mariadb => format!("{message} Legal suffix characters are: K, M, G, T, P, E"),
+                    Flavour::Mysql => format!("{}: [ERROR] {message}", self.program),
                 },
-                NO_NUMBER,
+                INVALID_NUMBER,
             ));
         };
         let number = digits[..end].parse::<u64>().unwrap_or(if end == 0 { 0 } else { u64::MAX });
         Ok(number.saturating_mul(1u64 << (10 * power)))
     }
 
-    /// A message in the client's form.
-    fn refused(&self, text: &str, code: u8) -> Refused {
+    /// In the client's format.
+    fn error(&self, text: &str, code: u8) -> UsageError {
         let program = &self.program;
-        let about_a_value = [WANTS_A_VALUE, TAKES_NO_VALUE, NO_NUMBER].contains(&code);
+        let about_a_value = [REQUIRES_VALUE, TAKES_NO_VALUE, INVALID_NUMBER].contains(&code);
         let text = match self.flavour {
             Flavour::Mariadb => format!("{program}: {text}"),
             Flavour::Mysql
@@ -297,7 +286,7 @@ impl Given {
             }
             Flavour::Mysql => format!("{program}: [ERROR] {text}."),
         };
-        Refused { text, code }
+        UsageError { text, code }
     }
 }
 
@@ -305,19 +294,19 @@ impl Given {
 mod tests {
     use super::*;
 
-    fn given(flavour: Flavour, line: &str) -> Result<Given, Refused> {
+    fn parse(flavour: Flavour, line: &str) -> Result<OptionValues, UsageError> {
         let arguments: Vec<_> = line.split_whitespace().map(Into::into).collect();
         read(flavour, "slap", &arguments)
     }
 
     fn refusal(flavour: Flavour, line: &str) -> (String, u8) {
-        let refused = given(flavour, line).unwrap_err();
-        (refused.text, refused.code)
+        let error = parse(flavour, line).unwrap_err();
+        (error.text, error.code)
     }
 
     #[test]
     fn values_stand_where_the_clients_look_for_them() {
-        let read = given(Flavour::Mysql, "-avvc 5 -i2 --engine=a,b -uroot -psecret --number-of_queries 3k x")
+        let read = parse(Flavour::Mysql, "-avvc 5 -i2 --engine=a,b -uroot -psecret --number-of_queries 3k x")
             .unwrap();
         assert!(read.is_on("auto-generate-sql"));
         assert_eq!(
@@ -326,9 +315,9 @@ mod tests {
         );
         assert_eq!((read.text("user"), read.text("password")), (Some("root"), Some("secret")));
         assert_eq!((read.text("engine"), read.number("number-of-queries")), (Some("a,b"), Some(3072)));
-        let asked = given(Flavour::Mysql, "-p --csv --skip-no-drop --silent=off").unwrap();
-        assert!(asked.has("password") && asked.text("password").is_none());
-        assert!(asked.has("csv") && !asked.is_on("no-drop") && !asked.is_on("silent"));
+        let read = parse(Flavour::Mysql, "-p --csv --skip-no-drop --silent=off").unwrap();
+        assert!(read.has("password") && read.text("password").is_none());
+        assert!(read.has("csv") && !read.is_on("no-drop") && !read.is_on("silent"));
     }
 
     #[test]
@@ -342,12 +331,12 @@ mod tests {
         assert_eq!(refusal(Flavour::Mariadb, "--verbose=2").1, 4);
         assert_eq!(refusal(Flavour::Mariadb, "--iterations=abc").1, 9);
         assert_eq!(refusal(Flavour::Mariadb, "-i -1").1, 13);
-        assert_eq!(given(Flavour::Mysql, "-i -1").unwrap().number("iterations"), Some(1));
+        assert_eq!(parse(Flavour::Mysql, "-i -1").unwrap().number("iterations"), Some(1));
     }
 
     #[test]
     fn mariadbs_client_takes_the_beginning_of_a_name() {
-        let read = given(Flavour::Mariadb, "--no-d").unwrap();
+        let read = parse(Flavour::Mariadb, "--no-d").unwrap();
         assert!(
             read.is_on("no-drop") && read.notes[0].starts_with("Info: Using unique option prefix 'no-d'")
         );

@@ -1,26 +1,21 @@
-//! The SQL of `--auto-generate-sql`: one table `t1`, rows to load, and queries.
+//! The SQL of `--auto-generate-sql`: a table `t1`, rows to load, and queries.
 
 use super::random::Random;
 
-/// Which key the table has.
+/// The key of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// None.
     None,
-    /// Numbers that the server gives.
     AutoIncrement,
-    /// UUIDs that the server makes.
+    /// The server's UUIDs.
     Guid,
 }
 
-/// What the queries do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadType {
-    /// An INSERT and a SELECT in turn.
+    /// INSERT and SELECT alternate.
     Mixed,
-    /// UPDATE.
     Update,
-    /// INSERT.
     Write,
     /// SELECT of one row.
     Key,
@@ -29,7 +24,7 @@ pub enum LoadType {
 }
 
 impl LoadType {
-    /// By its name; the clients take any other name for the first one.
+    /// The clients take an unknown name for `mixed`.
     pub fn named(name: &str) -> Self {
         match name {
             "update" => LoadType::Update,
@@ -41,121 +36,110 @@ impl LoadType {
     }
 }
 
-/// Columns of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// How many.
     pub count: u32,
-    /// Whether each has an index.
     pub indexed: bool,
 }
 
-/// What is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Integer columns.
+pub struct Generator {
     pub ints: Columns,
-    /// String columns.
     pub chars: Columns,
-    /// The key.
     pub key: Key,
-    /// Columns of UUIDs, each with an index of its own.
+    /// UUID columns with an index each.
     pub secondary: u32,
-    /// What the queries do.
     pub load: LoadType,
     /// Different rows to load.
     pub unique_writes: u64,
-    /// Rows to load, and one more.
+    /// Rows to load, plus one.
     pub writes: u64,
-    /// Different queries, but one.
+    /// Different queries, minus one.
     pub unique_queries: u64,
 }
 
-/// A query of the clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Its text; where it takes a key, what stands before that.
+    /// Up to the key where there is one.
     pub sql: String,
-    /// Whether a key of a row follows.
+    /// Whether a row's key follows.
     pub keyed: bool,
 }
 
-/// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
     /// CREATE TABLE.
     pub table: String,
     /// Different rows to load.
     pub rows: Vec<String>,
-    /// Rows to load, these from the first again and again.
+    /// Rows to load, by repeating `rows`.
     pub writes: u64,
-    /// Queries.
     pub queries: Vec<Query>,
 }
 
-/// Makes the SQL; the same for the same wishes.
-pub fn generate(wanted: &Wanted) -> Generated {
+/// Always the same for the same options.
+pub fn generate(options: &Generator) -> Generated {
     let mut random = Random::new();
-    let writes = wanted.writes.saturating_sub(1);
-    let rows = (0..wanted.unique_writes.max(1)).map(|_| insert(wanted, &mut random)).collect();
-    let queries = (0..=wanted.unique_queries).map(|number| query(wanted, number, &mut random)).collect();
-    Generated { table: table(wanted), rows, writes, queries }
+    let writes = options.writes.saturating_sub(1);
+    let rows = (0..options.unique_writes.max(1)).map(|_| insert(options, &mut random)).collect();
+    let queries = (0..=options.unique_queries).map(|number| query(options, number, &mut random)).collect();
+    Generated { table: table(options), rows, writes, queries }
 }
 
-fn table(wanted: &Wanted) -> String {
+fn table(options: &Generator) -> String {
     let mut columns = Vec::new();
-    match wanted.key {
+    match options.key {
         Key::None => {}
         Key::AutoIncrement => columns.push("id serial".to_owned()),
         Key::Guid => columns.push("id varchar(36) primary key".to_owned()),
     }
-    columns.extend((0..wanted.secondary).map(|number| format!("id{number} varchar(36) unique key")));
-    columns.extend((1..=wanted.ints.count).map(|number| match wanted.ints.indexed {
+    columns.extend((0..options.secondary).map(|number| format!("id{number} varchar(36) unique key")));
+    columns.extend((1..=options.ints.count).map(|number| match options.ints.indexed {
         true => format!("intcol{number} INT(32), INDEX(intcol{number})"),
         false => format!("intcol{number} INT(32) "),
     }));
-    columns.extend((1..=wanted.chars.count).map(|number| match wanted.chars.indexed {
+    columns.extend((1..=options.chars.count).map(|number| match options.chars.indexed {
         true => format!("charcol{number} VARCHAR(128), INDEX(charcol{number}) "),
         false => format!("charcol{number} VARCHAR(128)"),
     }));
     format!("CREATE TABLE `t1` ({})", columns.join(","))
 }
 
-fn insert(wanted: &Wanted, random: &mut Random) -> String {
+fn insert(options: &Generator, random: &mut Random) -> String {
     let mut values = Vec::new();
-    match wanted.key {
+    match options.key {
         Key::None => {}
         Key::AutoIncrement => values.push("NULL".to_owned()),
         Key::Guid => values.push("uuid()".to_owned()),
     }
-    values.extend((0..wanted.secondary).map(|_| "uuid()".to_owned()));
-    values.extend((0..wanted.ints.count).map(|_| random.number().to_string()));
-    values.extend((0..wanted.chars.count).map(|_| format!("'{}'", random.string())));
+    values.extend((0..options.secondary).map(|_| "uuid()".to_owned()));
+    values.extend((0..options.ints.count).map(|_| random.number().to_string()));
+    values.extend((0..options.chars.count).map(|_| format!("'{}'", random.string())));
     format!("INSERT INTO t1 VALUES ({})", values.join(","))
 }
 
-fn query(wanted: &Wanted, number: u64, random: &mut Random) -> Query {
-    let keyed = wanted.key != Key::None;
-    match wanted.load {
-        LoadType::Write => Query { sql: insert(wanted, random), keyed: false },
-        LoadType::Mixed if number.is_multiple_of(2) => Query { sql: insert(wanted, random), keyed: false },
-        LoadType::Mixed | LoadType::Key => select(wanted, keyed),
-        LoadType::Read => select(wanted, false),
-        LoadType::Update => update(wanted, keyed, random),
+fn query(options: &Generator, number: u64, random: &mut Random) -> Query {
+    let keyed = options.key != Key::None;
+    match options.load {
+        LoadType::Write => Query { sql: insert(options, random), keyed: false },
+        LoadType::Mixed if number.is_multiple_of(2) => Query { sql: insert(options, random), keyed: false },
+        LoadType::Mixed | LoadType::Key => select(options, keyed),
+        LoadType::Read => select(options, false),
+        LoadType::Update => update(options, keyed, random),
     }
 }
 
-fn select(wanted: &Wanted, keyed: bool) -> Query {
-    let ints = (1..=wanted.ints.count).map(|number| format!("intcol{number}"));
-    let chars = (1..=wanted.chars.count).map(|number| format!("charcol{number}"));
+fn select(options: &Generator, keyed: bool) -> Query {
+    let ints = (1..=options.ints.count).map(|number| format!("intcol{number}"));
+    let chars = (1..=options.chars.count).map(|number| format!("charcol{number}"));
     let columns = ints.chain(chars).collect::<Vec<_>>().join(",");
     by_key(format!("SELECT {columns} FROM t1"), keyed)
 }
 
-fn update(wanted: &Wanted, keyed: bool, random: &mut Random) -> Query {
+fn update(options: &Generator, keyed: bool, random: &mut Random) -> Query {
     let mut sets = Vec::new();
-    sets.extend((1..=wanted.ints.count).map(|number| format!("intcol{number} = {}", random.number())));
-    sets.extend((1..=wanted.chars.count).map(|number| format!("charcol{number} = '{}'", random.string())));
+    sets.extend((1..=options.ints.count).map(|number| format!("intcol{number} = {}", random.number())));
+    sets.extend((1..=options.chars.count).map(|number| format!("charcol{number} = '{}'", random.string())));
     by_key(format!("UPDATE t1 SET {}", sets.join(",")), keyed)
 }
 

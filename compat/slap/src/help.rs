@@ -1,14 +1,13 @@
-//! `--help`: every option, in one's own words.
+//! `--help` and `--version`.
 
 use std::fmt::Write as _;
 
 use super::Flavour;
 use super::options::{Kind, of};
 
-/// The text of `--help`.
 pub fn text(flavour: Flavour, program: &str) -> String {
     let mut text = format!(
-        "{}\n\nRuns queries many times against a server, by several clients at once.\n\nUsage: {program} [OPTIONS]\n\n",
+        "{}\n\nRuns queries repeatedly against a server from concurrent clients.\n\nUsage: {program} [OPTIONS]\n\n",
         version(flavour, program).trim_end()
     );
     for row in of(flavour) {
@@ -24,11 +23,10 @@ pub fn text(flavour: Flavour, program: &str) -> String {
     text
 }
 
-/// The text of `--version`: whose options these are.
 pub fn version(flavour: Flavour, program: &str) -> String {
-    let like = match flavour {
+    let emulated = match flavour {
         Flavour::Mysql => "mysqlslap of MySQL 9.7",
         Flavour::Mariadb => "mariadb-slap of MariaDB 10.11",
     };
-    format!("{program}  Ver 1.0 (dbdyno {}, with the options of {like})\n", env!("CARGO_PKG_VERSION"))
+    format!("{program}  Ver 1.0 (dbdyno {}, with the options of {emulated})\n", env!("CARGO_PKG_VERSION"))
 }

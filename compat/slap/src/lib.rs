@@ -1,14 +1,17 @@
 //! The command lines of mysqlslap and mariadb-slap, and their reports.
 //!
 //! ```text
-//!  argv, option files ──▶ commandline ──▶ Given ──▶ settings ──▶ rounds ──▶ Step … ──▶ (cli, drive) ──▶ report ──▶ text
+//!  argv, option files ──▶ commandline ──▶ OptionValues ──▶ settings ──▶ rounds ──▶ Step … ──▶ (cli, runner) ──▶ report ──▶ text
 //! ```
 //! # Layout
-//! - [`options`]: every option as data. [`commandline`], [`option_files`]: where their values come from. [`help`]: the list.
-//! - [`settings`]: what the values mean together, and what is refused. [`target`]: where the server is.
-//! - [`statements`]: texts and files taken apart; [`generate`], [`random`]: the SQL that `--auto-generate-sql` makes.
-//! - [`rounds`]: what is done, in order. [`plan`]: the clients of one round as the engine's plan.
-//! - [`report`]: what is printed of the times that were measured.
+//! - [`options`]: every option as data. [`commandline`], [`option_files`]: the sources of values. [`help`]: the list.
+//! - [`settings`]: the values, checked. [`target`]: the server.
+//! - [`statements`]: splits texts into statements. [`generate`], [`random`]: the SQL of `--auto-generate-sql`.
+//! - [`rounds`]: the steps of the program. [`plan`]: the clients of one round as the engine's plan.
+//! - [`report`]: the text of the measured times.
+
+// Only dbdyno-compat uses this crate: names that explain themselves have no comment.
+#![allow(missing_docs)]
 
 pub mod commandline;
 pub mod generate;
@@ -23,25 +26,25 @@ pub mod settings;
 pub mod statements;
 pub mod target;
 
-/// Which client is taken for a model.
+/// The client to emulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// mysqlslap of MySQL 8.0 and later.
     Mysql,
-    /// mariadb-slap, which some distributions call mysqlslap as well.
+    /// mariadb-slap, which some distributions call mysqlslap too.
     Mariadb,
 }
 
-/// What ends the program before it has begun.
+/// Ends the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct UsageError {
     /// Lines for standard error.
     pub text: String,
-    /// Exit code.
+    /// The exit code.
     pub code: u8,
 }
 
-impl Refused {
+impl UsageError {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: 1 }
     }

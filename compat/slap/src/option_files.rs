@@ -1,28 +1,22 @@
-//! Option files: `[client]` and the groups of the program in `my.cnf`, as options before those of the command line.
+//! Option files: `[client]` and the program's groups in `my.cnf`, as arguments before those of the command line.
 
-use super::{Flavour, Refused};
+use super::{Flavour, UsageError};
 
-/// How the files are read that options and other files name.
+/// The system's files and variables.
 pub trait Files {
-    /// The text of a file.
-    ///
-    /// # Errors
-    /// What the system says.
     fn text(&self, path: &str) -> Result<String, String>;
-    /// Whether there is anything of that name.
     fn exists(&self, path: &str) -> bool;
-    /// The option files of a folder, in order.
+    /// The option files of a folder, sorted.
     fn folder(&self, path: &str) -> Vec<String>;
-    /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// Files that are read where none is named.
-const USUAL: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
-/// How deep files may include each other.
+/// Read unless `--defaults-file` names another.
+const DEFAULT: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
+/// The maximum nesting of included files.
 const DEPTH_MAX: u32 = 10;
 
-/// What the command line says of the option files: these options come before all others.
+/// The options about option files, which must come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Defaults {
     none: bool,
@@ -32,25 +26,22 @@ struct Defaults {
     suffix: Option<String>,
 }
 
-/// All options, those of files before those of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
-    /// In the order in which they count.
+    /// Those of files, then those of the command line.
     pub arguments: Vec<String>,
-    /// Whether they are to be shown, and nothing else.
+    /// `--print-defaults`.
     pub print: bool,
 }
 
-/// Reads the option files that count.
-///
 /// # Errors
-/// A file that is named and cannot be read.
+/// A named file cannot be read.
 pub fn collect(
     flavour: Flavour,
     program: &str,
     arguments: &[String],
     files: &dyn Files,
-) -> Result<Collected, Refused> {
+) -> Result<Collected, UsageError> {
     let (defaults, own) = leading(arguments);
     let groups = groups(flavour, defaults.suffix.as_deref());
     let mut collected = Vec::new();
@@ -65,7 +56,7 @@ pub fn collect(
     if let Some(only) = &defaults.only {
         read(only, &mut collected, true)?;
     } else if !defaults.none {
-        for path in USUAL {
+        for path in DEFAULT {
             read(path, &mut collected, false)?;
         }
         if let Some(extra) = &defaults.extra {
@@ -79,14 +70,13 @@ pub fn collect(
     Ok(Collected { arguments: collected, print: defaults.print })
 }
 
-/// The options for files at the beginning of the command line, and what follows them.
+/// The options about option files, and the arguments after them.
 fn leading(arguments: &[String]) -> (Defaults, &[String]) {
     let mut defaults = Defaults::default();
     for (at, argument) in arguments.iter().enumerate() {
         match argument.split_once('=') {
             None if argument == "--no-defaults" => defaults.none = true,
             None if argument == "--print-defaults" => defaults.print = true,
-            // Login paths are not read.
             None if argument == "--no-login-paths" => {}
             Some(("--defaults-file", path)) => defaults.only = Some(path.into()),
             Some(("--defaults-extra-file", path)) => defaults.extra = Some(path.into()),
@@ -106,8 +96,8 @@ fn groups(flavour: Flavour, suffix: Option<&str>) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).chain(with).collect()
 }
 
-fn unreadable(flavour: Flavour, program: &str, path: &str) -> Refused {
-    Refused::new(match flavour {
+fn unreadable(flavour: Flavour, program: &str, path: &str) -> UsageError {
+    UsageError::new(match flavour {
         Flavour::Mariadb => format!(
             "Could not open required defaults file: {path}\nFatal error in defaults handling. Program aborted"
         ),
@@ -118,9 +108,9 @@ fn unreadable(flavour: Flavour, program: &str, path: &str) -> Refused {
     })
 }
 
-/// Adds the options that a file's text has in one of the groups.
+/// Adds a text's options in one of the groups.
 fn options(text: &str, groups: &[String], files: &dyn Files, depth: u32, into: &mut Vec<String>) {
-    let mut counts = false;
+    let mut in_group = false;
     for line in text.lines().map(str::trim) {
         if let Some(path) = line.strip_prefix("!includedir ").filter(|_| depth < DEPTH_MAX) {
             for path in files.folder(path.trim()) {
@@ -132,14 +122,13 @@ fn options(text: &str, groups: &[String], files: &dyn Files, depth: u32, into: &
             options(&text, groups, files, depth + 1, into);
         } else if line.is_empty() || line.starts_with(['#', ';', '!']) {
         } else if let Some(group) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
-            counts = groups.iter().any(|known| known == group.trim());
-        } else if counts {
+            in_group = groups.iter().any(|known| known == group.trim());
+        } else if in_group {
             into.push(option(line));
         }
     }
 }
 
-/// A line as an argument.
 fn option(line: &str) -> String {
     match line.split_once('=') {
         None => format!("--{}", without_comment(line)),
@@ -151,7 +140,7 @@ fn without_comment(text: &str) -> &str {
     text.split_once(" #").map_or(text, |(before, _)| before).trim()
 }
 
-/// A value without its quotes and the comment behind it; `\n`, `\t`, `\s` and `\\` mean what they mean in these files.
+/// Removes quotes and the comment, and replaces escapes.
 fn unquoted(value: &str) -> String {
     let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
     let bare = match quote.and_then(|quote| value[1..].split_once(quote)) {
@@ -208,7 +197,7 @@ mod tests {
         }
     }
 
-    fn read(line: &str) -> Result<Vec<String>, Refused> {
+    fn read(line: &str) -> Result<Vec<String>, UsageError> {
         let arguments: Vec<_> = line.split_whitespace().map(Into::into).collect();
         collect(Flavour::Mysql, "slap", &arguments, &Two).map(|collected| collected.arguments)
     }

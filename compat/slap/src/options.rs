@@ -1,200 +1,140 @@
-//! Every option, as data: what `--help` lists, in its order. The descriptions are ours.
+//! Every option, as data: the content of `--help`, in its order, described in our own sentences.
 
 use super::Flavour;
 
-/// What an option takes.
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing, or `=0` and `=1`.
+    /// None, or `=0` and `=1`.
     Flag,
-    /// Nothing; it may be given several times.
+    /// None; repeatable.
     Count,
-    /// A number of at least this much, with a suffix K, M, G, T, P or E.
+    /// A number with this minimum, and a suffix K, M, G, T, P or E.
     Number(u64),
-    /// A text.
     Text,
-    /// A text, or nothing.
+    /// Optional.
     MaybeText,
 }
 
-/// Who has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// Both clients.
-    Both,
-    /// MySQL's.
-    Mysql,
-    /// MariaDB's.
-    Mariadb,
-    /// This drop-in's own.
-    Ours,
-}
-
-/// One option.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Name, as it is listed.
     pub name: &'static str,
-    /// Its letter.
     pub short: Option<char>,
-    /// What it takes.
     pub kind: Kind,
-    /// Who has it.
-    pub whose: Whose,
-    /// One line that describes it.
     pub help: &'static str,
-}
-
-impl Row {
-    /// Whether a client knows it.
-    pub fn is_of(&self, flavour: Flavour) -> bool {
-        match self.whose {
-            Whose::Both | Whose::Ours => true,
-            Whose::Mysql => flavour == Flavour::Mysql,
-            Whose::Mariadb => flavour == Flavour::Mariadb,
-        }
-    }
+    /// The only client that has it.
+    only: Option<Flavour>,
 }
 
 use Kind::{Count, Flag, MaybeText, Number, Text};
-use Whose::{Both, Mariadb, Mysql, Ours};
 
-const fn row(name: &'static str, short: &str, kind: Kind, whose: Whose, help: &'static str) -> Row {
-    let letters = short.as_bytes();
-    let short = if letters.is_empty() { None } else { Some(letters[0] as char) };
-    Row { name, short, kind, whose, help }
+const fn row(name: &'static str, kind: Kind, help: &'static str) -> Row {
+    Row { name, short: None, kind, help, only: None }
 }
 
-/// What is accepted and changes nothing.
-const NOTHING: &str = "accepted, and without effect";
+const fn short(letter: char, row: Row) -> Row {
+    Row { short: Some(letter), ..row }
+}
 
-/// All of them.
-pub const ALL: [Row; 75] = [
-    row("help", "?", Flag, Both, "list the options and end"),
-    row("auto-generate-sql", "a", Flag, Both, "make tables, rows and queries by itself"),
-    row("auto-generate-sql-add-autoincrement", "", Flag, Both, "with an AUTO_INCREMENT key"),
-    row("auto-generate-sql-execute-number", "", Number(0), Both, "queries that every client runs"),
-    row("auto-generate-sql-guid-primary", "", Flag, Both, "with a primary key of UUIDs"),
-    row(
-        "auto-generate-sql-load-type",
-        "",
-        Text,
-        Both,
-        "queries {mixed,update,write,key,read}; mixed without it",
-    ),
-    row(
-        "auto-generate-sql-secondary-indexes",
-        "",
-        Number(0),
-        Both,
-        "columns of UUIDs with an index of their own",
-    ),
-    row("auto-generate-sql-unique-query-number", "", Number(0), Both, "different queries; 10 without it"),
-    row(
-        "auto-generate-sql-unique-write-number",
-        "",
-        Number(0),
-        Both,
-        "different rows to load; 10 without it",
-    ),
-    row(
-        "auto-generate-sql-write-number",
-        "",
-        Number(0),
-        Both,
-        "one more than the rows that are loaded; 100 without it",
-    ),
-    row("character-sets-dir", "", Text, Mariadb, NOTHING),
-    row("commit", "", Number(0), Both, "COMMIT after this many queries"),
-    row("compress", "C", Flag, Both, "compress what is sent"),
-    row("concurrency", "c", Text, Both, "clients at the same time; a list is run one after the other"),
-    row("create", "", Text, Both, "statements that make the tables, or a file of them"),
-    row("create-schema", "", Text, Both, "schema to work in; mysqlslap without it"),
-    row("csv", "", MaybeText, Both, "report as CSV, to standard output or at the end of a file"),
-    row("debug", "#", MaybeText, Both, NOTHING),
-    row("debug-check", "", Flag, Both, NOTHING),
-    row("debug-info", "T", Flag, Both, NOTHING),
-    row("default-auth", "", Text, Both, NOTHING),
-    row("delimiter", "F", Text, Both, "what separates statements; the end of the line without it"),
-    row("detach", "", Number(0), Both, "close and open the connection after this many queries"),
-    row("enable-cleartext-plugin", "", Flag, Mysql, NOTHING),
-    row("engine", "e", Text, Both, "storage engines of the tables; a list is run one after the other"),
-    row("host", "h", Text, Both, "host"),
-    row("init-command", "", Text, Mariadb, "statement sent first on every connection"),
-    row("iterations", "i", Number(1), Both, "how often everything is repeated"),
-    row("no-drop", "", Flag, Both, "leave the schema behind"),
-    row("number-char-cols", "x", Text, Both, "VARCHAR columns; N:1 with an index each"),
-    row("number-int-cols", "y", Text, Both, "INT columns; N:1 with an index each"),
-    row(
-        "number-of-queries",
-        "",
-        Number(0),
-        Both,
-        "queries of all clients together, rounded down to the same for each",
-    ),
-    row("only-print", "", Flag, Both, "print the statements, and connect to no server"),
-    row("password", "p", MaybeText, Both, "password; asked for on the terminal where none is given"),
-    row("password1", "", MaybeText, Mysql, "the same"),
-    row("password2", "", MaybeText, Mysql, "refused: there are no further factors"),
-    row("password3", "", MaybeText, Mysql, "refused: there are no further factors"),
-    row("plugin-dir", "", Text, Both, NOTHING),
-    row("port", "P", Number(0), Both, "port; 3306 without it"),
-    row("post-query", "", Text, Both, "statements sent after the clients, or a file of them"),
-    row("post-system", "", Text, Both, "command for the shell after the clients"),
-    row("pre-query", "", Text, Both, "statements sent before the clients, or a file of them"),
-    row("pre-system", "", Text, Both, "command for the shell before the clients"),
-    row("protocol", "", Text, Both, "way to the server {tcp,socket}"),
-    row("query", "q", Text, Both, "queries of the clients, or a file of them"),
-    row("silent", "s", Flag, Both, "no report"),
-    row("socket", "S", Text, Both, "unix socket of the server"),
-    row("sql-mode", "", Text, Mysql, "sql_mode of the connection that makes the tables"),
-    row("server-public-key-path", "", Text, Mysql, "file with the server's public key"),
-    row("get-server-public-key", "", Flag, Mysql, "ask the server for its public key"),
-    row("ssl", "", Flag, Mariadb, "encrypt connections"),
-    row(
+const fn mysql(row: Row) -> Row {
+    Row { only: Some(Flavour::Mysql), ..row }
+}
+
+const fn mariadb(row: Row) -> Row {
+    Row { only: Some(Flavour::Mariadb), ..row }
+}
+
+const NOTHING: &str = "no effect";
+
+/// The last four are this drop-in's own.
+const ALL: [Row; 75] = [
+    short('?', row("help", Flag, "list the options and exit")),
+    short('a', row("auto-generate-sql", Flag, "generate tables, rows and queries")),
+    row("auto-generate-sql-add-autoincrement", Flag, "with an AUTO_INCREMENT key"),
+    row("auto-generate-sql-execute-number", Number(0), "queries of each client"),
+    row("auto-generate-sql-guid-primary", Flag, "with a UUID primary key"),
+    row("auto-generate-sql-load-type", Text, "queries {mixed,update,write,key,read} [mixed]"),
+    row("auto-generate-sql-secondary-indexes", Number(0), "UUID columns, each with its own index"),
+    row("auto-generate-sql-unique-query-number", Number(0), "different queries [10]"),
+    row("auto-generate-sql-unique-write-number", Number(0), "different rows to load [10]"),
+    row("auto-generate-sql-write-number", Number(0), "rows to load, plus one [100]"),
+    mariadb(row("character-sets-dir", Text, NOTHING)),
+    row("commit", Number(0), "COMMIT after this many queries"),
+    short('C', row("compress", Flag, "compress connections")),
+    short('c', row("concurrency", Text, "concurrent clients; a list is run in sequence")),
+    row("create", Text, "statements that create the tables, or a file of them"),
+    row("create-schema", Text, "schema [mysqlslap]"),
+    row("csv", MaybeText, "report as CSV, to standard output or appended to a file"),
+    short('#', row("debug", MaybeText, NOTHING)),
+    row("debug-check", Flag, NOTHING),
+    short('T', row("debug-info", Flag, NOTHING)),
+    row("default-auth", Text, NOTHING),
+    short('F', row("delimiter", Text, "separator of statements [end of line]")),
+    row("detach", Number(0), "reconnect after this many queries"),
+    mysql(row("enable-cleartext-plugin", Flag, NOTHING)),
+    short('e', row("engine", Text, "storage engines; a list is run in sequence")),
+    short('h', row("host", Text, "host")),
+    mariadb(row("init-command", Text, "first statement of every connection")),
+    short('i', row("iterations", Number(1), "repetitions")),
+    row("no-drop", Flag, "keep the schema"),
+    short('x', row("number-char-cols", Text, "VARCHAR columns; N:1 with an index each")),
+    short('y', row("number-int-cols", Text, "INT columns; N:1 with an index each")),
+    row("number-of-queries", Number(0), "total number of queries, rounded down to the same for each client"),
+    row("only-print", Flag, "print the statements without connecting"),
+    short('p', row("password", MaybeText, "password; prompts without a value")),
+    mysql(row("password1", MaybeText, "the same")),
+    mysql(row("password2", MaybeText, "refused: one factor only")),
+    mysql(row("password3", MaybeText, "refused: one factor only")),
+    row("plugin-dir", Text, NOTHING),
+    short('P', row("port", Number(0), "port [3306]")),
+    row("post-query", Text, "statements after the clients, or a file of them"),
+    row("post-system", Text, "shell command after the clients"),
+    row("pre-query", Text, "statements before the clients, or a file of them"),
+    row("pre-system", Text, "shell command before the clients"),
+    row("protocol", Text, "protocol {tcp,socket}"),
+    short('q', row("query", Text, "queries of the clients, or a file of them")),
+    short('s', row("silent", Flag, "no report")),
+    short('S', row("socket", Text, "unix socket of the server")),
+    mysql(row("sql-mode", Text, "sql_mode of the connection that creates the tables")),
+    mysql(row("server-public-key-path", Text, "file of the server's public key")),
+    mysql(row("get-server-public-key", Flag, "request the server's public key")),
+    mariadb(row("ssl", Flag, "encrypt connections")),
+    mysql(row(
         "ssl-mode",
-        "",
         Text,
-        Mysql,
-        "{DISABLED,PREFERRED,REQUIRED,VERIFY_CA,VERIFY_IDENTITY}; PREFERRED without it",
-    ),
-    row("ssl-ca", "", Text, Both, "file with the authorities that are trusted"),
-    row("ssl-capath", "", Text, Both, "refused: name a file by --ssl-ca"),
-    row("ssl-cert", "", Text, Both, "file with the client's certificate"),
-    row("ssl-cipher", "", Text, Both, NOTHING),
-    row("ssl-key", "", Text, Both, "file with the client's key"),
-    row("ssl-crl", "", Text, Both, "refused: no lists of revoked certificates are read"),
-    row("ssl-crlpath", "", Text, Both, "refused: no lists of revoked certificates are read"),
-    row("tls-version", "", Text, Both, NOTHING),
-    row("ssl-fips-mode", "", Text, Mysql, NOTHING),
-    row("tls-ciphersuites", "", Text, Mysql, NOTHING),
-    row("ssl-session-data", "", Text, Mysql, NOTHING),
-    row("ssl-session-data-continue-on-failed-reuse", "", Flag, Mysql, NOTHING),
-    row("tls-sni-servername", "", Text, Mysql, NOTHING),
-    row("ssl-verify-server-cert", "", Flag, Mariadb, "verify the server's certificate and its name"),
-    row("user", "u", Text, Both, "account; the user's own name without it"),
-    row("verbose", "v", Count, Both, "tell more; up to three times"),
-    row("version", "V", Flag, Both, "print the version and end"),
-    row(
-        "compression-algorithms",
-        "",
-        Text,
-        Mysql,
-        "compression {zstd,zlib,uncompressed}; the first of a list",
-    ),
-    row("zstd-compression-level", "", Number(1), Mysql, "level of zstd; 3 without it"),
-    row("compat", "", Text, Ours, "which client to be like {mysql,mariadb}"),
-    row("latency", "", Flag, Ours, "percentiles of every query"),
-    row("workers", "", Number(0), Ours, "event loops, a thread each; 0 for a quarter of the CPUs"),
-    row("connect-timeout", "", Number(1), Ours, "seconds that a connection may take to open; 10 without it"),
+        "encryption {DISABLED,PREFERRED,REQUIRED,VERIFY_CA,VERIFY_IDENTITY} [PREFERRED]",
+    )),
+    row("ssl-ca", Text, "file of trusted authorities"),
+    row("ssl-capath", Text, "refused: name a file with --ssl-ca"),
+    row("ssl-cert", Text, "file of the client's certificate"),
+    row("ssl-cipher", Text, NOTHING),
+    row("ssl-key", Text, "file of the client's key"),
+    row("ssl-crl", Text, "refused: revocation lists are not read"),
+    row("ssl-crlpath", Text, "refused: revocation lists are not read"),
+    row("tls-version", Text, NOTHING),
+    mysql(row("ssl-fips-mode", Text, NOTHING)),
+    mysql(row("tls-ciphersuites", Text, NOTHING)),
+    mysql(row("ssl-session-data", Text, NOTHING)),
+    mysql(row("ssl-session-data-continue-on-failed-reuse", Flag, NOTHING)),
+    mysql(row("tls-sni-servername", Text, NOTHING)),
+    mariadb(row("ssl-verify-server-cert", Flag, "verify the server's certificate and its name")),
+    short('u', row("user", Text, "account [the system user's name]")),
+    short('v', row("verbose", Count, "verbose output; up to three times")),
+    short('V', row("version", Flag, "print the version and exit")),
+    mysql(row("compression-algorithms", Text, "compression {zstd,zlib,uncompressed}; the first of a list")),
+    mysql(row("zstd-compression-level", Number(1), "level of zstd [3]")),
+    row("compat", Text, "client to emulate {mysql,mariadb}"),
+    row("latency", Flag, "percentiles of every query"),
+    row("workers", Number(0), "event loops, a thread each; 0 for a quarter of the CPUs"),
+    row("connect-timeout", Number(1), "connection timeout in seconds [10]"),
 ];
 
-/// The option of this name, as far as the client knows it.
+/// A client's option of this name.
 pub fn named(name: &str, flavour: Flavour) -> Option<&'static Row> {
     of(flavour).find(|row| row.name == name)
 }
 
-/// All options that a client knows, and ours.
+/// All options of a client, and this drop-in's own.
 pub fn of(flavour: Flavour) -> impl Iterator<Item = &'static Row> {
-    ALL.iter().filter(move |row| row.is_of(flavour))
+    ALL.iter().filter(move |row| row.only.is_none_or(|only| only == flavour))
 }

@@ -1,29 +1,29 @@
-//! The clients of one round as the engine's plan: SQL of the user's own, every client through the whole list.
+//! The clients of one round as the engine's plan: the user's SQL, of which every client plays the whole list.
 
 use std::collections::BTreeMap;
 
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{
-    Client, Endpoint, Literal, Load, OltpOptions, OnLost, ParameterSource, Phases, Reconnect, Report, Retry,
-    Scheduling, Shape, SqlStatement, SqlTransaction, SqlWorkload, StatementMode, Target, TransactionOrder,
-    Workload, WorkloadName, limits,
+    Client, Literal, Load, OltpOptions, OnLost, ParameterSource, Phases, Reconnect, Report, Retry, Shape,
+    SqlStatement, SqlTransaction, SqlWorkload, StatementMode, Target, TransactionOrder, Workload,
+    WorkloadName, limits,
 };
 
 use dbdyno_runner::{LastEvents, Options};
+use dbdyno_sysbench::plan::scheduling;
 
 use super::settings::Settings;
 use super::statements::title;
 
-/// What a row's key is called in a query.
+/// The parameter of a row's key.
 const KEY: &str = "slap_key";
-/// Characters of a query's name in reports.
+/// The maximum length of a query's name in reports.
 const TITLE: usize = 70;
-/// What statements are called that nobody asks about.
+/// The name of all queries without `--latency`.
 const QUERY: &str = "query";
 const COMMIT: &str = "COMMIT";
 
-/// The plan of `clients` that each run `settings`' queries against `target`; `keys` are those of the rows, and `workers`
-/// the event loops.
+/// The plan of a round with `clients`; `keys` are the rows' keys.
 pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String], workers: u32) -> Plan {
     let scheduling = scheduling(target);
     let each = settings.per_client(clients);
@@ -72,7 +72,7 @@ pub fn plan(settings: &Settings, target: &Target, clients: u32, keys: &[String],
     }
 }
 
-/// What the engine is asked for beyond the plan.
+/// The engine options that a plan cannot express.
 pub fn options() -> Options {
     Options { last_events: LastEvents::Counted, multi_statements: true, ..Options::default() }
 }
@@ -100,10 +100,10 @@ fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {
     }
 }
 
-/// The list that every client goes through: as long as queries and commits take to begin anew together.
+/// The list that every client plays: up to the common period of queries and commits.
 fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
     let (count, commit) = (settings.queries.len() as u64, settings.commit);
-    let together = if commit == 0 { count } else { count / gcd(count, commit) * commit };
+    let period = if commit == 0 { count } else { count / gcd(count, commit) * commit };
     let statement = |sql: String, name: String| SqlStatement {
         sql,
         name: Some(name),
@@ -123,14 +123,14 @@ fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
         }
         SqlTransaction { name: None, weight: 1.0, statements }
     };
-    (0..together.min(each)).map(transaction).collect()
+    (0..period.min(each)).map(transaction).collect()
 }
 
-/// What reports call each query.
+/// The queries' names in reports.
 fn names(settings: &Settings) -> Vec<String> {
     let name = |query: &super::generate::Query| match (settings.latency, &settings.generated) {
         (false, _) => QUERY.to_owned(),
-        // Generated ones differ by their values alone.
+        // Generated queries differ only in their values.
         (true, Some(_)) => {
             let verb = query.sql.split(' ').next().unwrap_or_default();
             if query.keyed { format!("{verb} by key") } else { verb.to_owned() }
@@ -142,13 +142,4 @@ fn names(settings: &Settings) -> Vec<String> {
 
 fn gcd(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { gcd(other, one % other) }
-}
-
-/// Under SCHED_BATCH where the server runs on the same CPUs.
-fn scheduling(target: &Target) -> Scheduling {
-    let here = |endpoint: &Endpoint| match endpoint {
-        Endpoint::Unix { .. } => true,
-        Endpoint::Tcp { host, .. } => host == "localhost" || host.starts_with("127.") || host == "::1",
-    };
-    if target.endpoints().iter().all(here) { Scheduling::Batch } else { Scheduling::Normal }
 }

@@ -1,18 +1,17 @@
-//! The random numbers of the generated SQL: those of `random()` in the GNU C library, with the seed it begins with.
+//! The random numbers of the generated SQL: those of the GNU C library's `random()` with its default seed.
 //!
-//! Both clients never seed it, so their generated SQL is the same in every run, and is the same here. The method is
-//! additive feedback, r(i) = r(i-3) + r(i-31) modulo 2^32, of which the upper 31 bits are given out; the state comes from
-//! the minimal standard generator (Park and Miller, 1988), and the first 310 numbers are thrown away (random(3), TYPE_3).
+//! Neither client seeds it, so that their generated SQL is the same in every run, and here. The method is additive feedback,
+//! r(i) = r(i-3) + r(i-31) modulo 2^32, of which it returns the upper 31 bits; the minimal standard generator (Park and
+//! Miller, 1988) fills the state, and the first 310 numbers are discarded (random(3), TYPE_3).
 
-/// Letters of the strings: what the clients' strings are made of, in the order in which a number names them.
+/// The letters of the clients' strings, in their order.
 const LETTERS: &[u8; 60] = b"0123456789ABCDEFGHIJKLMNOPQRSTWXYZabcdefghijklmnopqrstuvwxyz";
-/// Characters of a string; the columns hold two more.
+/// Of a string; the columns are two characters longer.
 const LENGTH: usize = 126;
 const STATE: usize = 31;
 const LAG: usize = 3;
-const THROWN_AWAY: usize = 310;
+const DISCARDED: usize = 310;
 
-/// The sequence.
 #[derive(Clone, Debug)]
 pub(super) struct Random {
     state: [u32; STATE],
@@ -20,20 +19,19 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// At its beginning, with the seed 1.
     pub(super) fn new() -> Self {
         let mut state = [1u32; STATE];
         for at in 1..STATE {
             state[at] = (u64::from(state[at - 1]) * 16807 % 2_147_483_647) as u32;
         }
         let mut random = Self { state, at: LAG };
-        for _ in 0..THROWN_AWAY {
+        for _ in 0..DISCARDED {
             random.number();
         }
         random
     }
 
-    /// The next number, below 2^31.
+    /// Below 2^31.
     pub(super) fn number(&mut self) -> u32 {
         let before = self.state[(self.at + STATE - LAG) % STATE];
         let here = &mut self.state[self.at];
@@ -42,7 +40,6 @@ impl Random {
         *here >> 1
     }
 
-    /// A string.
     pub(super) fn string(&mut self) -> String {
         (0..LENGTH).map(|_| char::from(LETTERS[self.number() as usize % LETTERS.len()])).collect()
     }

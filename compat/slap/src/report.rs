@@ -1,4 +1,4 @@
-//! What is printed of the times that were measured.
+//! The report of the measured times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,23 +6,23 @@ use std::fmt::Write as _;
 use dbdyno_schema::histogram::bucket_width_us;
 use dbdyno_schema::record::{PhaseName, Record};
 
-/// Percentiles that `--latency` tells, in thousandths: whole numbers, so that a rank is exact.
+use super::settings::Settings;
+
+/// The percentiles of `--latency` in thousandths: whole numbers keep ranks exact.
 const PER_MILLE: [u64; 5] = [500, 900, 950, 990, 999];
 
 /// Latencies by the name of the statement: `[bucket_lower_us, count]`.
 pub type Latencies = BTreeMap<String, BTreeMap<u64, u64>>;
 
-/// What the records of one round come to.
+/// The result of one round.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
     connect_us: u64,
     run_us: u64,
-    /// By statement.
     pub latencies: Latencies,
 }
 
 impl Round {
-    /// Takes one record.
     pub fn read(&mut self, record: &Record) {
         match record {
             Record::Ready(ready) => self.connect_us = ready.connect_us,
@@ -52,30 +52,39 @@ fn add(into: &mut BTreeMap<u64, u64>, buckets: impl IntoIterator<Item = (u64, u6
     }
 }
 
-/// The times of all iterations with one number of clients.
+/// Of all iterations with one number of clients.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
     seconds: Vec<f64>,
     latencies: Latencies,
 }
 
-/// Of what they are.
+/// The labels of a report.
 #[derive(Clone, Debug)]
-pub struct Of<'a> {
-    /// Storage engine, where one was asked for.
+pub struct Labels<'a> {
     pub engine: Option<&'a str>,
-    /// What the queries do.
     pub load_type: &'a str,
-    /// Clients.
     pub clients: u32,
-    /// Queries that each runs.
+    /// Queries of each client.
     pub per_client: u64,
-    /// Whether percentiles are told.
+    /// Whether to report percentiles.
     pub latency: bool,
 }
 
+impl<'a> Labels<'a> {
+    pub fn new(settings: &'a Settings, engine: Option<&'a str>, clients: u32) -> Self {
+        let Settings { load_type, latency, .. } = settings;
+        Self {
+            engine,
+            load_type,
+            clients,
+            per_client: settings.reported_per_client(clients),
+            latency: *latency,
+        }
+    }
+}
+
 impl Times {
-    /// Adds an iteration.
     pub fn add(&mut self, round: Round) {
         self.seconds.push(round.seconds());
         for (name, buckets) in round.latencies {
@@ -83,7 +92,7 @@ impl Times {
         }
     }
 
-    /// Mean, least and most.
+    /// Mean, minimum and maximum.
     fn figures(&self) -> [f64; 3] {
         let count = self.seconds.len().max(1) as f64;
         let mean = self.seconds.iter().sum::<f64>() / count;
@@ -92,30 +101,31 @@ impl Times {
         [mean, least, most]
     }
 
-    /// The report.
-    pub fn text(&self, of: &Of) -> String {
+    pub fn text(&self, labels: &Labels<'_>) -> String {
         let mut text = "Benchmark\n".to_owned();
-        if let Some(engine) = of.engine {
+        if let Some(engine) = labels.engine {
             let _ = writeln!(text, "\tRunning for engine {engine}");
         }
         for (word, seconds) in ["Average", "Minimum", "Maximum"].iter().zip(self.figures()) {
             let _ = writeln!(text, "\t{word} number of seconds to run all queries: {seconds:.3} seconds");
         }
-        let _ = writeln!(text, "\tNumber of clients running queries: {}", of.clients);
-        let _ = writeln!(text, "\tAverage number of queries per client: {}", of.per_client);
-        if of.latency {
+        let _ = writeln!(text, "\tNumber of clients running queries: {}", labels.clients);
+        let _ = writeln!(text, "\tAverage number of queries per client: {}", labels.per_client);
+        if labels.latency {
             text += &self.percentiles();
         }
         text + "\n"
     }
 
-    /// The line of CSV; with `latency` percentiles of all queries together in milliseconds behind it.
-    pub fn csv(&self, of: &Of) -> String {
+    /// The CSV line; with `latency` it ends with the percentiles of all queries in milliseconds.
+    pub fn csv(&self, labels: &Labels<'_>) -> String {
         let [mean, least, most] = self.figures();
-        let (engine, load) = (of.engine.unwrap_or_default(), of.load_type);
-        let mut line =
-            format!("{engine},{load},{mean:.3},{least:.3},{most:.3},{},{}", of.clients, of.per_client);
-        if of.latency {
+        let (engine, load) = (labels.engine.unwrap_or_default(), labels.load_type);
+        let mut line = format!(
+            "{engine},{load},{mean:.3},{least:.3},{most:.3},{},{}",
+            labels.clients, labels.per_client
+        );
+        if labels.latency {
             let mut all = BTreeMap::new();
             add(&mut all, self.latencies.values().flatten().map(|(&lower, &count)| (lower, count)));
             columns(&all).iter().for_each(|value_ms| {
@@ -143,7 +153,7 @@ impl Times {
     }
 }
 
-/// Percentiles by nearest rank and the maximum, in milliseconds: the middle of the bucket. Zeros without values.
+/// Percentiles by nearest rank and the maximum, in milliseconds, as the middle of their bucket. Zeros without values.
 fn columns(buckets: &BTreeMap<u64, u64>) -> [f64; PER_MILLE.len() + 1] {
     let all: u64 = buckets.values().sum();
     let middle_ms = |lower: u64| {
@@ -153,11 +163,11 @@ fn columns(buckets: &BTreeMap<u64, u64>) -> [f64; PER_MILLE.len() + 1] {
     let at = |per_mille: u64| {
         let rank = (per_mille * all).div_ceil(1000).max(1);
         let mut passed = 0;
-        let found = buckets.iter().find(|&(_, &count)| {
+        let bucket = buckets.iter().find(|&(_, &count)| {
             passed += count;
             passed >= rank
         });
-        found.map_or(0.0, |(&lower, _)| middle_ms(lower))
+        bucket.map_or(0.0, |(&lower, _)| middle_ms(lower))
     };
     std::array::from_fn(|number| at(PER_MILLE.get(number).copied().unwrap_or(1000)))
 }
@@ -172,11 +182,12 @@ mod tests {
         Times { seconds: seconds.to_vec(), latencies }
     }
 
-    const OF: Of = Of { engine: None, load_type: "mixed", clients: 2, per_client: 500, latency: false };
+    const LABELS: Labels<'_> =
+        Labels { engine: None, load_type: "mixed", clients: 2, per_client: 500, latency: false };
 
     #[test]
     fn the_report_has_the_clients_lines() {
-        let text = times(&[0.0014, 0.0026]).text(&Of { engine: Some("innodb"), ..OF });
+        let text = times(&[0.0014, 0.0026]).text(&Labels { engine: Some("innodb"), ..LABELS });
         let lines = [
             "Benchmark",
             "\tRunning for engine innodb",
@@ -192,14 +203,14 @@ mod tests {
 
     #[test]
     fn csv_has_the_clients_columns_and_then_ours() {
-        assert_eq!(times(&[1.0, 2.0]).csv(&OF), ",mixed,1.500,1.000,2.000,2,500\n");
-        let more = times(&[1.0]).csv(&Of { latency: true, ..OF });
+        assert_eq!(times(&[1.0, 2.0]).csv(&LABELS), ",mixed,1.500,1.000,2.000,2,500\n");
+        let more = times(&[1.0]).csv(&Labels { latency: true, ..LABELS });
         assert_eq!(more, ",mixed,1.000,1.000,1.000,2,500,0.500,0.900,0.950,0.990,0.999,1.000\n");
     }
 
     #[test]
     fn percentiles_are_by_nearest_rank() {
-        let text = times(&[1.0]).text(&Of { latency: true, ..OF });
+        let text = times(&[1.0]).text(&Labels { latency: true, ..LABELS });
         let line = text.lines().find(|line| line.ends_with("SELECT 1")).unwrap();
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words[..7], ["1000", "0.500", "0.900", "0.950", "0.990", "0.999", "1.000"]);

@@ -1,43 +1,37 @@
-//! What is done, in order: the statements of the main connection, the commands, the clients and the reports.
+//! The steps of the program: statements on the main connection, commands, clients and reports.
 
 use super::Flavour;
 use super::generate::{Key, LoadType};
 use super::settings::{Engine, Settings};
 
-/// Verbosity at which the parts of the work are told.
+/// The level of `--verbose` that announces the parts of the work.
 pub const PARTS: u32 = 2;
-/// Verbosity at which statements are told.
+/// The level of `--verbose` that prints statements.
 pub const STATEMENTS: u32 = 3;
-/// The key that a printed query shows, as there is no table to take one from.
+/// The key in a printed query, for which there is no table.
 pub const PRINTED_KEY: &str = "796c4422-1d94-102a-9d6d-00e0812d";
 
-/// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A line for those who want to be told of the parts.
-    Tell(&'static str),
+    /// A line at the level [`PARTS`].
+    Announce(&'static str),
     /// A statement on the main connection.
     Main(String),
-    /// The schema is made, on the main connection.
-    MakeSchema(String),
-    /// The main connection goes into the schema.
+    CreateSchema(String),
     Use(String),
-    /// A command for the shell, and the option that it comes from.
+    /// The option and its shell command.
     System(&'static str, String),
-    /// The keys of the rows are read, on the main connection.
+    /// A query for the rows' keys on the main connection.
     Keys(&'static str),
-    /// The clients run, as many of them.
+    /// A round of this many clients.
     Clients(u32),
-    /// The times of all iterations are reported.
+    /// Of all iterations.
     Report {
-        /// Storage engine.
         engine: Option<String>,
-        /// Clients.
         clients: u32,
     },
 }
 
-/// All steps of an order.
 pub fn steps(settings: &Settings) -> Vec<Step> {
     let mut steps = beginning(settings);
     let engines: Vec<_> = match settings.engines[..] {
@@ -45,7 +39,7 @@ pub fn steps(settings: &Settings) -> Vec<Step> {
         _ => settings.engines.iter().map(Some).collect(),
     };
     for engine in engines {
-        steps.push(Step::Tell("Starting Concurrency Test"));
+        steps.push(Step::Announce("Starting Concurrency Test"));
         drop_schema(settings, &mut steps);
         for &clients in &settings.concurrencies {
             for iteration in 0..settings.iterations {
@@ -54,7 +48,7 @@ pub fn steps(settings: &Settings) -> Vec<Step> {
                 }
                 round(settings, engine, clients, &mut steps);
             }
-            steps.push(Step::Tell("Generating stats"));
+            steps.push(Step::Announce("Generating stats"));
             steps.push(Step::Report { engine: engine.map(|engine| engine.name.clone()), clients });
             drop_schema(settings, &mut steps);
         }
@@ -68,31 +62,31 @@ fn beginning(settings: &Settings) -> Vec<Step> {
         steps.push(Step::Main(format!("SET sql_mode = `{mode}`")));
     }
     if settings.generated.is_some() {
-        steps.push(Step::Tell("Building Create Statements for Auto"));
-        steps.push(Step::Tell("Building Query Statements for Auto"));
+        steps.push(Step::Announce("Building Create Statements for Auto"));
+        steps.push(Step::Announce("Building Query Statements for Auto"));
         match LoadType::named(&settings.load_type) {
-            LoadType::Read => steps.push(Step::Tell("Generating SELECT Statements for Auto")),
-            LoadType::Key => steps.push(Step::Tell("Generating SELECT for keys Statements for Auto")),
-            LoadType::Write => steps.push(Step::Tell("Generating INSERT Statements for Auto")),
+            LoadType::Read => steps.push(Step::Announce("Generating SELECT Statements for Auto")),
+            LoadType::Key => steps.push(Step::Announce("Generating SELECT for keys Statements for Auto")),
+            LoadType::Write => steps.push(Step::Announce("Generating INSERT Statements for Auto")),
             LoadType::Update | LoadType::Mixed => {}
         }
     }
-    steps.push(Step::Tell("Parsing engines to use."));
+    steps.push(Step::Announce("Parsing engines to use."));
     steps
 }
 
 fn drop_schema(settings: &Settings, steps: &mut Vec<Step>) {
-    if settings.makes_schema() && !settings.no_drop {
+    if settings.creates_schema() && !settings.no_drop {
         steps.push(Step::Main(format!("DROP SCHEMA IF EXISTS `{}`", settings.schema)));
     }
 }
 
 /// One iteration.
 fn round(settings: &Settings, engine: Option<&Engine>, clients: u32, steps: &mut Vec<Step>) {
-    if settings.makes_schema() {
+    if settings.creates_schema() {
         load(settings, engine, steps);
     }
-    steps.push(Step::Tell("Generating primary key list"));
+    steps.push(Step::Announce("Generating primary key list"));
     if settings.generated.is_some() && settings.key != Key::None && reads_keys(settings) {
         steps.push(Step::Keys("SELECT id from t1"));
     }
@@ -110,17 +104,17 @@ fn reads_keys(settings: &Settings) -> bool {
     settings.queries.iter().any(|query| query.keyed)
 }
 
-/// Makes the schema and its tables.
+/// Creates the schema and its tables.
 fn load(settings: &Settings, engine: Option<&Engine>, steps: &mut Vec<Step>) {
-    steps.push(Step::Tell("Loading Pre-data"));
-    steps.push(Step::MakeSchema(settings.schema.clone()));
+    steps.push(Step::Announce("Loading Pre-data"));
+    steps.push(Step::CreateSchema(settings.schema.clone()));
     steps.push(Step::Use(settings.schema.clone()));
     if let (Flavour::Mysql, Some(engine)) = (settings.flavour, engine) {
         steps.push(Step::Main(format!("set default_storage_engine=`{}`", engine.name)));
     }
     let own = settings.create.iter().enumerate().map(|(number, sql)| (number == 0, sql));
-    let made = settings.generated.as_ref().map(|generated| (true, &generated.table));
-    for (is_first, sql) in own.chain(made) {
+    let generated = settings.generated.as_ref().map(|generated| (true, &generated.table));
+    for (is_first, sql) in own.chain(generated) {
         steps.push(Step::Main(match engine {
             Some(engine) if is_first => with_engine(sql, engine, settings.flavour),
             _ => sql.clone(),
@@ -132,7 +126,7 @@ fn load(settings: &Settings, engine: Option<&Engine>, steps: &mut Vec<Step>) {
     }
 }
 
-/// With the engine as MariaDB's client has it; MySQL's has set it before. What is said of the engine goes behind.
+/// Appends the engine's option, and in MariaDB's client the engine; MySQL's client has set it before.
 fn with_engine(sql: &str, engine: &Engine, flavour: Flavour) -> String {
     let name = match flavour {
         Flavour::Mariadb => format!(" Engine = {}", engine.name),
@@ -142,8 +136,8 @@ fn with_engine(sql: &str, engine: &Engine, flavour: Flavour) -> String {
     format!("{sql}{name}{option}")
 }
 
-/// What one client sends, in order, as it is printed: `key` stands where a row's key would.
-pub fn of_client(settings: &Settings, clients: u32, key: &str) -> Vec<String> {
+/// The statements of one client as they are printed, with `key` as a row's key.
+pub fn client_statements(settings: &Settings, clients: u32, key: &str) -> Vec<String> {
     let mut sent = Vec::new();
     if settings.commit > 0 {
         sent.push("SET AUTOCOMMIT=0".into());

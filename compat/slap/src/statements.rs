@@ -1,7 +1,6 @@
-//! A text of statements, taken apart.
+//! Splits a text into statements.
 
-/// The statements of a text: what stands between delimiters, without the one white space that may follow each. Empty
-/// ones are left out.
+/// The statements between delimiters, without one white space after each. Empty ones are omitted.
 pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     let mut statements = Vec::new();
     for (number, piece) in text.split(delimiter).enumerate() {
@@ -16,7 +15,7 @@ pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     statements
 }
 
-/// One line of a statement, at most this many characters long, to call it by in a report.
+/// A statement's name in a report: one line of at most `longest` characters.
 pub fn title(sql: &str, longest: usize) -> String {
     let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= longest {

@@ -1,100 +1,99 @@
-//! Where the server is, and how to get in.
+//! The server and the account.
 
 use dbdyno_schema::plan::{Compression, Endpoint, Target, Tls, TlsMode};
+use dbdyno_sysbench::driver::SOCKET;
 
-use super::commandline::Given;
+use super::commandline::OptionValues;
 use super::option_files::Files;
-use super::{Flavour, Refused};
+use super::{Flavour, UsageError};
 
-/// Where MySQL's own clients look for a server on this machine.
-const SOCKET: &str = "/run/mysqld/mysqld.sock";
 const PORT: u64 = 3306;
 const SECOND_US: u64 = 1_000_000;
 
 /// The target of the connections, without a schema and a password.
 ///
 /// # Errors
-/// Values that mean nothing, or ask for what the engine does not do; all at once.
-pub fn target(given: &Given, files: &dyn Files) -> Result<Target, Refused> {
+/// All invalid values, and all options that the engine does not support.
+pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageError> {
     let mut faults = Vec::new();
-    let endpoint = endpoint(given, files, &mut faults);
-    let tls = tls(given, &mut faults);
-    let compression = compression(given, &mut faults);
-    let refused = ["ssl-capath", "ssl-crl", "ssl-crlpath", "password2", "password3"];
-    for name in refused.into_iter().filter(|name| given.has(name)) {
-        let instead = match name {
-            "ssl-capath" => "name one file of certificates by --ssl-ca",
-            "ssl-crl" | "ssl-crlpath" => "no lists of revoked certificates are read; leave it out",
-            _ => "an account with one password is wanted",
+    let endpoint = endpoint(values, files, &mut faults);
+    let tls = tls(values, &mut faults);
+    let compression = compression(values, &mut faults);
+    let unsupported = ["ssl-capath", "ssl-crl", "ssl-crlpath", "password2", "password3"];
+    for name in unsupported.into_iter().filter(|name| values.has(name)) {
+        let fix = match name {
+            "ssl-capath" => "name a file of certificates with --ssl-ca",
+            "ssl-crl" | "ssl-crlpath" => "revocation lists are not read; omit it",
+            _ => "use an account with one password",
         };
-        faults.push(format!("{}: --{name} is not served: {instead}", given.program));
+        faults.push(format!("{}: --{name} is not supported: {fix}", values.program));
     }
     if !faults.is_empty() {
-        return Err(Refused::new(faults.join("\n")));
+        return Err(UsageError::new(faults.join("\n")));
     }
-    let account = given.text("user").map(str::to_owned);
+    let account = values.text("user").map(str::to_owned);
     let own = || ["USER", "LOGNAME"].into_iter().find_map(|name| files.variable(name));
     Ok(Target::Mysql {
         endpoints: vec![endpoint],
         user: account.or_else(own).unwrap_or_else(|| "root".into()),
         password: None,
         database: String::new(),
-        connect_timeout_us: given.number("connect-timeout").unwrap_or(10).saturating_mul(SECOND_US),
+        connect_timeout_us: values.number("connect-timeout").unwrap_or(10).saturating_mul(SECOND_US),
         tls,
         compression,
-        server_public_key: given.text("server-public-key-path").map(Into::into),
-        allow_public_key_retrieval: given.is_on("get-server-public-key"),
+        server_public_key: values.text("server-public-key-path").map(Into::into),
+        allow_public_key_retrieval: values.is_on("get-server-public-key"),
     })
 }
 
-/// A socket for the name localhost unless `--protocol` says otherwise, as MySQL's clients have it.
-fn endpoint(given: &Given, files: &dyn Files, faults: &mut Vec<String>) -> Endpoint {
-    let host = given.text("host").filter(|host| !host.is_empty()).unwrap_or("localhost");
-    let by_socket = match given.text("protocol").map(str::to_ascii_uppercase).as_deref() {
+/// As in MySQL's clients localhost is a socket, unless `--protocol` is TCP.
+fn endpoint(values: &OptionValues, files: &dyn Files, faults: &mut Vec<String>) -> Endpoint {
+    let host = values.text("host").filter(|host| !host.is_empty()).unwrap_or("localhost");
+    let by_socket = match values.text("protocol").map(str::to_ascii_uppercase).as_deref() {
         None => host == "localhost",
         Some("TCP") => false,
         Some("SOCKET") => true,
         Some(_) => {
-            let other = given.text("protocol").unwrap_or_default();
-            let ways = match given.flavour {
+            let other = values.text("protocol").unwrap_or_default();
+            let alternatives = match values.flavour {
                 Flavour::Mysql => "'TCP','SOCKET','PIPE','MEMORY'",
                 Flavour::Mariadb => "'TCP','SOCKET','PIPE'",
             };
-            faults.push(format!("Unknown option to protocol: {other}\nAlternatives are: {ways}"));
+            faults.push(format!("Unknown option to protocol: {other}\nAlternatives are: {alternatives}"));
             false
         }
     };
     if by_socket {
-        let path = given.text("socket").map(str::to_owned).or_else(|| files.variable("MYSQL_UNIX_PORT"));
+        let path = values.text("socket").map(str::to_owned).or_else(|| files.variable("MYSQL_UNIX_PORT"));
         return Endpoint::Unix { path: path.unwrap_or_else(|| SOCKET.into()) };
     }
-    let usual = || files.variable("MYSQL_TCP_PORT").and_then(|port| port.parse().ok()).unwrap_or(PORT);
-    let port = given.number("port").filter(|&port| port > 0).unwrap_or_else(usual);
+    let default = || files.variable("MYSQL_TCP_PORT").and_then(|port| port.parse().ok()).unwrap_or(PORT);
+    let port = values.number("port").filter(|&port| port > 0).unwrap_or_else(default);
     let port = u16::try_from(port).unwrap_or_else(|_| {
-        faults.push(format!("{}: --port is {port}; it must be between 1 and 65535", given.program));
+        faults.push(format!("{}: --port is {port}; it must be between 1 and 65535", values.program));
         0
     });
     Endpoint::Tcp { host: host.into(), port }
 }
 
-fn tls(given: &Given, faults: &mut Vec<String>) -> Tls {
-    let file = |name: &str| given.text(name).map(str::to_owned);
+fn tls(values: &OptionValues, faults: &mut Vec<String>) -> Tls {
+    let file = |name: &str| values.text(name).map(str::to_owned);
     let ca = file("ssl-ca");
-    let mode = match given.flavour {
-        Flavour::Mariadb if given.flag("ssl") == Some(false) => TlsMode::Disabled,
-        Flavour::Mariadb if given.is_on("ssl-verify-server-cert") => TlsMode::VerifyIdentity,
+    let mode = match values.flavour {
+        Flavour::Mariadb if values.flag("ssl") == Some(false) => TlsMode::Disabled,
+        Flavour::Mariadb if values.is_on("ssl-verify-server-cert") => TlsMode::VerifyIdentity,
         Flavour::Mariadb if ca.is_some() => TlsMode::VerifyCa,
         Flavour::Mariadb => TlsMode::Preferred,
-        Flavour::Mysql => mode(given, ca.is_some(), faults),
+        Flavour::Mysql => mode(values, ca.is_some(), faults),
     };
-    // MySQL's clients take an authority that nobody asks for without a word.
+    // MySQL's clients ignore an authority that the mode does not use.
     let ca = ca.filter(|_| mode.verifies());
     let own = mode != TlsMode::Disabled;
     Tls { mode, ca, certificate: file("ssl-cert").filter(|_| own), key: file("ssl-key").filter(|_| own) }
 }
 
-fn mode(given: &Given, has_ca: bool, faults: &mut Vec<String>) -> TlsMode {
-    let Some(word) = given.text("ssl-mode") else {
+fn mode(values: &OptionValues, has_ca: bool, faults: &mut Vec<String>) -> TlsMode {
+    let Some(word) = values.text("ssl-mode") else {
         return if has_ca { TlsMode::VerifyCa } else { TlsMode::Preferred };
     };
     TlsMode::named(word).unwrap_or_else(|| {
@@ -106,19 +105,19 @@ fn mode(given: &Given, has_ca: bool, faults: &mut Vec<String>) -> TlsMode {
     })
 }
 
-fn compression(given: &Given, faults: &mut Vec<String>) -> Compression {
-    let level = given.number("zstd-compression-level").unwrap_or(3).min(255) as u8;
-    let list = given.text("compression-algorithms").unwrap_or_default();
+fn compression(values: &OptionValues, faults: &mut Vec<String>) -> Compression {
+    let level = values.number("zstd-compression-level").unwrap_or(3).min(255) as u8;
+    let list = values.text("compression-algorithms").unwrap_or_default();
     match list.split(',').next().map(str::trim) {
         Some("zstd") => Compression::Zstd { level },
         Some("zlib") => Compression::Zlib,
         Some("uncompressed") => Compression::None,
-        Some("") | None if given.is_on("compress") => Compression::Zlib,
+        Some("") | None if values.is_on("compress") => Compression::Zlib,
         Some("") | None => Compression::None,
         Some(other) => {
-            let program = &given.program;
+            let program = &values.program;
             faults.push(format!(
-                "{program}: --compression-algorithms: '{other}' is none; it may be zstd, zlib or uncompressed"
+                "{program}: --compression-algorithms is '{other}'; it may be zstd, zlib or uncompressed"
             ));
             Compression::None
         }

@@ -1,46 +1,36 @@
 //! The command line: `sysbench [options]... [testname] [command]`, in two passes.
 //!
 //! The first pass takes sysbench's own options and leaves the others to the test, which declares its own when it is
-//! known. A file of options is read where it is named: what follows it on the command line stands above it.
+//! known. An option file is read where it is named; later arguments override it.
 
 use crate::declaration::{Declared, Kind};
 
-use super::registry::{Given, Registry, Untaken, Usage};
+use super::registry::{RawValue, Registry, SetError};
 use super::{Compat, config_file};
 
-/// How the files that a command line names are read.
-pub trait Files {
-    /// The text of a file.
-    ///
-    /// # Errors
-    /// What the system says, such as `No such file or directory`.
-    fn text(&self, path: &str) -> Result<String, String>;
-}
+/// Reads the text of a file, or returns the system's message, such as `No such file or directory`.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// An option that sysbench itself does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leftover {
-    /// Name, without the hyphens before it.
+pub struct Assignment {
+    /// Without the hyphens before it.
     pub name: String,
-    /// Its value.
-    pub given: Given,
+    pub value: RawValue,
 }
 
-/// What was given, after the first pass.
+/// The command line after the first pass.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
-    /// Which sysbench to be like.
     pub compat: Compat,
-    /// sysbench's own options.
     pub registry: Registry,
-    /// The first word: the test.
+    /// The first word.
     pub test: Option<String>,
-    /// The second word: the command.
+    /// The second word.
     pub command: Option<String>,
-    /// What the test may know.
-    pub leftovers: Vec<Leftover>,
-    /// What was given to options of ours; a test may declare one of the same name, and mean its own.
-    ours: Vec<Leftover>,
+    /// Options that the test may declare.
+    unknown: Vec<Assignment>,
+    /// Values of this drop-in's own options; a test may declare one of the same name, and then gets the value.
+    extensions: Vec<Assignment>,
     /// Lines for standard error; none of them ends the program.
     pub notes: Vec<String>,
 }
@@ -48,70 +38,67 @@ pub struct CommandLine {
 /// The first pass over the arguments, without the program's name.
 ///
 /// # Errors
-/// A third word, or no such `--compat`.
-pub fn read(arguments: &[String], files: &dyn Files) -> Result<CommandLine, Usage> {
+/// A third word, or an unknown `--compat`.
+pub fn read(arguments: &[String], read_file: ReadFile<'_>) -> Result<CommandLine, String> {
     let compat = compat(arguments)?;
     let mut line = CommandLine {
         compat,
         registry: Registry::new(compat),
         test: None,
         command: None,
-        leftovers: Vec::new(),
-        ours: Vec::new(),
+        unknown: Vec::new(),
+        extensions: Vec::new(),
         notes: Vec::new(),
     };
     for argument in arguments {
         match argument.strip_prefix("--") {
-            Some(option) => line.option(option, files),
+            Some(option) => line.option(option, read_file),
             None if line.test.is_none() => line.test = Some(argument.clone()),
             None if line.command.is_none() => line.command = Some(argument.clone()),
-            None => return Err(Usage(format!("Unrecognized command line argument: {argument}"))),
+            None => return Err(format!("Unrecognized command line argument: {argument}")),
         }
     }
     line.move_test_option();
     Ok(line)
 }
 
-fn compat(arguments: &[String]) -> Result<Compat, Usage> {
+fn compat(arguments: &[String]) -> Result<Compat, String> {
     match arguments.iter().rev().find_map(|argument| argument.strip_prefix("--compat=")) {
         None | Some("1.0" | "1.0.20") => Ok(Compat::V10),
         Some("1.1" | "1.1.0") => Ok(Compat::V11),
-        Some(other) => {
-            Err(Usage(format!("Invalid value for the 'compat' option: '{other}'; it may be 1.0 or 1.1")))
-        }
+        Some(other) => Err(format!("Invalid value for the 'compat' option: '{other}'; it may be 1.0 or 1.1")),
     }
 }
 
 impl CommandLine {
-    fn option(&mut self, option: &str, files: &dyn Files) {
-        let (name, value) = match option.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (option, None),
-        };
+    fn option(&mut self, option: &str, read_file: ReadFile<'_>) {
+        let (name, value) =
+            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         if name.replace('_', "-") == "config-file" {
-            return self.config_file(value.unwrap_or_default(), files);
+            return self.config_file(value.unwrap_or_default(), read_file);
         }
-        if self.registry.is_ours(name) {
-            self.ours.push(Leftover::argument(name, value));
+        let assignment = Assignment { name: name.into(), value: RawValue::Argument(value.map(Into::into)) };
+        if self.registry.is_extension(name) {
+            self.extensions.push(assignment.clone());
         }
         if self.registry.set(name, value).is_err() {
-            self.leftovers.push(Leftover::argument(name, value));
+            self.unknown.push(assignment);
         }
     }
 
-    fn config_file(&mut self, path: &str, files: &dyn Files) {
-        let text = match files.text(path) {
+    fn config_file(&mut self, path: &str, read_file: ReadFile<'_>) {
+        let text = match read_file(path) {
             Ok(text) => text,
-            Err(fault) => return self.notes.push(format!("{path}: {fault}")),
+            Err(error) => return self.notes.push(format!("{path}: {error}")),
         };
-        let (lines, fault) = config_file::read(&text);
-        for line in lines {
-            let given = Given::Words(line.values);
-            if self.registry.give(&line.name, &given).is_err() {
-                self.leftovers.push(Leftover { name: line.name, given });
+        let (lines, error) = config_file::read(&text);
+        for (name, values) in lines {
+            let value = RawValue::Words(values);
+            if self.registry.assign(&name, &value).is_err() {
+                self.unknown.push(Assignment { name, value });
             }
         }
-        self.notes.extend(fault);
+        self.notes.extend(error);
     }
 
     /// `--test=X`, from before 1.0: X is the test, and the first word the command.
@@ -119,76 +106,58 @@ impl CommandLine {
         if self.compat == Compat::V11 {
             return;
         }
-        let is_test = |left: &Leftover| left.name == "test" && left.text().is_some();
-        let Some(at) = self.leftovers.iter().position(is_test) else { return };
+        let is_test = |option: &Assignment| option.name == "test" && option.text().is_some();
+        let Some(at) = self.unknown.iter().position(is_test) else { return };
         self.notes.push(
             "WARNING: the --test option is deprecated. You can pass a script name or path on the command line without \
              any options."
                 .into(),
         );
         self.command = self.test.take().or(self.command.take());
-        self.test = self.leftovers.remove(at).text();
+        self.test = self.unknown.remove(at).text();
     }
 
-    /// Makes strings of the options that nobody knows: a test of 1.0 that declares no options has them all.
-    pub fn adopt(&mut self) {
-        let mut refused = Vec::new();
-        for left in std::mem::take(&mut self.leftovers) {
-            match self.registry.give(&left.name, &left.given) {
-                Err(Untaken::Unknown) => {
-                    let default = Some(left.text().unwrap_or_default());
-                    self.registry.declare(Declared {
-                        name: left.name,
-                        kind: Kind::String,
-                        default,
-                        help: None,
-                    });
-                }
-                Err(Untaken::NotBool) => refused.push(left),
-                Ok(()) => {}
+    /// Declares unknown options as strings: a test of 1.0 that declares no options accepts any.
+    pub fn declare_unknown(&mut self) {
+        for option in &self.unknown {
+            if self.registry.kind(&option.name).is_none() {
+                let default = Some(option.text().unwrap_or_default());
+                let (name, kind) = (option.name.clone(), Kind::String);
+                self.registry.declare(Declared { name, kind, default, help: None });
             }
         }
-        self.leftovers = refused;
+        self.unknown.retain(|option| self.registry.assign(&option.name, &option.value).is_err());
     }
 
-    /// The second pass: what the test declares, and then what was left for it. A name in a file that nobody knows is a
+    /// The second pass: declares the test's options, and gives them the remaining values. An unknown name in a file is a
     /// note; on the command line it is an error.
     ///
     /// # Errors
-    /// An option that nobody knows, or a boolean that is neither on nor off.
-    pub fn declare(&mut self, declared: &[Declared]) -> Result<(), Usage> {
+    /// An unknown option, or a boolean that is neither on nor off.
+    pub fn declare(&mut self, declared: &[Declared]) -> Result<(), String> {
         declared.iter().for_each(|option| self.registry.declare(option.clone()));
-        let again = self.ours.iter().filter(|left| !self.registry.is_ours(&left.name)).cloned();
-        let left_over = again.collect::<Vec<_>>().into_iter().chain(std::mem::take(&mut self.leftovers));
-        for left in left_over {
-            let Err(untaken) = self.registry.give(&left.name, &left.given) else { continue };
-            if matches!(left.given, Given::Words(_)) && untaken == Untaken::Unknown {
-                self.notes.push(format!("WARNING: nobody knows the option '{}' of the file", left.name));
+        let mut options = self.extensions.clone();
+        options.retain(|option| !self.registry.is_extension(&option.name));
+        options.append(&mut self.unknown);
+        for option in options {
+            let Err(error) = self.registry.assign(&option.name, &option.value) else { continue };
+            if matches!(option.value, RawValue::Words(_)) && error == SetError::Unknown {
+                self.notes.push(format!("WARNING: unknown option '{}' in the option file", option.name));
                 continue;
             }
-            return Err(Usage(format!("invalid option: {}", left.written())));
+            let value = option.text().map(|value| format!("={value}")).unwrap_or_default();
+            return Err(format!("invalid option: --{}{value}", option.name));
         }
         Ok(())
     }
 }
 
-impl Leftover {
-    fn argument(name: &str, value: Option<&str>) -> Self {
-        Self { name: name.into(), given: Given::Argument(value.map(Into::into)) }
-    }
-
-    /// What stands after the `=`, of a file's words the first.
+impl Assignment {
+    /// The text after the `=`; in a file the first word.
     fn text(&self) -> Option<String> {
-        match &self.given {
-            Given::Argument(text) => text.clone(),
-            Given::Words(words) => words.first().cloned(),
-        }
-    }
-
-    fn written(&self) -> String {
-        match self.text() {
-            Some(value) => format!("--{}={value}", self.name),
-            None => format!("--{}", self.name),
+        match &self.value {
+            RawValue::Argument(text) => text.clone(),
+            RawValue::Words(words) => words.first().cloned(),
         }
     }
 }
@@ -199,75 +168,70 @@ mod tests {
 
     use super::*;
 
-    struct One(&'static str);
-
-    impl Files for One {
-        fn text(&self, path: &str) -> Result<String, String> {
-            if path == "there" { Ok(self.0.into()) } else { Err("No such file or directory".into()) }
-        }
-    }
-
-    fn given(line: &str, file: &'static str) -> Result<CommandLine, Usage> {
+    fn parse(line: &str, file: &'static str) -> Result<CommandLine, String> {
         let arguments: Vec<_> = line.split_whitespace().map(Into::into).collect();
-        read(&arguments, &One(file))
+        read(&arguments, &|path| match path {
+            "there" => Ok(file.into()),
+            _ => Err("No such file or directory".into()),
+        })
     }
 
     #[test]
     fn options_and_words_in_any_order() {
-        let line = given("--threads=2 cpu --time=3 run --threads=4", "").unwrap();
+        let line = parse("--threads=2 cpu --time=3 run --threads=4", "").unwrap();
         assert_eq!((line.test.as_deref(), line.command.as_deref()), (Some("cpu"), Some("run")));
         assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(4), Ok(3)));
-        let third = given("cpu run extra", "").unwrap_err();
-        assert_eq!(third.0, "Unrecognized command line argument: extra");
-        assert_eq!(given("-x run", "").unwrap().test.as_deref(), Some("-x"));
+        let third = parse("cpu run extra", "").unwrap_err();
+        assert_eq!(third, "Unrecognized command line argument: extra");
+        assert_eq!(parse("-x run", "").unwrap().test.as_deref(), Some("-x"));
     }
 
     #[test]
     fn a_file_stands_below_what_follows_it() {
         let file = "threads=7\ntime=7\nhistogram=off\ntable-size=70\nbogus=1\n";
-        let mut line = given("--time=1 --config-file=there --threads=2 oltp run", file).unwrap();
+        let mut line = parse("--time=1 --config-file=there --threads=2 oltp run", file).unwrap();
         assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(2), Ok(7)));
         assert!(!line.registry.bool("histogram"), "off is off, in a file too");
         line.declare(&[Declared::new("table_size", Kind::Double, Some("10000"), "")]).unwrap();
         assert_eq!(line.registry.double("table-size"), 70.0);
-        assert_eq!(line.notes, ["WARNING: nobody knows the option 'bogus' of the file"]);
-        let missing = given("--config-file=nowhere cpu run", file).unwrap();
+        assert_eq!(line.notes, ["WARNING: unknown option 'bogus' in the option file"]);
+        let missing = parse("--config-file=nowhere cpu run", file).unwrap();
         assert_eq!(missing.notes, ["nowhere: No such file or directory"]);
     }
 
     #[test]
     fn what_nobody_knows_is_told_as_it_was_written() {
         for option in ["--bogus", "--bogus=1", "--validate=yes", "--"] {
-            let mut line = given(&format!("cpu run {option}"), "").unwrap();
-            assert_eq!(line.declare(&[]).unwrap_err().0, format!("invalid option: {option}"));
+            let mut line = parse(&format!("cpu run {option}"), "").unwrap();
+            assert_eq!(line.declare(&[]).unwrap_err(), format!("invalid option: {option}"));
         }
     }
 
     #[test]
-    fn a_test_may_have_an_option_of_the_name_of_one_of_ours() {
-        let mut line = given("test.lua run --workers=8 --compat=1.0", "").unwrap();
+    fn a_test_may_declare_an_option_of_the_name_of_an_extension() {
+        let mut line = parse("test.lua run --workers=8 --compat=1.0", "").unwrap();
         line.declare(&[Declared::new("workers", Kind::Double, Some("2"), "")]).unwrap();
         let values = line.registry.values().unwrap();
         let value =
             |name: &str| values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         assert_eq!(value("workers"), Some(Value::Double(8.0)));
-        assert_eq!(value("compat"), None, "scripts are told nothing of ours");
+        assert_eq!(value("compat"), None, "scripts do not see extensions");
     }
 
     #[test]
     fn what_nobody_knows_becomes_a_string_where_nothing_is_declared() {
-        let mut line = given("test.lua run --bogus=1 --switch --validate=maybe", "").unwrap();
-        line.adopt();
+        let mut line = parse("test.lua run --bogus=1 --switch --validate=maybe", "").unwrap();
+        line.declare_unknown();
         assert_eq!((line.registry.string("bogus"), line.registry.string("switch")), (Some("1"), None));
-        assert_eq!(line.declare(&[]).unwrap_err().0, "invalid option: --validate=maybe");
+        assert_eq!(line.declare(&[]).unwrap_err(), "invalid option: --validate=maybe");
     }
 
     #[test]
     fn the_old_test_option_moves_the_words() {
-        let line = given("--test=cpu run --threads=2", "").unwrap();
+        let line = parse("--test=cpu run --threads=2", "").unwrap();
         assert_eq!((line.test.as_deref(), line.command.as_deref()), (Some("cpu"), Some("run")));
         assert_eq!(line.notes.len(), 1);
-        let mut newer = given("--compat=1.1 --test=cpu run", "").unwrap();
+        let mut newer = parse("--compat=1.1 --test=cpu run", "").unwrap();
         assert!(newer.declare(&[]).is_err());
     }
 }

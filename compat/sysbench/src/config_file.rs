@@ -1,20 +1,10 @@
 //! Files of options: `name=value[,value...]`, one a line.
 
-/// One line of a file: an option's name and its values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// As it stands before the `=`.
-    pub name: String,
-    /// What stands after it: words, separated by a comma or blanks, without their quotes. Between two commas without
-    /// anything stands an empty one.
-    pub values: Vec<String>,
-}
-
-/// Reads a file's text. Lines without `=` are skipped. Where a word may begin, `#` begins a comment, and a quote a word
-/// that ends with the next one and holds blanks and commas together, and what follows that one up to a comma is nothing;
-/// within a word both are letters like others, as in passwords. A quote that is not closed ends the reading; the second
-/// value is then what to say of it.
-pub fn read(text: &str) -> (Vec<Line>, Option<String>) {
+/// The options of a file's text, each with its values. Lines without `=` are skipped. Values are words, separated by a comma
+/// or blanks; between two commas is an empty one. `#` before a word begins a comment. A quote before a word ends with the
+/// next quote and may contain blanks and commas; the text between it and the next comma is ignored. Within a word both
+/// are ordinary letters, as in passwords. An unclosed quote ends the reading; the second value is then its message.
+pub fn read(text: &str) -> (Vec<(String, Vec<String>)>, Option<String>) {
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let Some((name, rest)) = line.split_once('=') else { continue };
@@ -22,14 +12,14 @@ pub fn read(text: &str) -> (Vec<Line>, Option<String>) {
             continue;
         }
         match words(rest) {
-            Some(values) => lines.push(Line { name: name.to_owned(), values }),
+            Some(values) => lines.push((name.to_owned(), values)),
             None => return (lines, Some(format!("unexpected EOL on line {}", number + 1))),
         }
     }
     (lines, None)
 }
 
-/// The words of a value; `None` where a quote is not closed.
+/// `None` where a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -57,7 +47,7 @@ mod tests {
     fn lines(text: &str) -> Vec<(String, Vec<String>)> {
         let (lines, fault) = read(text);
         assert_eq!(fault, None);
-        lines.into_iter().map(|line| (line.name, line.values)).collect()
+        lines
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What is wrong with a plan, in the words of the options that it was made from.
+//! A plan's faults, expressed by the options that it was made from.
 
-/// Keys of a plan, and the options behind them; a longer key stands before what it begins with.
+/// A plan's keys and their options; a longer key comes before its prefixes.
 const OPTIONS: [(&str, &str); 17] = [
     ("the plan is not usable:\n  ", ""),
     ("workload.keys.iterations", "--rand-spec-iter"),
@@ -21,8 +21,8 @@ const OPTIONS: [(&str, &str); 17] = [
     ("target.tls", "--mysql-ssl"),
 ];
 
-/// The same sentence for whom has given options. PostgreSQL's files are libpq's.
-pub fn of_options(fault: &str, postgresql: bool) -> String {
+/// Replaces a plan's keys by option names. PostgreSQL's files are named by libpq's variables.
+pub fn by_option(fault: &str, postgresql: bool) -> String {
     let libpq = [
         ("target.tls.ca", "PGSSLROOTCERT"),
         ("target.tls.certificate", "PGSSLCERT"),
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn every_fault_names_an_option() {
-        let given = [
+        let options = [
             ("threads", "100000"),
             ("tables", "0"),
             ("table_size", "0"),
@@ -53,29 +53,32 @@ mod tests {
             ("rand-spec-iter", "2000"),
             ("db-driver", "mysql"),
         ];
-        let mut registry = Registry::new(Compat::V10);
         let workload = WorkloadName::OltpReadWrite;
+        let mut registry = Registry::new(Compat::V10);
         oltp::declared(workload, Compat::V10).into_iter().for_each(|option| registry.declare(option));
-        given.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
+        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, Compat::V10).unwrap();
-        let mut plan = plan::plan(plan::Played::Native(workload), &registry, &settings, 1, 1).unwrap();
-        let mut told: Vec<_> = plan.faults().iter().map(|fault| of_options(fault, false)).collect();
+        let mut plan = plan::plan(plan::TestKind::Native(workload), &registry, &settings, 1, 1).unwrap();
+        let mut faults: Vec<_> = plan.faults().iter().map(|fault| by_option(fault, false)).collect();
         plan.workload.keys = Distribution::Special { iterations: 1, percent: 101, hot_percent: 0 };
-        told.extend(
-            plan.faults().iter().map(|fault| of_options(fault, false)).filter(|told| told.contains("pct")),
+        faults.extend(
+            plan.faults().iter().map(|fault| by_option(fault, false)).filter(|fault| fault.contains("pct")),
         );
-        assert_eq!(told.len(), 6, "{told:?}");
-        assert!(told.iter().all(|told| told.starts_with("--") && !told.contains("workload")), "{told:?}");
+        assert_eq!(faults.len(), 6, "{faults:?}");
         assert!(
-            told.contains(&"--rand-spec-pct is 101 and --rand-spec-res 0; 100 is the most".into()),
-            "{told:?}"
+            faults.iter().all(|fault| fault.starts_with("--") && !fault.contains("workload")),
+            "{faults:?}"
+        );
+        assert!(
+            faults.contains(&"--rand-spec-pct is 101 and --rand-spec-res 0; 100 is the most".into()),
+            "{faults:?}"
         );
     }
 
     #[test]
     fn files_are_named_as_they_are_given() {
         let fault = "target.tls.ca is missing";
-        assert_eq!(of_options(fault, false), "--mysql-ssl-ca is missing");
-        assert_eq!(of_options(fault, true), "PGSSLROOTCERT is missing");
+        assert_eq!(by_option(fault, false), "--mysql-ssl-ca is missing");
+        assert_eq!(by_option(fault, true), "PGSSLROOTCERT is missing");
     }
 }

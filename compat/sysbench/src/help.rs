@@ -16,7 +16,7 @@ pub const BUILT_IN: [(&str, &str); 5] = [
     ("mutex", "Mutex performance test"),
 ];
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub fn general(compat: Compat) -> String {
     let mut text = String::from(
         "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup \
@@ -24,28 +24,28 @@ pub fn general(compat: Compat) -> String {
     );
     let mut group = |title: &str, rows: &[Row], end: &str| {
         text += title;
-        text += &listed(&rows.iter().map(registry::declared).collect::<Vec<_>>());
+        text += &listed(&options::rows(rows, compat).map(registry::declared).collect::<Vec<_>>());
         text += end;
     };
-    group("General options:\n", &options::general(compat), "\n");
-    group("Pseudo-Random Numbers Generator options:\n", &options::random(compat), "\n");
+    group("General options:\n", &options::GENERAL, "\n");
+    group("Pseudo-Random Numbers Generator options:\n", &options::RANDOM, "\n");
     group("Log options:\n", &options::VERBOSITY, "\n");
     group("", &options::LATENCY, "\n");
     group("General database options:\n\n", &options::DATABASE, "\n\n");
     group(
         "Compiled-in database drivers:\n  mysql - MySQL driver\n  pgsql - PostgreSQL driver\n\nmysql options:\n",
-        &options::mysql(compat),
+        &options::MYSQL,
         "\n",
     );
-    group("pgsql options:\n", &options::pgsql(compat), "\nCompiled-in tests:\n");
+    group("pgsql options:\n", &options::PGSQL, "\nCompiled-in tests:\n");
     for (name, title) in BUILT_IN {
         let _ = writeln!(text, "  {name} - {title}");
     }
     text + "\nSee 'sysbench <testname> help' for a list of options for each test.\n\n"
 }
 
-/// What `TEST help` prints after the header.
-pub fn of_test(name: &str, declared: &[Declared]) -> String {
+/// The text of `TEST help`, after the header.
+pub fn test_options(name: &str, declared: &[Declared]) -> String {
     format!("{name} options:\n{}\n", listed(declared))
 }
 
@@ -89,21 +89,21 @@ mod tests {
             Declared::new("extra", Kind::List, Some(""), "More"),
         ];
         assert_eq!(
-            of_test("mine", &options),
+            test_options("mine", &options),
             "mine options:\n  --tables=N          Tables [1]\n  --skip_trx[=on|off] No BEGIN [off]\n  \
              --variant=STRING    Which\n  --extra=[LIST,...]  More []\n\n"
         );
     }
 
     #[test]
-    fn every_option_is_listed_once_and_ours_are_not() {
+    fn every_option_is_listed_once_and_extensions_are_not() {
         for compat in [Compat::V10, Compat::V11] {
             let text = general(compat);
             for row in options::all(compat) {
                 let head = format!("  --{}{}", row.name, suffix(row.kind));
                 let listed = text.lines().filter(|line| line.split(' ').nth(2) == Some(head.trim())).count();
-                let ours = options::OURS.iter().any(|ours| ours.name == row.name);
-                assert_eq!(listed, usize::from(!ours), "{}", row.name);
+                let is_extension = options::EXTENSIONS.iter().any(|extension| extension.name == row.name);
+                assert_eq!(listed, usize::from(!is_extension), "{}", row.name);
             }
         }
         assert!(!general(Compat::V11).contains("--num-threads"));

@@ -1,5 +1,5 @@
-//! sysbench's latency buckets. They are counted beside the engine's finer histogram so that the percentiles printed are the
-//! very numbers that sysbench would print.
+//! sysbench's latency buckets. The engine counts them in addition to its finer histogram, so that printed percentiles equal
+//! sysbench's.
 
 use dbdyno_schema::log_buckets::LogScale;
 

@@ -1,19 +1,13 @@
-//! The log: lines with a level, of which those beyond the verbosity are left out, and those that repeat are told once.
+//! The log: omits lines below its level and collapses repeated ones.
 
-/// How important a line is, in sysbench's order.
+/// In sysbench's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The run ends.
     Fatal,
-    /// Something failed.
     Alert,
-    /// Something looks wrong.
     Warning,
-    /// What everybody sees.
     Notice,
-    /// Details.
     Info,
-    /// For those who look for errors.
     Debug,
 }
 
@@ -29,7 +23,6 @@ impl Level {
     }
 }
 
-/// What was said last, and how much is to be said.
 #[derive(Clone, Debug)]
 pub struct Log {
     verbosity: Level,
@@ -43,32 +36,31 @@ impl Log {
         Self { verbosity, last: None, repeated: 0 }
     }
 
-    /// Whether lines of that level are told.
     pub fn shows(&self, level: Level) -> bool {
         level <= self.verbosity
     }
 
-    /// What to print for a line, which may hold several; empty where it is left out.
+    /// What to print for a line, which may contain several.
     pub fn line(&mut self, level: Level, text: &str) -> String {
-        if !self.shows(level) {
-            return String::new();
+        let line = self.timestamped(level, text);
+        if line.is_empty() {
+            return line;
         }
-        let written = format!("{}{text}\n", level.prefix());
-        if self.last.as_deref() == Some(&written) {
+        if self.last.as_deref() == Some(&line) {
             self.repeated += 1;
             return String::new();
         }
-        let said = self.flush() + &written;
-        self.last = Some(written);
-        said
+        let text = self.flush() + &line;
+        self.last = Some(line);
+        text
     }
 
-    /// What to print for a line that is told however often it comes, such as one that begins with a time.
+    /// The same for a line that is never collapsed, such as one that begins with a time.
     pub fn timestamped(&mut self, level: Level, text: &str) -> String {
         if self.shows(level) { format!("{}{text}\n", level.prefix()) } else { String::new() }
     }
 
-    /// How often the last line came again, before something else is printed.
+    /// How often the last line was repeated, before another one is printed.
     pub fn flush(&mut self) -> String {
         match std::mem::take(&mut self.repeated) {
             0 => String::new(),

@@ -1,4 +1,4 @@
-//! The options of the bundled database workloads. The descriptions are ours.
+//! The options of the bundled database workloads, described in our own sentences.
 
 use crate::declaration::{Declared, Kind};
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
@@ -6,7 +6,7 @@ use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 use super::Compat;
 use super::registry::Registry;
 
-/// Workloads that the engine has natively, by the names of sysbench's scripts.
+/// The engine's native workloads, by the names of sysbench's scripts.
 pub const NATIVE: [(&str, WorkloadName); 11] = [
     ("bulk_insert", WorkloadName::BulkInsert),
     ("oltp_delete", WorkloadName::OltpDelete),
@@ -23,9 +23,9 @@ pub const NATIVE: [(&str, WorkloadName); 11] = [
 
 const BOOLEANS: [(&str, &str, &str); 5] = [
     ("auto_inc", "on", "Let the server number the rows"),
-    ("create_secondary", "on", "Make an index on k after loading"),
-    ("range_selects", "on", "Run the four kinds of range SELECT at all"),
-    ("secondary", "off", "Index id by a secondary key in place of the primary one"),
+    ("create_secondary", "on", "Create an index on k after loading"),
+    ("range_selects", "on", "Run the four kinds of range SELECT"),
+    ("secondary", "off", "Index id by a secondary key instead of the primary key"),
     ("skip_trx", "off", "Leave out BEGIN and COMMIT"),
 ];
 const NUMBERS: [(&str, &str, &str); 11] = [
@@ -43,10 +43,10 @@ const NUMBERS: [(&str, &str, &str); 11] = [
 ];
 const STRINGS: [(&str, Option<&str>, &str); 2] = [
     ("mysql_storage_engine", Some("innodb"), "Storage engine of MySQL's tables"),
-    ("pgsql_variant", None, "Accepted, and without effect as in the original"),
+    ("pgsql_variant", None, "No effect, as in the original"),
 ];
 
-/// What a workload declares, by name, in the order of its `help`.
+/// A workload's options, by name, in the order of its `help`.
 pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declared> {
     if workload == WorkloadName::BulkInsert {
         return Vec::new();
@@ -57,16 +57,16 @@ pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declared> {
     let mut all: Vec<_> = booleans.into_iter().chain(numbers).chain(strings).collect();
     let number = |name, default, help| Declared::new(name, Kind::Double, Some(default), help);
     if compat == Compat::V11 {
-        let text = "What follows at the end of CREATE TABLE";
+        let text = "Options appended to CREATE TABLE";
         all.push(Declared::new("create_table_options", Kind::String, Some(""), text));
-        all.push(number("reconnect", "0", "Events after which a connection is opened anew; 0 for never"));
+        all.push(number("reconnect", "0", "Events between two reconnects; 0 for never"));
     }
     match workload {
         WorkloadName::SelectRandomPoints => {
-            all.push(number("random_points", "10", "Values of k that a query asks for"));
+            all.push(number("random_points", "10", "Values of k in a query"));
         }
         WorkloadName::SelectRandomRanges => {
-            all.push(number("number_of_ranges", "10", "Ranges of k that a query counts"));
+            all.push(number("number_of_ranges", "10", "Ranges of k in a query"));
             all.push(number("delta", "5", "Width of such a range"));
         }
         _ => {}
@@ -75,8 +75,7 @@ pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declared> {
     all
 }
 
-/// Events after which a connection is opened anew, at the end of the last one: 1.1's. `select_random_*` take the option and do
-/// not follow it, as in the original.
+/// Events between two reconnects, an option of 1.1. `select_random_*` accept the option and ignore it, as in the original.
 pub fn reconnect_every(workload: WorkloadName, registry: &Registry) -> u32 {
     match workload {
         WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges | WorkloadName::BulkInsert => 0,
@@ -84,11 +83,10 @@ pub fn reconnect_every(workload: WorkloadName, registry: &Registry) -> u32 {
     }
 }
 
-/// The values of a workload's options.
 pub fn options(registry: &Registry) -> OltpOptions {
     let defaults = OltpOptions::default();
     let count = |name: &str| registry.double(name).clamp(0.0, u32::MAX.into()) as u32;
-    let beside = |name: &str, default: u32| registry.kind(name).map_or(default, |_| count(name));
+    let optional = |name: &str, default: u32| registry.kind(name).map_or(default, |_| count(name));
     OltpOptions {
         tables: count("tables"),
         table_size: registry.double("table_size").max(0.0) as u64,
@@ -101,9 +99,9 @@ pub fn options(registry: &Registry) -> OltpOptions {
         index_updates: count("index_updates"),
         non_index_updates: count("non_index_updates"),
         delete_inserts: count("delete_inserts"),
-        random_points: beside("random_points", defaults.random_points),
-        number_of_ranges: beside("number_of_ranges", defaults.number_of_ranges),
-        delta: beside("delta", defaults.delta),
+        random_points: optional("random_points", defaults.random_points),
+        number_of_ranges: optional("number_of_ranges", defaults.number_of_ranges),
+        delta: optional("delta", defaults.delta),
         range_selects: registry.bool("range_selects"),
         auto_inc: registry.bool("auto_inc"),
         skip_trx: registry.bool("skip_trx"),

@@ -1,217 +1,128 @@
-//! Every option of sysbench itself, as data: what `--help` lists, in its order. The descriptions are ours.
+//! Every option of sysbench itself, as data: the content of `--help`, in its order, described in our own sentences.
 
 use crate::declaration::Kind;
 
 use super::Compat;
 
-/// One option.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Name, as it is listed.
     pub name: &'static str,
-    /// Type of its value.
     pub kind: Kind,
-    /// What it is where nothing is said; `None` for no value.
+    /// `None` for no value.
     pub default: Option<&'static str>,
-    /// One line that describes it.
     pub help: &'static str,
+    /// The only version that has it.
+    only: Option<Compat>,
 }
 
 const fn row(name: &'static str, kind: Kind, default: Option<&'static str>, help: &'static str) -> Row {
-    Row { name, kind, default, help }
+    Row { name, kind, default, help, only: None }
+}
+
+const fn v10(row: Row) -> Row {
+    Row { only: Some(Compat::V10), ..row }
+}
+
+const fn v11(row: Row) -> Row {
+    Row { only: Some(Compat::V11), ..row }
 }
 
 use Kind::{Bool, Double, File, Int, List, Size, String};
 
-const THREADS: [Row; 3] = [
-    row("threads", Int, Some("1"), "users at the same time"),
-    row("events", Int, Some("0"), "end after this many events in all; 0 for no limit"),
-    row("time", Int, Some("10"), "end after this many seconds; 0 for no limit"),
-];
-const WARMUP: [Row; 1] = [row("warmup-time", Int, Some("0"), "seconds of load before anything is counted")];
-const PACE: [Row; 2] = [
-    row(
-        "forced-shutdown",
-        String,
-        Some("off"),
-        "seconds, or percent of --time, that events may take to end after the time limit; 'off' for as long as they like",
-    ),
-    row("thread-stack-size", Size, Some("64K"), "accepted, and without effect: users are no threads"),
-];
-const INIT_TIMEOUT: [Row; 1] =
-    [row("thread-init-timeout", Int, Some("30"), "seconds within which all threads must be ready")];
-const REPORTS: [Row; 8] = [
-    row(
-        "rate",
-        Int,
-        Some("0"),
-        "events per second, due at random instants; 0 for as many as the users can do",
-    ),
+pub const GENERAL: [Row; 20] = [
+    row("threads", Int, Some("1"), "concurrent connections"),
+    row("events", Int, Some("0"), "total number of events; 0 for no limit"),
+    row("time", Int, Some("10"), "seconds; 0 for no limit"),
+    v11(row("warmup-time", Int, Some("0"), "seconds of load before counting starts")),
+    row("forced-shutdown", String, Some("off"), "seconds, or percent of --time, to wait after --time"),
+    row("thread-stack-size", Size, Some("64K"), "no effect: connections are not threads"),
+    v11(row("thread-init-timeout", Int, Some("30"), "seconds within which all threads must be ready")),
+    row("rate", Int, Some("0"), "events per second, arriving at random; 0 for no limit"),
     row("report-interval", Int, Some("0"), "seconds between two lines of figures; 0 for none"),
-    row(
-        "report-checkpoints",
-        List,
-        Some(""),
-        "seconds after the start, separated by commas, at which a full report is printed and counting begins anew",
-    ),
-    row("debug", Bool, Some("off"), "tell more"),
+    row("report-checkpoints", List, Some(""), "seconds at which a full report resets the counters"),
+    row("debug", Bool, Some("off"), "verbose output"),
     row("validate", Bool, Some("off"), "check results where a test can"),
-    row("help", Bool, Some("off"), "list the options and end"),
-    row("version", Bool, Some("off"), "print the version and end"),
-    row("config-file", File, None, "file with options, one name=value a line"),
+    row("help", Bool, Some("off"), "list the options and exit"),
+    row("version", Bool, Some("off"), "print the version and exit"),
+    row("config-file", File, None, "file of options, one name=value a line"),
+    v10(row("tx-rate", Int, Some("0"), "old name of --rate")),
+    v10(row("max-requests", Int, Some("0"), "old name of --events")),
+    v10(row("max-time", Int, Some("0"), "old name of --time")),
+    v10(row("num-threads", Int, Some("1"), "old name of --threads")),
+    v11(row("luajit-cmd", String, None, "a LuaJIT command, as after luajit -j")),
 ];
-const DEPRECATED: [Row; 4] = [
-    row("tx-rate", Int, Some("0"), "old name of --rate"),
-    row("max-requests", Int, Some("0"), "old name of --events"),
-    row("max-time", Int, Some("0"), "old name of --time"),
-    row("num-threads", Int, Some("1"), "old name of --threads"),
-];
-const LUAJIT: [Row; 1] = [row("luajit-cmd", String, None, "a command for LuaJIT, as after luajit -j")];
-
-const RANDOM_10: [Row; 6] = [
-    row("rand-type", String, Some("special"), "how rows are drawn {uniform,gaussian,special,pareto}"),
-    row(
-        "rand-spec-iter",
-        Int,
-        Some("12"),
-        "uniform numbers whose mean makes the bell of gaussian and special",
-    ),
-    row("rand-spec-pct", Int, Some("1"), "width of special's hot band in percent of the rows"),
-    row("rand-spec-res", Int, Some("75"), "percent of the draws that fall into special's hot band"),
+pub const RANDOM: [Row; 8] = [
+    v10(row("rand-type", String, Some("special"), "distribution {uniform,gaussian,special,pareto}")),
+    v11(row("rand-type", String, Some("uniform"), "distribution {uniform,gaussian,pareto,zipfian}")),
+    v10(row("rand-spec-iter", Int, Some("12"), "uniform numbers averaged for gaussian and special")),
+    v10(row("rand-spec-pct", Int, Some("1"), "width of special's hot range in percent of the rows")),
+    v10(row("rand-spec-res", Int, Some("75"), "percent of accesses to special's hot range")),
     row("rand-seed", Int, Some("0"), "seed of the random numbers; 0 for the time of day"),
-    row("rand-pareto-h", Double, Some("0.2"), "share h of the rows that gets 1 - h of pareto's draws"),
+    row("rand-pareto-h", Double, Some("0.2"), "pareto: share h of the rows gets 1 - h of the accesses"),
+    v11(row("rand-zipfian-exp", Double, Some("0.8"), "exponent of zipfian; 0 is uniform")),
 ];
-const RANDOM_11: [Row; 4] = [
-    row("rand-type", String, Some("uniform"), "how rows are drawn {uniform,gaussian,pareto,zipfian}"),
-    row("rand-seed", Int, Some("0"), "seed of the random numbers; 0 for the time of day"),
-    row("rand-pareto-h", Double, Some("0.2"), "share h of the rows that gets 1 - h of pareto's draws"),
-    row("rand-zipfian-exp", Double, Some("0.8"), "exponent of zipfian; 0 is uniform"),
-];
-
-/// The log's verbosity, which `--help` lists apart.
-pub const VERBOSITY: [Row; 1] =
-    [row("verbosity", Int, Some("3"), "how much is told {5 - everything, 0 - what ends the run}")];
-/// Latency figures.
+pub const VERBOSITY: [Row; 1] = [row("verbosity", Int, Some("3"), "log level {5 - debug, 0 - fatal}")];
 pub const LATENCY: [Row; 2] = [
     row("percentile", Int, Some("95"), "latency percentile to print (1-100); 0 for none"),
     row("histogram", Bool, Some("off"), "print a histogram of latencies"),
 ];
-/// Any database.
 pub const DATABASE: [Row; 3] = [
-    row("db-driver", String, Some("mysql"), "database to speak to"),
-    row("db-ps-mode", String, Some("auto"), "whether statements are prepared on the server {auto, disable}"),
-    row("db-debug", Bool, Some("off"), "accepted, and without effect as in the original"),
+    row("db-driver", String, Some("mysql"), "database driver"),
+    row("db-ps-mode", String, Some("auto"), "server-side prepared statements {auto, disable}"),
+    row("db-debug", Bool, Some("off"), "no effect, as in the original"),
 ];
-/// MySQL and MariaDB, without TLS.
-const MYSQL: [Row; 6] = [
+pub const MYSQL: [Row; 17] = [
     row("mysql-host", List, Some("localhost"), "hosts, taken in turn"),
     row("mysql-port", List, Some("3306"), "ports, taken in turn"),
-    row("mysql-socket", List, None, "unix sockets, taken in turn in place of hosts and ports"),
+    row("mysql-socket", List, None, "unix sockets, taken in turn instead of hosts and ports"),
     row("mysql-user", String, Some("sbtest"), "account"),
-    row("mysql-password", String, Some(""), "its password"),
-    row("mysql-db", String, Some("sbtest"), "database with the tables"),
-];
-const MYSQL_TLS_10: [Row; 1] = [row("mysql-ssl", Bool, Some("off"), "encrypt connections")];
-const MYSQL_TLS_11: [Row; 4] = [
-    row(
+    row("mysql-password", String, Some(""), "password"),
+    row("mysql-db", String, Some("sbtest"), "database of the tables"),
+    v10(row("mysql-ssl", Bool, Some("off"), "encrypt connections")),
+    v11(row(
         "mysql-ssl",
         String,
         Some("disabled"),
         "encryption {disabled,preferred,required,verify_ca,verify_identity}",
-    ),
-    row("mysql-ssl-key", String, None, "file with the client's key"),
-    row("mysql-ssl-ca", String, None, "file with the authorities that are trusted"),
-    row("mysql-ssl-cert", String, None, "file with the client's certificate"),
-];
-const MYSQL_COMPRESSION: [Row; 2] = [
-    row("mysql-ssl-cipher", String, Some(""), "accepted, and without effect"),
-    row("mysql-compression", Bool, Some("off"), "compress what is sent"),
-];
-const MYSQL_ALGORITHMS: [Row; 1] = [row(
-    "mysql-compression-algorithms",
-    String,
-    Some("zlib"),
-    "how it is compressed {zlib,zstd,uncompressed}",
-)];
-const MYSQL_REST: [Row; 3] = [
-    row("mysql-debug", Bool, Some("off"), "tell more of the connections"),
-    row(
-        "mysql-ignore-errors",
-        List,
-        Some("1213,1020,1205"),
-        "error numbers after which an event starts anew, or \"all\"",
-    ),
+    )),
+    v11(row("mysql-ssl-key", String, None, "file of the client's key")),
+    v11(row("mysql-ssl-ca", String, None, "file of trusted authorities")),
+    v11(row("mysql-ssl-cert", String, None, "file of the client's certificate")),
+    row("mysql-ssl-cipher", String, Some(""), "no effect"),
+    row("mysql-compression", Bool, Some("off"), "compress connections"),
+    v11(row("mysql-compression-algorithms", String, Some("zlib"), "algorithm {zlib,zstd,uncompressed}")),
+    row("mysql-debug", Bool, Some("off"), "verbose output about connections"),
+    row("mysql-ignore-errors", List, Some("1213,1020,1205"), "repeat an event after these errors, or all"),
     row("mysql-dry-run", Bool, Some("off"), "answer every statement from memory, without a server"),
 ];
-const PGSQL: [Row; 5] = [
+pub const PGSQL: [Row; 6] = [
     row("pgsql-host", String, Some("localhost"), "host, or folder of the unix socket"),
     row("pgsql-port", Int, Some("5432"), "port"),
     row("pgsql-user", String, Some("sbtest"), "account"),
-    row("pgsql-password", String, Some(""), "its password"),
-    row("pgsql-db", String, Some("sbtest"), "database with the tables"),
+    row("pgsql-password", String, Some(""), "password"),
+    row("pgsql-db", String, Some("sbtest"), "database of the tables"),
+    v11(row("pgsql-sslmode", String, Some("prefer"), "libpq's encryption mode")),
 ];
-const PGSQL_TLS: [Row; 1] = [row("pgsql-sslmode", String, Some("prefer"), "encryption, as libpq names it")];
 
-/// What `--help` does not list: this drop-in's own.
-pub const OURS: [Row; 8] = [
-    row("compat", String, Some("1.0"), "which sysbench to be like {1.0,1.1}"),
-    row(
-        "db-ignore-errors",
-        List,
-        Some(""),
-        "errors that start an event anew, for any database: numbers, SQLSTATEs or all",
-    ),
+/// This drop-in's own options, which `--help` does not list.
+pub const EXTENSIONS: [Row; 8] = [
+    row("compat", String, Some("1.0"), "version to emulate {1.0,1.1}"),
+    row("db-ignore-errors", List, Some(""), "repeat an event after these errors: numbers, SQLSTATEs or all"),
     row("report-format", String, Some("text"), "form of the reports {text,json,csv}"),
     row("lua", Bool, Some("off"), "run a bundled workload's script even where the engine has it natively"),
-    row("lua-threads", String, Some("auto"), "give every user of a script a thread of its own {auto,on,off}"),
+    row("lua-threads", String, Some("auto"), "one thread for every connection of a script {auto,on,off}"),
     row("lua-jit", String, Some("auto"), "compile scripts {auto,on,off}"),
-    row("report-errors", Bool, Some("off"), "count errors by their number in full reports"),
+    row("report-errors", Bool, Some("off"), "count errors by number in full reports"),
     row("workers", Int, Some("0"), "event loops, a thread each; 0 for a quarter of the CPUs"),
 ];
 
-/// General options.
-pub fn general(compat: Compat) -> Vec<Row> {
-    match compat {
-        Compat::V10 => [&THREADS[..], &PACE, &REPORTS, &DEPRECATED].concat(),
-        Compat::V11 => [&THREADS[..], &WARMUP, &PACE, &INIT_TIMEOUT, &REPORTS, &LUAJIT].concat(),
-    }
+/// The rows that a version has.
+pub fn rows(group: &[Row], compat: Compat) -> impl Iterator<Item = &Row> {
+    group.iter().filter(move |row| row.only.is_none_or(|only| only == compat))
 }
 
-/// Options of random numbers.
-pub fn random(compat: Compat) -> Vec<Row> {
-    match compat {
-        Compat::V10 => RANDOM_10.to_vec(),
-        Compat::V11 => RANDOM_11.to_vec(),
-    }
-}
-
-/// Options of MySQL and MariaDB.
-pub fn mysql(compat: Compat) -> Vec<Row> {
-    match compat {
-        Compat::V10 => [&MYSQL[..], &MYSQL_TLS_10, &MYSQL_COMPRESSION, &MYSQL_REST].concat(),
-        Compat::V11 => {
-            [&MYSQL[..], &MYSQL_TLS_11, &MYSQL_COMPRESSION, &MYSQL_ALGORITHMS, &MYSQL_REST].concat()
-        }
-    }
-}
-
-/// Options of PostgreSQL.
-pub fn pgsql(compat: Compat) -> Vec<Row> {
-    match compat {
-        Compat::V10 => PGSQL.to_vec(),
-        Compat::V11 => [&PGSQL[..], &PGSQL_TLS].concat(),
-    }
-}
-
-/// All that sysbench has.
+/// All of sysbench's own options.
 pub fn all(compat: Compat) -> Vec<Row> {
-    let parts = [
-        general(compat),
-        random(compat),
-        VERBOSITY.to_vec(),
-        LATENCY.to_vec(),
-        DATABASE.to_vec(),
-        mysql(compat),
-    ];
-    parts.into_iter().flatten().chain(pgsql(compat)).collect()
+    let groups: [&[Row]; 7] = [&GENERAL, &RANDOM, &VERBOSITY, &LATENCY, &DATABASE, &MYSQL, &PGSQL];
+    groups.into_iter().flat_map(|group| rows(group, compat).copied()).collect()
 }

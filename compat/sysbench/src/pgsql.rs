@@ -1,21 +1,20 @@
-//! What the options of the pgsql driver mean: where the server is, how to get in, and which errors start an event anew.
+//! The options of the pgsql driver: server, account, encryption, and the errors after which an event is repeated.
 //!
-//! The driver hands its options to libpq, so their meaning is libpq's. Variables and files of libpq's own are read by whoever
-//! runs the plan.
+//! The driver passes its options to libpq, so their meaning is libpq's. The caller reads libpq's variables and files.
 
 use crate::declaration::{Declared, Kind};
 use dbdyno_schema::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
 
 use super::driver::connect_timeout_us;
-use super::refused::Refused;
+use super::error::OptionError;
 use super::registry::Registry;
 
-/// Where PostgreSQL's clients look for a server on this machine when they are told none.
+/// The default socket folder of PostgreSQL's clients.
 const FOLDER: &str = "/var/run/postgresql";
-/// Errors that the driver ignores: deadlock, unique violation, serialization failure.
+/// The driver's ignored errors: deadlock, unique violation, serialization failure.
 const IGNORED: [&str; 3] = ["40P01", "23505", "40001"];
 
-/// Options, and the variables that libpq reads where they say nothing.
+/// Options, and the variables that libpq reads where an option has no value.
 const VARIABLES: [(&str, &str); 5] = [
     ("pgsql-host", "PGHOST"),
     ("pgsql-port", "PGPORT"),
@@ -24,7 +23,7 @@ const VARIABLES: [(&str, &str); 5] = [
     ("pgsql-sslmode", "PGSSLMODE"),
 ];
 
-/// Gives options without a value that of libpq's variable, where `variable` finds one.
+/// Sets options without a value from libpq's variables, which `variable` reads.
 pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option<String>) {
     for (option, name) in VARIABLES {
         let Some(value) = variable(name).filter(|_| registry.string(option).is_none()) else { continue };
@@ -33,8 +32,7 @@ pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option
     }
 }
 
-/// The server that the options name.
-pub(super) fn target(registry: &Registry) -> Result<Target, Refused> {
+pub(super) fn target(registry: &Registry) -> Result<Target, OptionError> {
     let word = |name: &str| registry.string(name).unwrap_or_default().to_owned();
     let user = word("pgsql-user");
     let database = Some(word("pgsql-db")).filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
@@ -48,17 +46,16 @@ pub(super) fn target(registry: &Registry) -> Result<Target, Refused> {
     })
 }
 
-fn refused(text: &str) -> Refused {
-    Refused::Fatal(format!("Connection to database failed: {text}\n"))
+fn failed(text: &str) -> OptionError {
+    OptionError::Fatal(format!("Connection to database failed: {text}\n"))
 }
 
-fn endpoint(registry: &Registry) -> Result<Endpoint, Refused> {
-    let given = registry.int("pgsql-port").map_err(|usage| Refused::Usage(usage.0))?;
-    let port = match given {
-        // No value: libpq's own.
+fn endpoint(registry: &Registry) -> Result<Endpoint, OptionError> {
+    let number = registry.int("pgsql-port")?;
+    let port = match number {
         0 if registry.string("pgsql-port").is_none() => 5432,
-        1..=65_535 => given as u16,
-        _ => return Err(refused(&format!("invalid port number: \"{given}\""))),
+        1..=65_535 => number as u16,
+        _ => return Err(failed(&format!("invalid port number: \"{number}\""))),
     };
     Ok(match registry.string("pgsql-host").unwrap_or(FOLDER) {
         folder if folder.starts_with('/') => Endpoint::Unix { path: format!("{folder}/.s.PGSQL.{port}") },
@@ -66,37 +63,37 @@ fn endpoint(registry: &Registry) -> Result<Endpoint, Refused> {
     })
 }
 
-/// `prefer` is libpq's own; 1.0 has no option for it.
-fn mode(registry: &Registry) -> Result<TlsMode, Refused> {
-    let given = registry.string("pgsql-sslmode").unwrap_or("prefer");
-    Ok(match given {
-        // `allow` begins without.
+/// `prefer` is libpq's default; 1.0 has no option for it.
+fn mode(registry: &Registry) -> Result<TlsMode, OptionError> {
+    let mode = registry.string("pgsql-sslmode").unwrap_or("prefer");
+    Ok(match mode {
+        // `allow` tries an unencrypted connection first.
         "disable" | "allow" => TlsMode::Disabled,
         "prefer" => TlsMode::Preferred,
         "require" => TlsMode::Required,
         "verify-ca" => TlsMode::VerifyCa,
         "verify-full" => TlsMode::VerifyIdentity,
-        _ => return Err(refused(&format!("invalid sslmode value: \"{given}\""))),
+        _ => return Err(failed(&format!("invalid sslmode value: \"{mode}\""))),
     })
 }
 
-/// Errors that start the event anew, after the driver's own ROLLBACK, which it does not count.
-pub(super) fn retry(registry: &Registry) -> Result<Retry, Refused> {
-    let given = registry.list("db-ignore-errors");
-    let all = given.iter().any(|code| code == "all");
+/// The errors after which an event is repeated. The driver sends a ROLLBACK first and does not count it.
+pub(super) fn retry(registry: &Registry) -> Result<Retry, OptionError> {
+    let ignored = registry.list("db-ignore-errors");
+    let all = ignored.iter().any(|code| code == "all");
     let state = |text: &String| {
         let is_state =
             text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
         is_state.then(|| ErrorCode::State(text.clone())).ok_or_else(|| {
-            Refused::Fatal(format!(
+            OptionError::Fatal(format!(
                 "Invalid value for --db-ignore-errors: '{text}'; PostgreSQL's errors are SQLSTATEs such as 40P01"
             ))
         })
     };
-    let codes = if given.is_empty() {
+    let codes = if ignored.is_empty() {
         IGNORED.map(|code| ErrorCode::State(code.into())).into()
     } else {
-        given.iter().filter(|code| *code != "all").map(state).collect::<Result<_, _>>()?
+        ignored.iter().filter(|code| *code != "all").map(state).collect::<Result<_, _>>()?
     };
     Ok(Retry { codes, all, rollback: true })
 }
@@ -107,9 +104,7 @@ mod tests {
     use crate::Compat;
 
     fn registry(options: &[(&str, &str)]) -> Registry {
-        let mut registry = Registry::new(Compat::V11);
-        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
-        registry
+        crate::testing::registry(options, Compat::V11)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A workload that the engine has natively, or a script, as the engine's plan.
+//! A native workload or a script as the engine's plan.
 
 use std::sync::Arc;
 
@@ -12,40 +12,37 @@ use dbdyno_schema::plan::{
 use dbdyno_runner::{ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal};
 
 use super::driver::{Driver, connect_timeout_us, driver, places};
-use super::refused::Refused;
+use super::error::OptionError;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::tables::Tables;
 use super::{Compat, latency, oltp, pgsql};
 
-/// Events that may wait; with one more sysbench gives up.
+/// Length of sysbench's event queue; one more event ends the run.
 pub const QUEUE: u32 = 131_072;
-/// Of MySQL's own clients.
+/// MySQL's default.
 const ZSTD_LEVEL: u8 = 3;
 const SECOND_US: u64 = 1_000_000;
 const DAY_US: u64 = 86_400 * SECOND_US;
 
-/// What a test plays on a database.
 #[derive(Clone, Copy, Debug)]
-pub enum Played<'a> {
-    /// A workload that the engine has natively.
+pub enum TestKind<'a> {
     Native(WorkloadName),
-    /// The script of that name.
     Script(&'a str),
 }
 
-/// The plan of a test on a database, for `run` as for its other commands. The password is not in it, nor where to find it:
-/// whoever runs the plan has it from the same command line. Nor are the options of a script, which asks for them itself.
+/// The plan of a test on a database, for all its commands. It contains neither the password, which the caller reads from the
+/// command line, nor a script's options, which the script reads itself.
 ///
 /// # Errors
-/// A port or an error number that is none, or a mode that does not exist.
+/// An invalid port, error number or mode.
 pub fn plan(
-    played: Played<'_>,
+    kind: TestKind<'_>,
     registry: &Registry,
     settings: &Settings,
     seed: u64,
     workers: u32,
-) -> Result<Plan, Refused> {
+) -> Result<Plan, OptionError> {
     let driver = driver(registry)?;
     let target = match driver {
         Driver::Mysql => target(registry, settings.compat)?,
@@ -55,15 +52,15 @@ pub fn plan(
         schema: 1,
         client: Client { workers, scheduling: scheduling(&target) },
         target,
-        workload: workload(played, registry, settings)?,
+        workload: workload(kind, registry, settings)?,
         load: Load {
             connections: settings.threads,
             shape: shape(settings.rate),
             think_time: None,
             queue_limit: (settings.rate > 0).then_some(QUEUE),
-            reconnect_every: match played {
-                Played::Native(name) => oltp::reconnect_every(name, registry),
-                Played::Script(_) => 0,
+            reconnect_every: match kind {
+                TestKind::Native(name) => oltp::reconnect_every(name, registry),
+                TestKind::Script(_) => 0,
             },
         },
         phases: phases(settings),
@@ -81,10 +78,10 @@ pub fn plan(
     })
 }
 
-fn workload(played: Played<'_>, registry: &Registry, settings: &Settings) -> Result<Workload, Refused> {
-    let (name, script) = match played {
-        Played::Native(name) => (name, None),
-        Played::Script(path) => {
+fn workload(kind: TestKind<'_>, registry: &Registry, settings: &Settings) -> Result<Workload, OptionError> {
+    let (name, script) = match kind {
+        TestKind::Native(name) => (name, None),
+        TestKind::Script(path) => {
             let script = ScriptWorkload { path: path.into(), ..ScriptWorkload::default() };
             (WorkloadName::Lua, Some(Box::new(script)))
         }
@@ -92,7 +89,6 @@ fn workload(played: Played<'_>, registry: &Registry, settings: &Settings) -> Res
     Ok(Workload {
         name,
         options: match name {
-            // They declare none of these.
             WorkloadName::Lua | WorkloadName::BulkInsert => OltpOptions::default(),
             _ => oltp::options(registry),
         },
@@ -103,12 +99,12 @@ fn workload(played: Played<'_>, registry: &Registry, settings: &Settings) -> Res
     })
 }
 
-/// What the engine is asked for beyond the plan that was made.
+/// The engine options that a plan cannot express.
 pub fn options(plan: &Plan, registry: &Registry) -> Options {
     let create_options = registry.string("create_table_options").unwrap_or_default();
     Options {
         new_rows: NewRows::AllOver,
-        tables: Some(Arc::new(Tables::of(plan, create_options))),
+        tables: Some(Arc::new(Tables::new(plan, create_options))),
         last_events: LastEvents::Counted,
         extra_counts: extra_counts(),
         queue_overflow: QueueOverflow::Abort,
@@ -119,12 +115,12 @@ pub fn options(plan: &Plan, registry: &Registry) -> Options {
     }
 }
 
-/// What is counted of every event of a run of anything: the percentiles are those of sysbench's own buckets.
+/// The extra counts of every test: percentiles come from sysbench's buckets.
 pub fn extra_counts() -> ExtraCounts {
     ExtraCounts { log_buckets: Some(latency::scale()), users: true }
 }
 
-/// The phases of a run of anything.
+/// The phases of every test.
 pub fn phases(settings: &Settings) -> Phases {
     let time_us = u64::from(settings.time_s) * SECOND_US;
     Phases {
@@ -137,7 +133,7 @@ pub fn phases(settings: &Settings) -> Phases {
     }
 }
 
-/// What is told of a run of anything, and when.
+/// The report times of every test.
 pub fn report(settings: &Settings) -> Report {
     let marks = settings.checkpoints_s.iter().map(|&at_s| u64::from(at_s) * SECOND_US);
     Report {
@@ -148,7 +144,7 @@ pub fn report(settings: &Settings) -> Report {
     }
 }
 
-/// A rate that nobody can play fills the line just as fast at the highest that the engine knows.
+/// A rate beyond the engine's maximum overflows the queue at the maximum too.
 fn shape(rate: u32) -> Shape {
     if rate == 0 {
         Shape::Closed
@@ -157,15 +153,15 @@ fn shape(rate: u32) -> Shape {
     }
 }
 
-fn statements(registry: &Registry) -> Result<StatementMode, Refused> {
+fn statements(registry: &Registry) -> Result<StatementMode, OptionError> {
     match registry.string("db-ps-mode").unwrap_or_default() {
         "auto" => Ok(StatementMode::Prepared),
         "disable" => Ok(StatementMode::Text),
-        other => Err(Refused::Fatal(format!("Invalid value for db-ps-mode: {other}"))),
+        other => Err(OptionError::Fatal(format!("Invalid value for db-ps-mode: {other}"))),
     }
 }
 
-fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
+fn target(registry: &Registry, compat: Compat) -> Result<Target, OptionError> {
     if registry.bool("mysql-dry-run") {
         return Ok(Target::Null { answer_us: 0 });
     }
@@ -178,13 +174,12 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, Refused> {
         tls: tls(registry, compat)?,
         compression: compression(registry)?,
         server_public_key: None,
-        // As MySQL's client library does over a socket of this machine; elsewhere TLS or a file is the way.
         allow_public_key_retrieval: false,
     })
 }
 
-/// 1.1 lets one name algorithms, of which the first one counts.
-fn compression(registry: &Registry) -> Result<Compression, Refused> {
+/// 1.1 has a list of algorithms, of which the first counts.
+fn compression(registry: &Registry) -> Result<Compression, OptionError> {
     if !registry.bool("mysql-compression") {
         return Ok(Compression::None);
     }
@@ -193,21 +188,21 @@ fn compression(registry: &Registry) -> Result<Compression, Refused> {
         Some("zlib") => Ok(Compression::Zlib),
         Some("zstd") => Ok(Compression::Zstd { level: ZSTD_LEVEL }),
         Some("uncompressed") => Ok(Compression::None),
-        given => Err(Refused::Fatal(format!(
+        other => Err(OptionError::Fatal(format!(
             "Invalid value for --{name}: '{}'; it may be zlib, zstd or uncompressed",
-            given.unwrap_or_default()
+            other.unwrap_or_default()
         ))),
     }
 }
 
-fn tls(registry: &Registry, compat: Compat) -> Result<Tls, Refused> {
+fn tls(registry: &Registry, compat: Compat) -> Result<Tls, OptionError> {
     if compat == Compat::V10 {
         let mode = if registry.bool("mysql-ssl") { TlsMode::Required } else { TlsMode::Disabled };
         return Ok(Tls { mode, ..Tls::default() });
     }
-    let given = registry.string("mysql-ssl").unwrap_or_default();
-    let invalid = || Refused::Fatal(format!("Invalid value for --mysql-ssl: '{given}'"));
-    let mode = TlsMode::named(given).ok_or_else(invalid)?;
+    let name = registry.string("mysql-ssl").unwrap_or_default();
+    let invalid = || OptionError::Fatal(format!("Invalid value for --mysql-ssl: '{name}'"));
+    let mode = TlsMode::named(name).ok_or_else(invalid)?;
     let file = |name: &str| registry.string(name).map(Into::into);
     Ok(Tls {
         mode,
@@ -217,27 +212,27 @@ fn tls(registry: &Registry, compat: Compat) -> Result<Tls, Refused> {
     })
 }
 
-fn retry(registry: &Registry) -> Result<Retry, Refused> {
-    let ours = registry.list("db-ignore-errors");
-    let given = if ours.is_empty() { registry.list("mysql-ignore-errors") } else { ours };
-    let option = if ours.is_empty() { "mysql-ignore-errors" } else { "db-ignore-errors" };
-    let all = given.iter().any(|code| code == "all");
-    let numbers = given.iter().filter(|code| *code != "all");
+fn retry(registry: &Registry) -> Result<Retry, OptionError> {
+    let any_database = "db-ignore-errors";
+    let option = if registry.list(any_database).is_empty() { "mysql-ignore-errors" } else { any_database };
+    let codes = registry.list(option);
+    let all = codes.iter().any(|code| code == "all");
+    let numbers = codes.iter().filter(|code| *code != "all");
     let read = |text: &String| {
         text.parse().map(ErrorCode::Number).map_err(|_| {
             let numbers = "MySQL's errors are numbers such as 1213, or all";
-            Refused::Fatal(format!("Invalid value for --{option}: '{text}'; {numbers}"))
+            OptionError::Fatal(format!("Invalid value for --{option}: '{text}'; {numbers}"))
         })
     };
     Ok(Retry { codes: numbers.map(read).collect::<Result<_, _>>()?, all, rollback: false })
 }
 
-/// Under SCHED_BATCH where the server runs on the same CPUs.
-fn scheduling(target: &Target) -> Scheduling {
+/// SCHED_BATCH where the server shares this machine's CPUs.
+pub fn scheduling(target: &Target) -> Scheduling {
     let endpoints = target.endpoints();
     let here = |endpoint: &Endpoint| match endpoint {
         Endpoint::Unix { .. } => true,
-        Endpoint::Tcp { host, .. } => host.starts_with("127.") || host == "::1",
+        Endpoint::Tcp { host, .. } => host == "localhost" || host.starts_with("127.") || host == "::1",
     };
     if !endpoints.is_empty() && endpoints.iter().all(here) { Scheduling::Batch } else { Scheduling::Normal }
 }
@@ -247,17 +242,17 @@ mod tests {
     use super::*;
     use crate::driver::SOCKET;
 
-    fn made(options: &[(&str, &str)]) -> Result<Plan, Refused> {
+    fn made(options: &[(&str, &str)]) -> Result<Plan, OptionError> {
         made_like(Compat::V10, options)
     }
 
-    fn made_like(compat: Compat, options: &[(&str, &str)]) -> Result<Plan, Refused> {
+    fn made_like(compat: Compat, options: &[(&str, &str)]) -> Result<Plan, OptionError> {
         let mut registry = Registry::new(compat);
         let workload = WorkloadName::OltpReadWrite;
         oltp::declared(workload, compat).into_iter().for_each(|option| registry.declare(option));
         options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
         let settings = Settings::read(&registry, compat)?;
-        plan(Played::Native(workload), &registry, &settings, 1, 1)
+        plan(TestKind::Native(workload), &registry, &settings, 1, 1)
     }
 
     fn where_to(options: &[(&str, &str)]) -> Vec<Endpoint> {
@@ -287,9 +282,8 @@ mod tests {
     #[test]
     fn places_are_told_as_they_were_given() {
         let told = |options: &[(&str, &str)]| {
-            let mut registry = Registry::new(Compat::V10);
-            options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
-            places(&registry).map(|places| places.into_iter().map(|(_, words)| words).collect::<Vec<_>>())
+            places(&crate::testing::registry(options, Compat::V10))
+                .map(|places| places.into_iter().map(|(_, words)| words).collect::<Vec<_>>())
         };
         assert_eq!(told(&[]).unwrap(), ["host 'localhost', port 3306"]);
         let both = told(&[("mysql-host", "localhost,b"), ("mysql-port", "3307")]).unwrap();
@@ -297,7 +291,7 @@ mod tests {
         assert_eq!(told(&[("mysql-socket", SOCKET)]).unwrap(), [format!("socket '{SOCKET}'")]);
         for (option, what) in [("mysql-host", "hosts"), ("mysql-port", "ports")] {
             let said = format!("No MySQL {what} specified, aborting");
-            assert_eq!(told(&[(option, "")]), Err(Refused::Fatal(said)));
+            assert_eq!(told(&[(option, "")]), Err(OptionError::Fatal(said)));
         }
     }
 
@@ -324,7 +318,7 @@ mod tests {
             let name = "mysql-compression-algorithms";
             let plan = made_like(Compat::V11, &[("mysql-compression", "on"), (name, algorithms)])?;
             let Target::Mysql { compression, .. } = plan.target else { unreachable!() };
-            Ok::<_, Refused>(compression)
+            Ok::<_, OptionError>(compression)
         };
         assert_eq!(by("zlib"), Ok(Compression::Zlib));
         assert_eq!(by("zstd,zlib"), Ok(Compression::Zstd { level: 3 }));
@@ -345,13 +339,13 @@ mod tests {
         assert_eq!(retried(&[("mysql-ignore-errors", "")]), Ok((Vec::new(), false)));
         let said =
             "Invalid value for --db-ignore-errors: '40P01'; MySQL's errors are numbers such as 1213, or all";
-        assert_eq!(retried(&[("db-ignore-errors", "40P01")]), Err(Refused::Fatal(said.into())));
+        assert_eq!(retried(&[("db-ignore-errors", "40P01")]), Err(OptionError::Fatal(said.into())));
     }
 
     #[test]
     fn what_is_no_number_is_told() {
         let port = made(&[("mysql-port", "x")]).unwrap_err();
-        assert_eq!(port, Refused::Usage("Invalid value for the 'mysql-port' option: 'x'".into()));
+        assert_eq!(port, OptionError::Usage("Invalid value for the 'mysql-port' option: 'x'".into()));
         assert!(made(&[("mysql-ignore-errors", "x")]).is_err());
         assert!(made(&[("db-ps-mode", "x")]).is_err());
         assert!(made(&[("mysql-ignore-errors", "all")]).unwrap().retry.all);

@@ -1,37 +1,32 @@
-//! The options that are known, and their values as they were given.
+//! The known options and their values.
 //!
-//! Values are kept as text and read by type when somebody asks: a number that is none is a fault of whoever asks for it
-//! first, as in sysbench.
+//! Values are kept as text and converted when a caller asks for a type. As in sysbench, an invalid number is an error of the
+//! first caller that asks for it.
 
 use crate::declaration::{Declared, Kind, Value};
 
 use super::Compat;
 use super::options::{self, Row};
 
-/// A line for standard error; the exit code is 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usage(pub String);
-
-/// Why a value was not taken.
+/// Why a value was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Untaken {
-    /// No option of that name.
+pub enum SetError {
+    /// No option has that name.
     Unknown,
-    /// It is neither on nor off.
+    /// A boolean that is neither on nor off.
     NotBool,
 }
 
-/// How a value was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
-    /// On the command line: what stands after the `=`, or nothing for the name alone.
+pub enum RawValue {
+    /// On the command line: the text after the `=`, or `None` for the name alone.
     Argument(Option<String>),
-    /// In a file: words.
+    /// In an option file.
     Words(Vec<String>),
 }
 
-/// Whole numbers that count something, and so take a suffix as sizes do. Seconds take none: `10m` would be taken for
-/// minutes. Nor do ports, percents, seeds.
+/// Whole numbers that count something, and so take a suffix as sizes do. Seconds take none, because `10m` would be read as
+/// minutes; nor do ports, percents and seeds.
 const COUNTS: [&str; 16] = [
     "threads",
     "events",
@@ -50,7 +45,7 @@ const COUNTS: [&str; 16] = [
     "file-fsync-freq",
     "file-merged-requests",
 ];
-/// The option whose list is ours, where sysbench takes one number.
+/// Takes a list, where sysbench takes one number.
 const PERCENTILE: &str = "percentile";
 
 #[derive(Clone, Debug)]
@@ -58,8 +53,8 @@ struct Entry {
     declared: Declared,
     /// Empty for no value.
     values: Vec<String>,
-    /// sysbench does not know it, and its scripts are told nothing of it.
-    ours: bool,
+    /// An option of this drop-in alone, which scripts do not see.
+    extension: bool,
 }
 
 /// Options by name; `-` and `_` are the same in a name.
@@ -69,11 +64,11 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// sysbench's own options and ours, with their defaults.
+    /// sysbench's own options and this drop-in's, with their defaults.
     pub fn new(compat: Compat) -> Self {
         let mut registry = Self { entries: Vec::new() };
         options::all(compat).into_iter().for_each(|row| registry.add(declared(&row), false));
-        options::OURS.into_iter().for_each(|row| registry.add(declared(&row), true));
+        options::EXTENSIONS.into_iter().for_each(|row| registry.add(declared(&row), true));
         registry
     }
 
@@ -82,34 +77,30 @@ impl Registry {
         self.add(declared, false);
     }
 
-    fn add(&mut self, declared: Declared, ours: bool) {
+    fn add(&mut self, declared: Declared, extension: bool) {
         let values = declared.default.as_deref().map_or_else(Vec::new, |text| split(declared.kind, text));
-        let entry = Entry { declared, values, ours };
+        let entry = Entry { declared, values, extension };
         match self.position(&entry.declared.name) {
             Some(position) => self.entries[position] = entry,
             None => self.entries.push(entry),
         }
     }
 
-    /// Whether that name is an option of ours that sysbench does not know, and the test neither.
-    pub fn is_ours(&self, name: &str) -> bool {
-        self.position(name).is_some_and(|position| self.entries[position].ours)
+    /// Whether only this drop-in knows the option: neither sysbench nor the test.
+    pub fn is_extension(&self, name: &str) -> bool {
+        self.position(name).is_some_and(|position| self.entries[position].extension)
     }
 
-    /// Type of an option.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         self.position(name).map(|position| self.entries[position].declared.kind)
     }
 
-    /// Gives an option a value: what stands after `=`, or `None` for the name alone.
-    ///
-    /// # Errors
-    /// The option is not known, or the value of a boolean is none.
-    pub fn set(&mut self, name: &str, text: Option<&str>) -> Result<(), Untaken> {
-        let position = self.position(name).ok_or(Untaken::Unknown)?;
+    /// Sets an option to the text after `=`, or `None` for the name alone.
+    pub fn set(&mut self, name: &str, text: Option<&str>) -> Result<(), SetError> {
+        let position = self.position(name).ok_or(SetError::Unknown)?;
         let entry = &mut self.entries[position];
         entry.values = match (entry.declared.kind, text) {
-            (Kind::Bool, text) => vec![switch(text.unwrap_or("on")).ok_or(Untaken::NotBool)?.to_owned()],
+            (Kind::Bool, text) => vec![switch(text.unwrap_or("on")).ok_or(SetError::NotBool)?.to_owned()],
             (_, None | Some("")) => Vec::new(),
             // A list where sysbench takes one number.
             (Kind::Int, Some(text)) if entry.declared.name == PERCENTILE => split(Kind::List, text),
@@ -118,21 +109,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Gives an option a value as it was given.
-    ///
-    /// # Errors
-    /// The option is not known, or the value of a boolean is none.
-    pub fn give(&mut self, name: &str, given: &Given) -> Result<(), Untaken> {
-        match given {
-            Given::Argument(text) => self.set(name, text.as_deref()),
-            Given::Words(words) => self.set_words(name, words),
+    pub fn assign(&mut self, name: &str, value: &RawValue) -> Result<(), SetError> {
+        match value {
+            RawValue::Argument(text) => self.set(name, text.as_deref()),
+            RawValue::Words(words) => self.set_words(name, words),
         }
     }
 
-    /// Gives an option the words of a file's line: lists take them as they stand, what has one value takes the first,
-    /// and a boolean is on unless that word says otherwise, or there is none.
-    fn set_words(&mut self, name: &str, words: &[String]) -> Result<(), Untaken> {
-        let position = self.position(name).ok_or(Untaken::Unknown)?;
+    /// Sets an option to words of a file's line: a list takes all, others take the first, and a boolean is on unless that
+    /// word means off or is missing.
+    fn set_words(&mut self, name: &str, words: &[String]) -> Result<(), SetError> {
+        let position = self.position(name).ok_or(SetError::Unknown)?;
         let entry = &mut self.entries[position];
         let kind = if entry.declared.name == PERCENTILE { Kind::List } else { entry.declared.kind };
         entry.values = match (kind, words.first()) {
@@ -143,7 +130,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether it is on.
     pub fn bool(&self, name: &str) -> bool {
         self.first(name) == Some("on")
     }
@@ -151,12 +137,12 @@ impl Registry {
     /// A signed 32-bit number; 0 without a value. Counts may have a suffix.
     ///
     /// # Errors
-    /// The value is no such number.
-    pub fn int(&self, name: &str) -> Result<i32, Usage> {
+    /// The value is not a number.
+    pub fn int(&self, name: &str) -> Result<i32, String> {
         let Some(text) = self.first(name) else { return Ok(0) };
         let number = text.trim_start();
         let read = number.parse().ok().or_else(|| if is_count(name) { count(number) } else { None });
-        read.ok_or_else(|| Usage(format!("Invalid value for the '{name}' option: '{text}'")))
+        read.ok_or_else(|| format!("Invalid value for the '{name}' option: '{text}'"))
     }
 
     /// Bytes; 0 without a value.
@@ -169,22 +155,21 @@ impl Registry {
         self.first(name).map_or(0.0, double)
     }
 
-    /// A string, where there is one.
     pub fn string(&self, name: &str) -> Option<&str> {
         self.first(name)
     }
 
-    /// All values.
     pub fn list(&self, name: &str) -> &[String] {
         self.position(name).map_or(&[], |position| &self.entries[position].values)
     }
 
-    /// Every option with its value, names in underscore form; files and options of ours are left out.
+    /// Every option that scripts see, with its value; names in underscore form.
     ///
     /// # Errors
-    /// A number is none.
-    pub fn values(&self) -> Result<Vec<(String, Value)>, Usage> {
-        let listed = self.entries.iter().filter(|entry| entry.declared.kind != Kind::File && !entry.ours);
+    /// An invalid number.
+    pub fn values(&self) -> Result<Vec<(String, Value)>, String> {
+        let listed =
+            self.entries.iter().filter(|entry| entry.declared.kind != Kind::File && !entry.extension);
         listed
             .map(|entry| {
                 let name = &entry.declared.name;
@@ -202,13 +187,12 @@ impl Registry {
             .collect()
     }
 
-    /// The percentile as sysbench's scripts know it, a whole number: of one with decimals what stands before them. 0 says
-    /// that there is none, so that one below 1 is 1.
-    fn percentile(&self) -> Result<i32, Usage> {
-        self.int(PERCENTILE).or_else(|refused| {
-            let given = self.first(PERCENTILE).and_then(|text| text.parse::<f64>().ok());
-            let percent = given.filter(|percent| (0.0..=100.0).contains(percent));
-            percent.map(|percent| (percent as i32).max(1)).ok_or(refused)
+    /// The percentile as sysbench's scripts expect it: truncated to a whole number, but at least 1, because 0 disables it.
+    fn percentile(&self) -> Result<i32, String> {
+        self.int(PERCENTILE).or_else(|error| {
+            let number = self.first(PERCENTILE).and_then(|text| text.parse::<f64>().ok());
+            let percent = number.filter(|percent| (0.0..=100.0).contains(percent));
+            percent.map(|percent| (percent as i32).max(1)).ok_or(error)
         })
     }
 
@@ -225,7 +209,6 @@ impl Registry {
     }
 }
 
-/// An option of the tables as something declared.
 pub fn declared(row: &Row) -> Declared {
     Declared::new(row.name, row.kind, row.default, row.help)
 }
@@ -246,12 +229,12 @@ fn switch(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Words of a file, where sysbench takes each for on.
+/// For words of a file, of which sysbench takes every other one for on.
 fn means_off(word: &str) -> bool {
     ["off", "false", "0", "no"].contains(&word)
 }
 
-/// Digits and one suffix of 1024's powers; what follows the suffix does not count, and what is no size is 0.
+/// Digits and one suffix of 1024's powers. Text after the suffix is ignored; an invalid size is 0.
 fn size(text: &str) -> u64 {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let Ok(number) = text[..digits].parse::<u64>() else { return 0 };
@@ -266,7 +249,7 @@ fn size(text: &str) -> u64 {
     number.saturating_mul(1 << (10 * power))
 }
 
-/// The power of 1024 that a suffix stands for: K, M, G or T, with `B` or `iB` behind it or not.
+/// The power of 1024 of a suffix: K, M, G or T, optionally followed by `B` or `iB`.
 fn power(suffix: &str) -> Option<u32> {
     let suffix = suffix.to_ascii_lowercase();
     let unit = suffix.strip_suffix("ib").or(suffix.strip_suffix('b')).unwrap_or(&suffix);
@@ -277,14 +260,14 @@ fn is_count(name: &str) -> bool {
     COUNTS.contains(&name.replace('_', "-").as_str())
 }
 
-/// Digits and a suffix, where that is 32 bits.
+/// Digits and a suffix; `None` beyond 32 bits.
 fn count(text: &str) -> Option<i32> {
     let (digits, suffix) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
     let number = digits.parse::<i64>().ok()?.checked_mul(1 << (10 * power(suffix)?))?;
     number.try_into().ok()
 }
 
-/// As strtod reads it, with a size's suffix beside: `1M` rows are a million and some, not one.
+/// As strtod reads it, and a size's suffix: `1M` rows are 1,048,576, not one.
 fn double(text: &str) -> f64 {
     let text = text.trim_start();
     let longest = (1..=text.len())
@@ -304,7 +287,7 @@ mod tests {
         let mut registry = Registry::new(Compat::V10);
         registry.set("report_interval", Some("7")).unwrap();
         assert_eq!(registry.int("report-interval"), Ok(7));
-        assert_eq!(registry.set("report interval", Some("7")), Err(Untaken::Unknown));
+        assert_eq!(registry.set("report interval", Some("7")), Err(SetError::Unknown));
     }
 
     #[test]
@@ -317,7 +300,7 @@ mod tests {
         for given in ["abc", "1.5", "10s", "5 ", "99999999999"] {
             registry.set("threads", Some(given)).unwrap();
             let said = format!("Invalid value for the 'threads' option: '{given}'");
-            assert_eq!(registry.int("threads"), Err(Usage(said)));
+            assert_eq!(registry.int("threads"), Err(said));
         }
     }
 
@@ -358,7 +341,7 @@ mod tests {
             let mut registry = Registry::new(Compat::V10);
             registry.set("percentile", Some(given)).unwrap();
             let values = registry.values()?;
-            Ok(values.into_iter().find(|(name, _)| name == "percentile").unwrap().1)
+            Ok::<_, String>(values.into_iter().find(|(name, _)| name == "percentile").unwrap().1)
         };
         for (given, read) in
             [("95", 95), ("99.9", 99), ("99.9,50", 99), ("50,99.9", 50), ("0.5", 1), ("0", 0)]
@@ -366,7 +349,7 @@ mod tests {
             assert_eq!(known(given), Ok(Value::Int(read)), "{given}");
         }
         let said = "Invalid value for the 'percentile' option: 'many'";
-        assert_eq!(known("many"), Err(Usage(said.into())));
+        assert_eq!(known("many"), Err(said.into()));
     }
 
     #[test]
@@ -376,7 +359,7 @@ mod tests {
             registry.set("histogram", given).unwrap();
             assert_eq!(registry.bool("histogram"), on, "{given:?}");
         }
-        assert_eq!(registry.set("histogram", Some("yes")), Err(Untaken::NotBool));
+        assert_eq!(registry.set("histogram", Some("yes")), Err(SetError::NotBool));
         registry.set("mysql-host", Some("a,,b")).unwrap();
         assert_eq!(registry.list("mysql-host"), ["a", "b"]);
         registry.set("mysql-host", Some("")).unwrap();
@@ -388,7 +371,7 @@ mod tests {
         let mut registry = Registry::new(Compat::V10);
         let mut give = |name: &str, words: &[&str]| {
             let words = words.iter().map(|&word| word.to_owned()).collect();
-            registry.give(name, &Given::Words(words)).unwrap();
+            registry.assign(name, &RawValue::Words(words)).unwrap();
             registry.list(name).to_vec()
         };
         assert_eq!(give("threads", &["2", "4"]), ["2"]);

@@ -1,112 +1,95 @@
-//! What the general options mean together, and what is refused.
+//! The general options, checked.
 
 use dbdyno_schema::plan::{Distribution, Endpoint, limits};
 
 use super::Compat;
 use super::driver::{self, Driver};
+use super::error::OptionError;
 use super::log::Level;
-use super::refused::Refused;
-use super::registry::{Registry, Usage};
+use super::registry::Registry;
 
-/// In which form a run is told.
+/// The form of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// sysbench's text.
     Text,
-    /// An object a line.
     Json,
-    /// A line of values each, under a line of names.
     Csv,
 }
 
-/// The general options of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Which sysbench to be like.
     pub compat: Compat,
-    /// Users.
     pub threads: u32,
-    /// Events after which the run ends; 0 for no limit.
+    /// 0 for no limit.
     pub events: u64,
-    /// Seconds after which it ends; 0 for no limit.
+    /// 0 for no limit.
     pub time_s: u32,
-    /// Seconds of load before anything is counted.
     pub warmup_s: u32,
-    /// Seconds within which all users must be ready.
     pub init_timeout_s: u64,
-    /// Seconds after the start at which the run ends by force.
+    /// Counted from the start.
     pub forced_shutdown_s: Option<u64>,
-    /// Events per second; 0 for as many as the users can do.
+    /// Events per second; 0 for no limit.
     pub rate: u32,
-    /// As given, for the text of the header.
-    pub rate_given: i32,
-    /// Seconds between two interval lines; 0 for none.
+    /// Before it was clamped, for the announcement.
+    pub raw_rate: i32,
+    /// 0 for no interval lines.
     pub report_interval_s: u32,
-    /// Seconds after the start, ascending.
+    /// Counted from the start, ascending.
     pub checkpoints_s: Vec<u32>,
-    /// Whether more is told.
     pub debug: bool,
-    /// Whether results are checked.
     pub validate: bool,
-    /// How much is told.
     pub verbosity: Level,
-    /// Percentiles to print; none where they are switched off. sysbench has one.
+    /// Empty where they are switched off. sysbench has one.
     pub percentiles: Vec<f64>,
-    /// Whether a histogram is printed.
     pub histogram: bool,
-    /// The seed as given; 0 for the time of day.
+    /// 0 for the time of day.
     pub seed: i32,
-    /// How rows are drawn.
     pub keys: Distribution,
-    /// Through which client a database is spoken to.
     pub driver: Driver,
-    /// Where MySQL's servers are looked for, with the driver's words for each place.
+    /// MySQL's servers with their names in the driver's messages.
     pub places: Vec<(Endpoint, String)>,
-    /// In which form the run is told.
     pub format: Format,
-    /// Whether errors are counted by their number in full reports.
     pub report_errors: bool,
-    /// Event loops; 0 for as many as fit the machine.
+    /// 0 for the default.
     pub workers: u32,
-    /// Whether every user of a script has a thread of its own; `None` where the script's own declarations decide.
+    /// One thread for every user of a script; `None` where the script's declarations decide.
     pub own_threads: Option<bool>,
-    /// Whether scripts are compiled; `None` where their number decides.
+    /// `None` where the number of Lua states decides.
     pub jit: Option<bool>,
-    /// WARNING lines for the log.
     pub warnings: Vec<String>,
 }
 
 impl Settings {
-    /// Reads them, in the order in which sysbench finds fault.
+    /// Reads the options in the order in which sysbench checks them.
     ///
     /// # Errors
-    /// The first value that cannot be used.
-    pub fn read(registry: &Registry, compat: Compat) -> Result<Self, Refused> {
+    /// The first invalid value.
+    pub fn read(registry: &Registry, compat: Compat) -> Result<Self, OptionError> {
         let mut warnings = Vec::new();
         let debug = registry.bool("debug");
         let verbosity = verbosity(registry, debug)?;
         let threads = renamed(registry, &mut warnings, "threads", "num-threads", 1)?;
         if threads <= 0 {
-            return Err(Refused::Fatal(format!("Invalid value for --threads: {threads}.\n")));
+            return Err(OptionError::Fatal(format!("Invalid value for --threads: {threads}.\n")));
         }
         let events = renamed(registry, &mut warnings, "events", "max-requests", 0)?.max(0) as u64;
         let time = renamed(registry, &mut warnings, "time", "max-time", 0)?;
-        let rate_given = renamed(registry, &mut warnings, "rate", "tx-rate", 0)?;
+        let raw_rate = renamed(registry, &mut warnings, "rate", "tx-rate", 0)?;
         let time_s = time.max(0) as u32;
         if events == 0 && time_s == 0 {
             warnings.push("Both event and time limits are disabled, running an endless test".into());
         }
         let warmup = registry.int("warmup-time")?;
         if warmup < 0 {
-            return Err(Refused::Fatal(format!("Invalid value for --warmup-time: {warmup}.\n")));
+            return Err(OptionError::Fatal(format!("Invalid value for --warmup-time: {warmup}.\n")));
         }
         let histogram = registry.bool("histogram");
         let percentiles = percentiles(registry)?;
         if registry.size("thread-stack-size") == 0 {
-            return Err(Refused::Fatal("Invalid value for thread-stack-size: 0.\n".into()));
+            return Err(OptionError::Fatal("Invalid value for thread-stack-size: 0.\n".into()));
         }
         if histogram && percentiles.is_empty() {
-            return Err(Refused::Fatal("--histogram cannot be used with --percentile=0".into()));
+            return Err(OptionError::Fatal("--histogram cannot be used with --percentile=0".into()));
         }
         Ok(Self {
             compat,
@@ -116,8 +99,8 @@ impl Settings {
             warmup_s: warmup as u32,
             init_timeout_s: driver::init_timeout_s(registry)?,
             forced_shutdown_s: forced_shutdown(registry, time_s)?,
-            rate: rate_given.max(0) as u32,
-            rate_given,
+            rate: raw_rate.max(0) as u32,
+            raw_rate,
             report_interval_s: registry.int("report-interval")?.max(0) as u32,
             checkpoints_s: checkpoints(registry)?,
             debug,
@@ -127,7 +110,7 @@ impl Settings {
             histogram,
             seed: registry.int("rand-seed")?,
             keys: keys(registry, compat)?,
-            // A name or a place that is none is told when the driver is needed.
+            // These errors are reported when the driver is needed.
             driver: driver::driver(registry).unwrap_or(Driver::Mysql),
             places: driver::places(registry).unwrap_or_default(),
             format: format(registry)?,
@@ -139,7 +122,7 @@ impl Settings {
         })
     }
 
-    /// The lines before a run, from `Running the test` on.
+    /// The lines before a run.
     pub fn announcement(&self) -> Vec<String> {
         let mut lines = vec![
             "Running the test with following options:".into(),
@@ -148,8 +131,8 @@ impl Settings {
         if self.warmup_s > 0 {
             lines.push(format!("Warmup time: {}s", self.warmup_s));
         }
-        if self.rate_given != 0 {
-            lines.push(format!("Target transaction rate: {}/sec", self.rate_given));
+        if self.raw_rate != 0 {
+            lines.push(format!("Target transaction rate: {}/sec", self.raw_rate));
         }
         if self.report_interval_s > 0 {
             lines.push(format!("Report intermediate results every {} second(s)", self.report_interval_s));
@@ -176,33 +159,33 @@ impl Settings {
     }
 }
 
-fn verbosity(registry: &Registry, debug: bool) -> Result<Level, Refused> {
-    let given = registry.int("verbosity")?;
+fn verbosity(registry: &Registry, debug: bool) -> Result<Level, OptionError> {
+    let number = registry.int("verbosity")?;
     if debug || registry.bool("mysql-debug") {
         return Ok(Level::Debug);
     }
     let levels = [Level::Fatal, Level::Alert, Level::Warning, Level::Notice, Level::Info, Level::Debug];
-    let level = usize::try_from(given).ok().and_then(|at| levels.get(at));
-    level.copied().ok_or_else(|| Refused::Plain(format!("Invalid value for verbosity: {given}")))
+    let level = usize::try_from(number).ok().and_then(|at| levels.get(at));
+    level.copied().ok_or_else(|| OptionError::Plain(format!("Invalid value for verbosity: {number}")))
 }
 
-/// An option, or its old name where that was used.
+/// An option, or its old name where that is set.
 fn renamed(
     registry: &Registry,
     warnings: &mut Vec<String>,
     name: &str,
     old: &str,
     unused: i32,
-) -> Result<i32, Usage> {
-    let given = registry.int(old)?;
-    if given <= unused {
+) -> Result<i32, String> {
+    let value = registry.int(old)?;
+    if value <= unused {
         return registry.int(name);
     }
     warnings.push(format!("--{old} is deprecated, use --{name} instead"));
-    Ok(given)
+    Ok(value)
 }
 
-fn forced_shutdown(registry: &Registry, time_s: u32) -> Result<Option<u64>, Refused> {
+fn forced_shutdown(registry: &Registry, time_s: u32) -> Result<Option<u64>, OptionError> {
     let text = registry.string("forced-shutdown").unwrap_or_default();
     let limit = u64::from(time_s);
     if text == "off" {
@@ -212,39 +195,39 @@ fn forced_shutdown(registry: &Registry, time_s: u32) -> Result<Option<u64>, Refu
         return Ok(Some(limit + limit * 5 / 100));
     }
     let (digits, percent) = text.strip_suffix('%').map_or((text, false), |digits| (digits, true));
-    // 32 bits, as of all times: sums and products of two have room.
+    // 32 bits as all times, so that sums and products of two cannot overflow.
     let grace: u32 = digits
         .parse()
-        .map_err(|_| Refused::Fatal(format!("Invalid value for --forced-shutdown: '{text}'")))?;
+        .map_err(|_| OptionError::Fatal(format!("Invalid value for --forced-shutdown: '{text}'")))?;
     let grace = u64::from(grace);
     Ok(Some(limit + if percent { limit * grace / 100 } else { grace }))
 }
 
-fn checkpoints(registry: &Registry) -> Result<Vec<u32>, Refused> {
+fn checkpoints(registry: &Registry) -> Result<Vec<u32>, OptionError> {
     let read = |text: &String| {
         let number = text.parse::<i32>().ok().and_then(|number| u32::try_from(number).ok());
-        number.ok_or_else(|| Refused::Fatal(format!("Invalid value for --report-checkpoints: '{text}'")))
+        number.ok_or_else(|| OptionError::Fatal(format!("Invalid value for --report-checkpoints: '{text}'")))
     };
     let mut seconds = registry.list("report-checkpoints").iter().map(read).collect::<Result<Vec<_>, _>>()?;
     seconds.sort_unstable();
     Ok(seconds)
 }
 
-/// A list of percentiles in place of the one number that sysbench takes.
-fn percentiles(registry: &Registry) -> Result<Vec<f64>, Refused> {
-    let given = registry.list("percentile");
-    if given == ["0"] || given.is_empty() {
+/// A list of percentiles, where sysbench takes one number.
+fn percentiles(registry: &Registry) -> Result<Vec<f64>, OptionError> {
+    let list = registry.list("percentile");
+    if list == ["0"] || list.is_empty() {
         return Ok(Vec::new());
     }
     let read = |text: &String| match text.parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) && percent > 0.0 => Ok(percent),
-        Ok(_) => Err(Refused::Fatal(format!("Invalid value for --percentile: {text}"))),
-        Err(_) => Err(Refused::Usage(format!("Invalid value for the 'percentile' option: '{text}'"))),
+        Ok(_) => Err(OptionError::Fatal(format!("Invalid value for --percentile: {text}"))),
+        Err(_) => Err(OptionError::Usage(format!("Invalid value for the 'percentile' option: '{text}'"))),
     };
-    given.iter().map(read).collect()
+    list.iter().map(read).collect()
 }
 
-fn keys(registry: &Registry, compat: Compat) -> Result<Distribution, Refused> {
+fn keys(registry: &Registry, compat: Compat) -> Result<Distribution, OptionError> {
     let whole = |name: &str| registry.int(name).map(|number| number.max(0) as u32);
     let name = registry.string("rand-type").unwrap_or_default();
     Ok(match (name, compat) {
@@ -260,31 +243,31 @@ fn keys(registry: &Registry, compat: Compat) -> Result<Distribution, Refused> {
         ("zipfian", Compat::V11) => match registry.double("rand-zipfian-exp") {
             exponent if exponent >= 0.0 => Distribution::Zipfian { exponent },
             exponent => {
-                return Err(Refused::Fatal(format!("Invalid value for --rand-zipfian-exp: {exponent}.")));
+                return Err(OptionError::Fatal(format!("Invalid value for --rand-zipfian-exp: {exponent}.")));
             }
         },
-        _ => return Err(Refused::Fatal(format!("Invalid random numbers distribution: {name}."))),
+        _ => return Err(OptionError::Fatal(format!("Invalid random numbers distribution: {name}."))),
     })
 }
 
-fn format(registry: &Registry) -> Result<Format, Refused> {
+fn format(registry: &Registry) -> Result<Format, OptionError> {
     match registry.string("report-format").unwrap_or_default() {
         "text" => Ok(Format::Text),
         "json" => Ok(Format::Json),
         "csv" => Ok(Format::Csv),
-        other => Err(Refused::Usage(format!(
+        other => Err(OptionError::Usage(format!(
             "Invalid value for the 'report-format' option: '{other}'; it may be text, json or csv"
         ))),
     }
 }
 
-/// An option that is auto, on or off; its name alone is on.
-fn choice(registry: &Registry, name: &str) -> Result<Option<bool>, Refused> {
+/// For an option that is auto, on or off; its name alone is on.
+fn choice(registry: &Registry, name: &str) -> Result<Option<bool>, OptionError> {
     match registry.string(name).unwrap_or("on") {
         "auto" => Ok(None),
         "on" | "true" | "1" => Ok(Some(true)),
         "off" | "false" | "0" => Ok(Some(false)),
-        other => Err(Refused::Usage(format!(
+        other => Err(OptionError::Usage(format!(
             "Invalid value for the '{name}' option: '{other}'; it may be auto, on or off"
         ))),
     }
@@ -294,12 +277,8 @@ fn choice(registry: &Registry, name: &str) -> Result<Option<bool>, Refused> {
 mod tests {
     use super::*;
 
-    fn read(options: &[(&str, &str)]) -> Result<Settings, Refused> {
-        let mut registry = Registry::new(Compat::V10);
-        for (name, value) in options {
-            registry.set(name, Some(value)).unwrap();
-        }
-        Settings::read(&registry, Compat::V10)
+    fn read(options: &[(&str, &str)]) -> Result<Settings, OptionError> {
+        Settings::read(&crate::testing::registry(options, Compat::V10), Compat::V10)
     }
 
     #[test]
@@ -326,16 +305,16 @@ mod tests {
             ("forced-shutdown", "4294967296", "Invalid value for --forced-shutdown: '4294967296'"),
             ("report-checkpoints", "1,a", "Invalid value for --report-checkpoints: 'a'"),
         ] {
-            assert_eq!(read(&[(name, value)]), Err(Refused::Fatal(said.into())));
+            assert_eq!(read(&[(name, value)]), Err(OptionError::Fatal(said.into())));
         }
         let verbosity = read(&[("verbosity", "9")]);
-        assert_eq!(verbosity, Err(Refused::Plain("Invalid value for verbosity: 9".into())));
+        assert_eq!(verbosity, Err(OptionError::Plain("Invalid value for verbosity: 9".into())));
         let threads = read(&[("lua-threads", "3")]).unwrap_err();
         let said = "Invalid value for the 'lua-threads' option: '3'; it may be auto, on or off";
-        assert_eq!(threads, Refused::Usage(said.into()));
+        assert_eq!(threads, OptionError::Usage(said.into()));
         assert_eq!(read(&[("lua-threads", "")]).unwrap().own_threads, Some(true));
         let both = read(&[("percentile", "0"), ("histogram", "on")]);
-        assert_eq!(both, Err(Refused::Fatal("--histogram cannot be used with --percentile=0".into())));
+        assert_eq!(both, Err(OptionError::Fatal("--histogram cannot be used with --percentile=0".into())));
     }
 
     #[test]

@@ -1,28 +1,26 @@
-//! The tables as sysbench's own `prepare` makes them, to the letter: either tool's `prepare` serves the other's run, and
-//! an error shows the statement that somebody looks for who knows sysbench.
+//! The tables exactly as sysbench's `prepare` creates them: either tool's `prepare` serves the other's run, and errors show
+//! sysbench's statements.
 
 use dbdyno_runner::TableStatements;
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{Distribution, OltpOptions, WorkloadName};
 
-/// What sysbench sets before it reads tables: results that are sorted or grouped stay in memory.
+/// sysbench's settings before it scans tables: sorted and grouped results stay in memory.
 const BEFORE_SCANS: [&str; 2] =
     ["SET tmp_table_size=2*1024*1024*1024", "SET max_heap_table_size=2*1024*1024*1024"];
 
-/// The tables of a native workload.
 #[derive(Debug)]
 pub struct Tables {
     workload: WorkloadName,
     options: OltpOptions,
     keys: Distribution,
     postgresql: bool,
-    /// What follows at the end of CREATE TABLE, behind the storage engine.
+    /// Appended to CREATE TABLE, after the storage engine.
     create_options: String,
 }
 
 impl Tables {
-    /// Those of a plan.
-    pub fn of(plan: &Plan, create_options: &str) -> Self {
+    pub fn new(plan: &Plan, create_options: &str) -> Self {
         Self {
             workload: plan.workload.name,
             options: plan.workload.options.clone(),
@@ -52,7 +50,7 @@ impl TableStatements for Tables {
     fn rows(&self) -> u64 {
         match self.workload {
             WorkloadName::BulkInsert => 0,
-            // Loaded rows could meet those that are added.
+            // Loaded rows could collide with those that the run adds.
             WorkloadName::OltpInsert if !self.options.auto_inc => 0,
             _ => self.options.table_size,
         }
@@ -127,7 +125,7 @@ mod tests {
             "schema": 1, "target": target, "workload": {"name": name, "options": options},
             "load": {"connections": 3}, "phases": {"measure_us": 0}, "seed": 1
         });
-        Tables::of(&serde_json::from_value(plan).unwrap(), create)
+        Tables::new(&serde_json::from_value(plan).unwrap(), create)
     }
 
     fn postgresql() -> serde_json::Value {

@@ -1,12 +1,9 @@
-//! Linux's native asynchronous I/O: requests that the kernel has while their thread goes on.
-//!
-//! The same calls as the original's, which no library of this language has; `io_uring` is another way, and is shut in
-//! many containers.
+//! Linux's native asynchronous I/O, as in the original. There is no crate for it, and many containers forbid `io_uring`.
 #![allow(unsafe_code)] // System calls with pointers.
 
 use std::io;
 
-/// A request as the kernel wants it (linux/aio_abi.h, `struct iocb`).
+/// A request (linux/aio_abi.h, `struct iocb`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Iocb {
@@ -23,7 +20,7 @@ struct Iocb {
     event_file: u32,
 }
 
-/// How a request ended (`struct io_event`).
+/// A result (`struct io_event`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct IoEvent {
@@ -43,13 +40,11 @@ pub(super) struct Queue {
     events: Vec<IoEvent>,
 }
 
-/// A request that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct Completion {
     pub(super) writes: bool,
     pub(super) bytes: u64,
-    /// Whether all of them were read or written.
-    pub(super) whole: bool,
+    pub(super) is_complete: bool,
 }
 
 fn checked(result: libc::c_long) -> io::Result<usize> {
@@ -57,23 +52,19 @@ fn checked(result: libc::c_long) -> io::Result<usize> {
 }
 
 impl Queue {
-    /// Room for `backlog` requests.
     pub(super) fn new(backlog: usize) -> io::Result<Self> {
         let mut context: libc::c_ulong = 0;
-        // SAFETY: the kernel writes the context's number to where that is.
+        // SAFETY: the kernel writes the context's number to the pointer's target.
         checked(unsafe { libc::syscall(libc::SYS_io_setup, backlog as libc::c_long, &raw mut context) })?;
         Ok(Self { context, pending: 0, events: vec![IoEvent::default(); backlog] })
     }
 
-    /// Requests that have not been waited for.
     pub(super) fn pending(&self) -> usize {
         self.pending
     }
 
-    /// Hands a request over.
-    ///
     /// # Safety
-    /// `buffer` stays where it is, and as it is for a write, until the request has been waited for or this is dropped.
+    /// `buffer` stays valid, and unchanged for a write, until `wait` has returned the request or the queue is dropped.
     pub(super) unsafe fn submit(
         &mut self,
         (file, at): (i32, u64),
@@ -99,8 +90,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits until at least so many requests have ended, and tells of all that have.
-    pub(super) fn wait(&mut self, least: usize) -> io::Result<Vec<Done>> {
+    /// Waits for at least `least` requests, and returns all that have ended.
+    pub(super) fn wait(&mut self, least: usize) -> io::Result<Vec<Completion>> {
         let (least, most) = (least.min(self.pending), self.events.len());
         let timeout: *const libc::timespec = std::ptr::null();
         let ended = loop {
@@ -124,7 +115,7 @@ impl Queue {
         self.pending -= ended;
         let done = |event: &IoEvent| {
             let bytes = event.data >> 1;
-            Done { writes: event.data & 1 == 1, bytes, whole: event.result == bytes as i64 }
+            Completion { writes: event.data & 1 == 1, bytes, is_complete: event.result == bytes as i64 }
         };
         Ok(self.events[..ended].iter().map(done).collect())
     }
@@ -132,7 +123,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: it is this queue's context. The kernel waits for what is under way, so that no buffer is touched later.
+        // SAFETY: it is this queue's context. The kernel waits for pending requests and touches no buffer later.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

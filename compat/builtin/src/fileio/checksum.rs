@@ -1,19 +1,17 @@
-//! Blocks that tell whether they were read as they were written, in the original's form: random bytes, their CRC-32, and
-//! the block's place in its file.
+//! Self-validating blocks in the original's format: random bytes, their CRC-32, and the block's offset in its file.
 
 use dbdyno_random::Rng;
 
-/// What a block ends with: the checksum and the place, least significant byte first.
+/// Checksum and offset, least significant byte first.
 pub(super) const TRAILER_BYTES: usize = 12;
 
-/// Why a block is not as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mismatch {
     Checksum { calculated: u32, stored: u32 },
-    Place { stored: u64 },
+    Offset { stored: u64 },
 }
 
-/// Makes `block` one that belongs at `at`.
+/// Fills `block` for the offset `at`.
 pub(super) fn seal(block: &mut [u8], at: u64, rng: &mut Rng) {
     let content = block.len() - TRAILER_BYTES;
     for chunk in block[..content].chunks_mut(8) {
@@ -24,18 +22,18 @@ pub(super) fn seal(block: &mut [u8], at: u64, rng: &mut Rng) {
     block[content + 4..].copy_from_slice(&at.to_le_bytes());
 }
 
-/// Holds `block`, read from `at`, to what it says of itself.
+/// Validates `block`, read from the offset `at`.
 pub(super) fn check(block: &[u8], at: u64) -> Result<(), Mismatch> {
     let (content, trailer) = block.split_at(block.len() - TRAILER_BYTES);
-    let (checksum, place) = trailer.split_at(4);
+    let (checksum, offset) = trailer.split_at(4);
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
     let (calculated, stored) = (crc32fast::hash(content), number(checksum) as u32);
     if calculated != stored {
         return Err(Mismatch::Checksum { calculated, stored });
     }
-    match number(place) {
+    match number(offset) {
         stored if stored == at => Ok(()),
-        stored => Err(Mismatch::Place { stored }),
+        stored => Err(Mismatch::Offset { stored }),
     }
 }
 
@@ -49,7 +47,7 @@ mod tests {
         assert!(matches!(check(&block, 0), Err(Mismatch::Checksum { stored: 0, .. })));
         seal(&mut block, 1024, &mut Rng::new(1, &[]));
         assert_eq!(check(&block, 1024), Ok(()));
-        assert_eq!(check(&block, 512), Err(Mismatch::Place { stored: 1024 }));
+        assert_eq!(check(&block, 512), Err(Mismatch::Offset { stored: 1024 }));
         block[100] ^= 1;
         assert!(matches!(check(&block, 1024), Err(Mismatch::Checksum { .. })));
     }

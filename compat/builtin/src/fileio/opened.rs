@@ -1,23 +1,22 @@
-//! The files of a run, open, and what all threads share of them.
+//! The open files of a run, which all threads share.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, RwLock};
 
-use super::files::{self, errno};
+use super::files;
 use super::mapped::Mapped;
-use super::options::{Mode, Options, Way};
+use super::options::{IoMode, Mode, Options};
 use super::requests::{Requests, Span};
-use crate::test::{Line, Work};
+use crate::test::{Line, Work, errno};
 
-/// What all threads share.
 pub(super) struct Opened {
     pub(super) options: Options,
     pub(super) files: Vec<File>,
-    /// With files in memory, one for each; otherwise none.
+    /// One for each file in the mode mmap.
     pub(super) maps: Vec<Mapped>,
-    /// With checksums, one for each file; otherwise none.
+    /// One for each file with checksums.
     pub(super) guards: Vec<RwLock<()>>,
     pub(super) requests: Mutex<Requests>,
 }
@@ -25,7 +24,7 @@ pub(super) struct Opened {
 impl Opened {
     pub(super) fn new(options: Options) -> Result<Self, Vec<Line>> {
         let files = files::open(&options)?;
-        let maps = if options.way == Way::Mapped { map(&files, &options)? } else { Vec::new() };
+        let maps = if options.io_mode == IoMode::Mapped { map(&files, &options)? } else { Vec::new() };
         let guarded = if options.validate { options.files } else { 0 };
         let guards = (0..guarded).map(|_| RwLock::new(())).collect();
         Ok(Self { requests: Mutex::new(Requests::new(&options)), options, files, maps, guards })
@@ -39,14 +38,19 @@ impl Opened {
             (None, false) => ("fsync", handle.sync_all()),
         };
         done.map_err(|error| {
-            let said = format!("Failed to {what} file! file: {} {}", handle.as_raw_fd(), errno(&error));
-            vec![Line::fatal(said)]
+            let text = format!("Failed to {what} file! file: {} {}", handle.as_raw_fd(), errno(&error));
+            vec![Line::fatal(text)]
         })?;
         Ok(Work { syncs: 1, ..Work::default() })
     }
 
-    /// Whether all of a part was read or written.
-    pub(super) fn whole(&self, what: &str, span: Span, done: io::Result<usize>) -> Result<(), Vec<Line>> {
+    /// Fails unless the whole span was read or written.
+    pub(super) fn check_complete(
+        &self,
+        what: &str,
+        span: Span,
+        done: io::Result<usize>,
+    ) -> Result<(), Vec<Line>> {
         let why = match done {
             Ok(bytes) if bytes == span.bytes => return Ok(()),
             Ok(bytes) => format!("{bytes} of {} bytes", span.bytes),
@@ -57,7 +61,7 @@ impl Opened {
     }
 }
 
-/// Every file in memory. Those that the creation test has made get their length first.
+/// Maps every file. Those of the creation test are empty until here.
 fn map(files: &[File], options: &Options) -> Result<Vec<Mapped>, Vec<Line>> {
     let one = |(number, file): (usize, &File)| {
         if options.mode == Mode::SeqWrite {

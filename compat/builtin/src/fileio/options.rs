@@ -1,11 +1,12 @@
-//! The options, and what is told of them.
+//! The options, and the lines that show them.
 
+use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::registry::Registry;
 
 use super::checksum::TRAILER_BYTES;
-use crate::test::{Fault, General, Given, Line};
+use crate::test::{Line, Parameters, TestError};
 
-/// What is done with the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     SeqWrite,
@@ -27,16 +28,15 @@ impl Mode {
     }
 }
 
-/// How it is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum IoMode {
     #[default]
     Sync,
     Async,
     Mapped,
 }
 
-/// How files are opened beside the usual.
+/// `--file-extra-flags`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) sync: bool,
@@ -44,7 +44,6 @@ pub(super) struct Flags {
     pub(super) direct: bool,
 }
 
-/// The options of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Options {
     pub(super) files: usize,
@@ -52,30 +51,32 @@ pub(super) struct Options {
     pub(super) total_bytes: u64,
     pub(super) block_bytes: u64,
     pub(super) mode: Mode,
-    pub(super) way: Way,
+    pub(super) io_mode: IoMode,
     pub(super) backlog: usize,
     pub(super) flags: Flags,
-    /// Requests after which all files are synced; 0 for never.
+    /// Requests between two syncs of all files; 0 for never.
     pub(super) sync_every: u64,
-    /// Whether a file is synced after every write to it.
+    /// Sync a file after every write to it.
     pub(super) sync_all: bool,
-    /// Whether every thread syncs all files when it ends.
+    /// Every thread syncs all files when it ends.
     pub(super) sync_end: bool,
-    /// Whether a sync is of the data alone.
+    /// Use fdatasync.
     pub(super) data_only: bool,
     /// Blocks of a sequential request; 0 and 1 are the same.
     pub(super) merged: u64,
     pub(super) rw_ratio: f64,
     pub(super) validate: bool,
-    /// The limit of events, as it was given.
+    /// The run's limit of events.
     pub(super) events: u64,
-    pub(super) newer: bool,
+    /// The first percentile of `--percentile`.
+    pub(super) percentile: Option<f64>,
+    pub(super) compat: Compat,
     pub(super) seed: u64,
 }
 
-/// What is asked for, and so which options matter.
+/// The command, which decides on the required options.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum Purpose {
     Run,
     Files,
 }
@@ -86,58 +87,60 @@ pub(super) fn declared() -> Vec<Declared> {
     vec![
         row("file-num", Int, Some("128"), "files"),
         row("file-block-size", Int, Some("16384"), "bytes of a request"),
-        row("file-total-size", Size, Some("2G"), "bytes of all files together"),
-        row("file-test-mode", String, None, "what is done {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}"),
-        row("file-io-mode", String, Some("sync"), "how it is done {sync,async,mmap}"),
-        row("file-async-backlog", Int, Some("128"), "requests that a thread has under way, with async"),
-        row("file-extra-flags", List, Some(""), "flags with which files are opened {sync,dsync,direct}"),
-        row("file-fsync-freq", Int, Some("100"), "requests after which all files are synced; 0 for never"),
+        row("file-total-size", Size, Some("2G"), "total size of the files"),
+        row("file-test-mode", String, None, "operation {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}"),
+        row("file-io-mode", String, Some("sync"), "I/O mode {sync,async,mmap}"),
+        row("file-async-backlog", Int, Some("128"), "concurrent requests of a thread, with async"),
+        row("file-extra-flags", List, Some(""), "flags for opening the files {sync,dsync,direct}"),
+        row("file-fsync-freq", Int, Some("100"), "requests between two syncs of all files; 0 for never"),
         row("file-fsync-all", Bool, Some("off"), "sync a file after every write to it"),
         row("file-fsync-end", Bool, Some("on"), "sync all files at the end"),
-        row("file-fsync-mode", String, Some("fsync"), "how files are synced {fsync, fdatasync}"),
-        row("file-merged-requests", Int, Some("0"), "blocks of a sequential request at most; 0 for one"),
+        row("file-fsync-mode", String, Some("fsync"), "function for syncing {fsync, fdatasync}"),
+        row("file-merged-requests", Int, Some("0"), "maximum blocks of a sequential request; 0 for one"),
         row("file-rw-ratio", Double, Some("1.5"), "reads for each write, with rndrw"),
     ]
 }
 
 impl Options {
-    /// Reads them, in the order in which the original finds fault.
-    pub(super) fn read(given: &dyn Given, general: General, purpose: For) -> Result<Self, Fault> {
-        let files = given.int("file-num")?;
+    /// Reads the options in the order in which the original checks them.
+    pub(super) fn read(parameters: Parameters<'_>, purpose: Purpose) -> Result<Self, TestError> {
+        let Parameters { options: values, settings, seed } = parameters;
+        let files = values.int("file_num")?;
         if files <= 0 {
-            return Err(Fault::fatal(format!("Invalid value for file-num: {files}")));
+            return Err(TestError::fatal(format!("Invalid value for file-num: {files}")));
         }
-        let total_bytes = given.size("file-total-size");
+        let total_bytes = values.size("file-total-size");
         if total_bytes == 0 {
-            let written = given.string("file-total-size").unwrap_or("(null)");
-            return Err(Fault::fatal(format!("Invalid value for file-total-size: {written}")));
+            let text = values.string("file-total-size").unwrap_or("(null)");
+            return Err(TestError::fatal(format!("Invalid value for file-total-size: {text}")));
         }
-        let mode = if purpose == For::Run { mode(given.string("file-test-mode"))? } else { Mode::default() };
-        let flags = flags(given.list("file-extra-flags"))?;
-        let way = match given.string("file-io-mode").unwrap_or_default() {
-            "sync" => Way::Sync,
-            "async" => Way::Async,
-            "mmap" => Way::Mapped,
-            other => return Err(Fault::fatal(format!("unknown I/O mode: {other}"))),
+        let mode =
+            if purpose == Purpose::Run { mode(values.string("file-test-mode"))? } else { Mode::default() };
+        let flags = flags(values.list("file-extra-flags"))?;
+        let io_mode = match values.string("file-io-mode").unwrap_or_default() {
+            "sync" => IoMode::Sync,
+            "async" => IoMode::Async,
+            "mmap" => IoMode::Mapped,
+            other => return Err(TestError::fatal(format!("unknown I/O mode: {other}"))),
         };
-        let merged = whole(given, "file-merged-requests")?;
-        let block_bytes = given.size("file-block-size");
+        let merged = whole(values, "file-merged-requests")?;
+        let block_bytes = values.size("file-block-size");
         if block_bytes == 0 || block_bytes > i32::MAX as u64 {
-            return Err(Fault::fatal(format!("Invalid value for file-block-size: {block_bytes}.")));
+            return Err(TestError::fatal(format!("Invalid value for file-block-size: {block_bytes}.")));
         }
-        let sync_every = whole(given, "file-fsync-freq")?;
-        let data_only = match given.string("file-fsync-mode").unwrap_or_default() {
+        let sync_every = whole(values, "file-fsync-freq")?;
+        let data_only = match values.string("file-fsync-mode").unwrap_or_default() {
             "fsync" => false,
             "fdatasync" => true,
-            other => return Err(Fault::fatal(format!("Invalid fsync mode: {other}."))),
+            other => return Err(TestError::fatal(format!("Invalid fsync mode: {other}."))),
         };
-        let rw_ratio = given.double("file-rw-ratio");
+        let rw_ratio = values.double("file-rw-ratio");
         if rw_ratio < 0.0 {
-            return Err(Fault::fatal(format!("Invalid value for --file-rw-ratio: {rw_ratio:.6}.")));
+            return Err(TestError::fatal(format!("Invalid value for --file-rw-ratio: {rw_ratio:.6}.")));
         }
-        let backlog = given.int("file-async-backlog")?;
-        if way == Way::Async && backlog <= 0 {
-            return Err(Fault::fatal(format!("Invalid value of file-async-backlog: {backlog}")));
+        let backlog = values.int("file_async_backlog")?;
+        if io_mode == IoMode::Async && backlog <= 0 {
+            return Err(TestError::fatal(format!("Invalid value of file-async-backlog: {backlog}")));
         }
         let options = Self {
             files: files as usize,
@@ -145,27 +148,28 @@ impl Options {
             total_bytes,
             block_bytes,
             mode,
-            way,
+            io_mode,
             backlog: backlog.max(0) as usize,
             flags,
             sync_every,
-            sync_all: given.bool("file-fsync-all"),
-            sync_end: given.bool("file-fsync-end") && !given.bool("file-fsync-all"),
+            sync_all: values.bool("file-fsync-all"),
+            sync_end: values.bool("file-fsync-end") && !values.bool("file-fsync-all"),
             data_only,
             merged,
             rw_ratio,
-            validate: general.validate,
-            events: general.events,
-            newer: general.newer,
-            seed: general.seed,
+            validate: settings.validate,
+            events: settings.events,
+            percentile: settings.percentiles.first().copied(),
+            compat: settings.compat,
+            seed,
         };
-        options.fault(purpose).map_or(Ok(options), |fault| Err(Fault::fatal(fault)))
+        options.fault(purpose).map_or(Ok(options), |fault| Err(TestError::fatal(fault)))
     }
 
-    /// What the original runs into later, and worse.
-    fn fault(&self, purpose: For) -> Option<String> {
+    /// Combinations on which the original fails later, with a worse message.
+    fn fault(&self, purpose: Purpose) -> Option<String> {
         let Self { file_bytes, block_bytes, files, total_bytes, .. } = *self;
-        if purpose == For::Run && file_bytes == 0 {
+        if purpose == Purpose::Run && file_bytes == 0 {
             return Some(format!(
                 "Invalid value for file-total-size: {total_bytes} bytes are less than one for each of {files} files"
             ));
@@ -186,52 +190,52 @@ impl Options {
         })
     }
 
-    /// Blocks of a request, at most.
+    /// The maximum.
     pub(super) fn request_bytes(&self) -> usize {
         self.block_bytes.saturating_mul(self.merged.max(1)).min(self.file_bytes.max(self.block_bytes))
             as usize
     }
 
-    /// The line about the flags, which the original ends in its own way.
+    /// The line about the flags, with the original's trailing blanks.
     pub(super) fn flags_line(&self) -> Line {
         let Flags { sync, dsync, direct } = self.flags;
         let named = [(sync, "sync "), (dsync, "dsync "), (direct, "directio")];
-        let said: String = named.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
-        let said = if said.is_empty() { "(none)".into() } else { said };
-        Line::notice(format!("Extra file open flags: {said}"))
+        let text: String = named.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+        let text = if text.is_empty() { "(none)".into() } else { text };
+        Line::notice(format!("Extra file open flags: {text}"))
     }
 
     /// Lines before a run.
     pub(super) fn mode_lines(&self) -> Vec<Line> {
-        let mut said = vec![
+        let mut lines = vec![
             format!("{} files, {} each", self.files, size(self.file_bytes)),
-            // What the files hold together, which may be less than was asked for.
+            // May be less than --file-total-size.
             format!("{} total file size", size(self.file_bytes * self.files as u64)),
             format!("Block size {}", size(self.block_bytes)),
         ];
         if self.merged > 0 {
             let merged = size(self.block_bytes * self.merged);
-            said.push(format!("Merging requests up to {merged} for sequential IO."));
+            lines.push(format!("Merging requests up to {merged} for sequential IO."));
         }
         if self.mode.is_random() {
-            said.push(format!("Number of IO requests: {}", self.events));
-            said.push(format!("Read/Write ratio for combined random IO test: {:2.2}", self.rw_ratio));
+            lines.push(format!("Number of IO requests: {}", self.events));
+            lines.push(format!("Read/Write ratio for combined random IO test: {:2.2}", self.rw_ratio));
         }
         if self.sync_all {
-            said.push("Calling fsync() after each write operation.".into());
+            lines.push("Calling fsync() after each write operation.".into());
         } else if self.sync_every > 0 {
-            said.push(format!("Periodic FSYNC enabled, calling fsync() each {} requests.", self.sync_every));
+            lines.push(format!("Periodic FSYNC enabled, calling fsync() each {} requests.", self.sync_every));
         }
         if self.sync_end {
-            said.push("Calling fsync() at the end of test, Enabled.".into());
+            lines.push("Calling fsync() at the end of test, Enabled.".into());
         }
-        said.push(match self.way {
-            Way::Sync => "Using synchronous I/O mode".into(),
-            Way::Async => "Using asynchronous I/O mode".into(),
-            Way::Mapped => "Using fast mmaped I/O mode".into(),
+        lines.push(match self.io_mode {
+            IoMode::Sync => "Using synchronous I/O mode".into(),
+            IoMode::Async => "Using asynchronous I/O mode".into(),
+            IoMode::Mapped => "Using fast mmaped I/O mode".into(),
         });
         if self.validate {
-            said.push("Using checksums validation.".into());
+            lines.push("Using checksums validation.".into());
         }
         let name = match self.mode {
             Mode::SeqWrite => "sequential write (creation)",
@@ -241,44 +245,44 @@ impl Options {
             Mode::RandomWrite => "random write",
             Mode::RandomMixed => "random r/w",
         };
-        said.push(format!("Doing {name} test"));
-        std::iter::once(self.flags_line()).chain(said.into_iter().map(Line::notice)).collect()
+        lines.push(format!("Doing {name} test"));
+        std::iter::once(self.flags_line()).chain(lines.into_iter().map(Line::notice)).collect()
     }
 }
 
-fn mode(given: Option<&str>) -> Result<Mode, Fault> {
-    match given {
+fn mode(name: Option<&str>) -> Result<Mode, TestError> {
+    match name {
         Some("seqwr") => Ok(Mode::SeqWrite),
         Some("seqrewr") => Ok(Mode::SeqRewrite),
         Some("seqrd") => Ok(Mode::SeqRead),
         Some("rndrd") => Ok(Mode::RandomRead),
         Some("rndwr") => Ok(Mode::RandomWrite),
         Some("rndrw") => Ok(Mode::RandomMixed),
-        Some(other) => Err(Fault::fatal(format!("Invalid IO operations mode: {other}."))),
-        None => Err(Fault::Missing("Missing required argument: --file-test-mode".into())),
+        Some(other) => Err(TestError::fatal(format!("Invalid IO operations mode: {other}."))),
+        None => Err(TestError::Missing("Missing required argument: --file-test-mode".into())),
     }
 }
 
-fn flags(given: &[String]) -> Result<Flags, Fault> {
+fn flags(names: &[String]) -> Result<Flags, TestError> {
     let mut flags = Flags::default();
-    for name in given {
+    for name in names {
         match name.as_str() {
             "sync" => flags.sync = true,
             "dsync" => flags.dsync = true,
             "direct" => flags.direct = true,
-            _ => return Err(Fault::fatal(format!("Invalid value for file-extra-flags: {name}"))),
+            _ => return Err(TestError::fatal(format!("Invalid value for file-extra-flags: {name}"))),
         }
     }
     Ok(flags)
 }
 
 /// A number that is not negative.
-fn whole(given: &dyn Given, name: &str) -> Result<u64, Fault> {
-    let number = given.int(name)?;
-    u64::try_from(number).map_err(|_| Fault::fatal(format!("Invalid value for {name}: {number}.")))
+fn whole(values: &Registry, name: &str) -> Result<u64, TestError> {
+    let number = values.int(&name.replace('-', "_"))?;
+    u64::try_from(number).map_err(|_| TestError::fatal(format!("Invalid value for {name}: {number}.")))
 }
 
-/// Bytes with five significant digits at most, in the largest unit that there is one of.
+/// Bytes with at most five significant digits, in the largest unit not above them.
 pub(super) fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let power = (1..units.len()).rev().find(|&power| bytes >= 1 << (10 * power)).unwrap_or(0);
@@ -327,9 +331,9 @@ mod tests {
             events: 3,
             ..Options::default()
         };
-        let said: Vec<_> = options.mode_lines().into_iter().map(|line| line.text).collect();
+        let lines: Vec<_> = options.mode_lines().into_iter().map(|line| line.text).collect();
         assert_eq!(
-            said,
+            lines,
             [
                 "Extra file open flags: sync directio",
                 "2 files, 64KiB each",

@@ -1,4 +1,4 @@
-//! What one thread does with the files.
+//! Plays one thread's requests.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -6,20 +6,20 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
 use dbdyno_random::Rng;
+use memmap2::MmapMut;
 
 use super::aio::Queue;
-use super::buffer::Buffer;
 use super::checksum::{self, Mismatch};
-use super::files::errno;
+use super::files::page_aligned;
 use super::opened::Opened;
-use super::options::Way;
+use super::options::IoMode;
 use super::requests::{Request, Span};
-use crate::test::{Line, Runner, Work};
+use crate::test::{Line, Runner, Work, errno};
 
-/// A thread. The queue goes before the buffer, which the kernel may be at.
+/// The queue is dropped before the buffer, which the kernel may be using.
 pub(super) struct Player {
     queue: Option<Queue>,
-    buffer: Buffer,
+    buffer: MmapMut,
     shared: Arc<Opened>,
     rng: Rng,
     request: Request,
@@ -28,16 +28,16 @@ pub(super) struct Player {
 impl Player {
     pub(super) fn new(shared: Arc<Opened>, rng: Rng) -> Result<Self, Vec<Line>> {
         let options = &shared.options;
-        let queue = (options.way == Way::Async).then(|| Queue::new(options.backlog)).transpose();
+        let queue = (options.io_mode == IoMode::Async).then(|| Queue::new(options.backlog)).transpose();
         let queue =
             queue.map_err(|error| vec![Line::fatal(format!("io_queue_init() failed! {}", errno(&error)))])?;
-        let buffer = Buffer::new(options.request_bytes());
+        let buffer = page_aligned(options.request_bytes())?;
         Ok(Self { queue, buffer, shared, rng, request: Request::Sync { file: 0 } })
     }
 
     fn read(&mut self, span: Span) -> Result<Work, Vec<Line>> {
         let shared = Arc::clone(&self.shared);
-        // Who reads a block while another writes it may find the half of either.
+        // Without the lock a reader could see a block half written.
         let _guard =
             shared.guards.get(span.file).map(|guard| guard.read().unwrap_or_else(PoisonError::into_inner));
         if self.queue.is_some() {
@@ -45,12 +45,12 @@ impl Player {
             self.check(span)?;
             return Ok(work);
         }
-        let buffer = &mut self.buffer.bytes_mut()[..span.bytes];
+        let buffer = &mut self.buffer[..span.bytes];
         match shared.maps.get(span.file) {
             Some(map) => map.read(span.at, buffer),
             None => {
                 let read = shared.files[span.file].read_at(buffer, span.at);
-                shared.whole("read", span, read)?;
+                shared.check_complete("read", span, read)?;
             }
         }
         self.check(span)?;
@@ -63,19 +63,19 @@ impl Player {
             shared.guards.get(span.file).map(|guard| guard.write().unwrap_or_else(PoisonError::into_inner));
         if shared.options.validate {
             let block = shared.options.block_bytes as usize;
-            for (number, block_of) in self.buffer.bytes_mut()[..span.bytes].chunks_mut(block).enumerate() {
+            for (number, block_of) in self.buffer[..span.bytes].chunks_mut(block).enumerate() {
                 checksum::seal(block_of, span.at + (number * block) as u64, &mut self.rng);
             }
         }
         let mut work = if self.queue.is_some() {
             self.submit(span, true)?
         } else {
-            let buffer = &self.buffer.bytes()[..span.bytes];
+            let buffer = &self.buffer[..span.bytes];
             match shared.maps.get(span.file) {
                 Some(map) => map.write(span.at, buffer),
                 None => {
                     let written = shared.files[span.file].write_at(buffer, span.at);
-                    shared.whole("write", span, written)?;
+                    shared.check_complete("write", span, written)?;
                 }
             }
             Work { writes: 1, written_bytes: span.bytes as u64, ..Work::default() }
@@ -87,18 +87,18 @@ impl Player {
         Ok(work)
     }
 
-    /// Hands a request to the kernel, and waits for some where it has as many as it may.
-    #[allow(unsafe_code)] // The kernel has the buffer meanwhile.
+    /// Submits a request, and waits for one where the backlog is full.
+    #[allow(unsafe_code)] // The kernel uses the buffer meanwhile.
     fn submit(&mut self, span: Span, writes: bool) -> Result<Work, Vec<Line>> {
         let Some(queue) = &mut self.queue else { return Ok(Work::default()) };
         let options = &self.shared.options;
         let file = self.shared.files[span.file].as_raw_fd();
-        let buffer = self.buffer.bytes_mut().as_mut_ptr();
-        // SAFETY: the buffer lives as long as the queue, and is as long as any request. All requests share it: what
-        // several reads leave in it nobody looks at, and nobody changes it but between requests.
+        let buffer = self.buffer.as_mut_ptr();
+        // SAFETY: the buffer outlives the queue, and is as long as any request. All requests share it: concurrent reads mix
+        // their bytes, which only `check` uses, and that after a single read.
         let submitted = unsafe { queue.submit((file, span.at), buffer, span.bytes, writes) };
         submitted.map_err(|error| vec![failed(writes, Some(&error))])?;
-        // What is to be checked must be there.
+        // A block can be checked only after its read has ended.
         let most = if options.validate { 1 } else { options.backlog };
         if queue.pending() < most { Ok(Work::default()) } else { self.wait(1) }
     }
@@ -110,7 +110,7 @@ impl Player {
             ended.map_err(|error| vec![Line::fatal(format!("io_getevents() failed! {}", errno(&error)))])?;
         let mut work = Work::default();
         for done in ended {
-            if !done.whole {
+            if !done.is_complete {
                 return Err(vec![failed(done.writes, None)]);
             }
             work += if done.writes {
@@ -130,14 +130,14 @@ impl Player {
         Ok(work)
     }
 
-    /// Holds what was read to its checksums, where that is asked for.
+    /// Validates the blocks with `--validate`.
     fn check(&self, span: Span) -> Result<(), Vec<Line>> {
         let options = &self.shared.options;
         if !options.validate {
             return Ok(());
         }
         let block = options.block_bytes as usize;
-        for (number, read) in self.buffer.bytes()[..span.bytes].chunks(block).enumerate() {
+        for (number, read) in self.buffer[..span.bytes].chunks(block).enumerate() {
             let at = span.at + (number * block) as u64;
             checksum::check(read, at).map_err(|mismatch| wrong(mismatch, span.file, at))?;
         }
@@ -157,7 +157,7 @@ fn wrong(mismatch: Mismatch, file: usize, at: u64) -> Vec<Line> {
             format!("Checksum mismatch in block with offset: {at}"),
             format!("    Calculated value: 0x{calculated:x}    Stored value: 0x{stored:x}"),
         ),
-        Mismatch::Place { stored } => (
+        Mismatch::Offset { stored } => (
             "Offset mismatch in block:".to_owned(),
             format!("   Actual offset: {at}    Stored offset: {stored}"),
         ),
@@ -181,7 +181,7 @@ impl Runner for Player {
         }
     }
 
-    /// What is under way has to end before a last sync can be one.
+    /// Pending requests end before the last sync.
     fn finish(&mut self) -> Result<Work, Vec<Line>> {
         let mut work = self.wait_for_all()?;
         let options = &self.shared.options;

@@ -1,21 +1,16 @@
-//! Which request comes next: the same sequence as the original's, whatever thread asks.
+//! The original's sequence of requests, shared by all threads.
 
 use dbdyno_random::Rng;
 
 use super::options::{Mode, Options};
 
-/// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Bytes from `at` on.
     Read(Span),
-    /// Bytes from `at` on.
     Write(Span),
-    /// All of a file.
     Sync { file: usize },
 }
 
-/// A part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) file: usize,
@@ -23,25 +18,24 @@ pub(super) struct Span {
     pub(super) bytes: usize,
 }
 
-/// Where all threads together are.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     mode: Mode,
     files: usize,
     file_bytes: u64,
     block_bytes: u64,
-    /// Of a sequential request, at most.
+    /// The maximum of a sequential request.
     merged_bytes: u64,
     sync_every: u64,
     rw_ratio: f64,
-    /// Sequential modes: where the next request begins.
+    /// Sequential modes: the position of the next request.
     file: usize,
     at: u64,
-    /// Reads and writes since the last round of syncs began.
+    /// Reads and writes since the last round of syncs.
     since_sync: u64,
-    /// Whether one of these was a write since the last round.
+    /// Whether one of them was a write.
     dirty: bool,
-    /// The file that is to be synced next; `None` between two rounds.
+    /// The next file of a round of syncs; `None` between two rounds.
     syncing: Option<usize>,
     reads: u64,
     writes: u64,
@@ -67,13 +61,12 @@ impl Requests {
         }
     }
 
-    /// The next request.
     pub(super) fn next(&mut self, rng: &mut Rng) -> Request {
         if let Some(file) = self.syncing {
             self.syncing = (file + 1 < self.files).then_some(file + 1);
             return Request::Sync { file };
         }
-        let span = if self.mode.is_random() { self.drawn(rng) } else { self.following() };
+        let span = if self.mode.is_random() { self.random(rng) } else { self.sequential() };
         let writes = match self.mode {
             Mode::SeqWrite | Mode::SeqRewrite | Mode::RandomWrite => true,
             Mode::SeqRead | Mode::RandomRead => false,
@@ -83,7 +76,7 @@ impl Requests {
         if writes { Request::Write(span) } else { Request::Read(span) }
     }
 
-    /// After every so many requests all files are synced, where one of them wrote.
+    /// Begins a round of syncs after `sync_every` requests if one of them was a write.
     fn count(&mut self, writes: bool) {
         let counter = if writes { &mut self.writes } else { &mut self.reads };
         *counter += 1;
@@ -97,8 +90,8 @@ impl Requests {
         }
     }
 
-    /// The blocks after those before, from the last file on to the first.
-    fn following(&mut self) -> Span {
+    /// The next blocks; the first file follows the last.
+    fn sequential(&mut self) -> Span {
         let bytes = self.merged_bytes.min(self.file_bytes - self.at);
         let span = Span { file: self.file, at: self.at, bytes: bytes as usize };
         self.at += bytes;
@@ -108,8 +101,8 @@ impl Requests {
         span
     }
 
-    /// A block of all files together, cut off at the end of its file.
-    fn drawn(&self, rng: &mut Rng) -> Span {
+    /// A block of any file, cut off at the end of the file.
+    fn random(&self, rng: &mut Rng) -> Span {
         let total = self.file_bytes * self.files as u64;
         let position = (rng.unit() * total as f64) as u64;
         let position = position - position % self.block_bytes;
@@ -137,7 +130,7 @@ mod tests {
     }
 
     /// R, W and F for each request, with the file it is about.
-    fn told(options: &Options, count: usize) -> String {
+    fn letters(options: &Options, count: usize) -> String {
         let (mut requests, mut rng) = (Requests::new(options), Rng::new(1, &[]));
         let letters = (0..count).map(|_| match requests.next(&mut rng) {
             Request::Read(_) => "R".to_owned(),
@@ -149,23 +142,23 @@ mod tests {
 
     #[test]
     fn rounds_of_syncs_come_after_so_many_requests() {
-        assert_eq!(told(&options(Mode::SeqWrite), 14), "WWWWWF0F1WWWWWF0F1");
-        assert_eq!(told(&options(Mode::SeqRead), 12), "RRRRRRRRRRRR");
-        assert_eq!(told(&options(Mode::RandomWrite), 8), "WWWWWF0F1W");
+        assert_eq!(letters(&options(Mode::SeqWrite), 14), "WWWWWF0F1WWWWWF0F1");
+        assert_eq!(letters(&options(Mode::SeqRead), 12), "RRRRRRRRRRRR");
+        assert_eq!(letters(&options(Mode::RandomWrite), 8), "WWWWWF0F1W");
         let never = Options { sync_every: 0, ..options(Mode::RandomWrite) };
-        assert_eq!(told(&never, 7), "WWWWWWW");
+        assert_eq!(letters(&never, 7), "WWWWWWW");
         let each = Options { sync_all: true, ..options(Mode::RandomWrite) };
-        assert_eq!(told(&each, 7), "WWWWWWW");
+        assert_eq!(letters(&each, 7), "WWWWWWW");
     }
 
     /// As sysbench 1.0.20 does it.
     #[test]
     fn reads_and_writes_are_mixed_by_their_ratio() {
-        assert_eq!(told(&options(Mode::RandomMixed), 24), "RWRWRF0F1RWRWRF0F1RWRWRF0F1RWR");
+        assert_eq!(letters(&options(Mode::RandomMixed), 24), "RWRWRF0F1RWRWRF0F1RWRWRF0F1RWR");
         let few = Options { rw_ratio: 20.0, ..options(Mode::RandomMixed) };
-        assert_eq!(told(&few, 25), format!("{}WF0F1RRR", "R".repeat(19)));
+        assert_eq!(letters(&few, 25), format!("{}WF0F1RRR", "R".repeat(19)));
         let none = Options { rw_ratio: 0.0, sync_every: 0, ..options(Mode::RandomMixed) };
-        assert_eq!(told(&none, 4), "WWWW");
+        assert_eq!(letters(&none, 4), "WWWW");
     }
 
     fn spans(options: &Options, count: usize) -> Vec<(usize, u64, usize)> {

@@ -1,25 +1,26 @@
 //! `memory`: blocks of memory read or written, word by word.
 //!
 //! # Layout
-//! - [`Memory`], `Options`: what is asked for and what is told of it.
-//! - `block`: a block and where it comes from. `touch`: an event.
+//! - [`Memory`], `Options`: the options and the report.
+//! - `block`: allocation. `access`: an event.
 
+mod access;
 mod block;
-mod touch;
 
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
+use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::report::{Tally, TestReport};
 
-use crate::test::{Bench, Configured, Fault, General, Given, Line, Part, Runner, Test};
+use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
+use access::{MemoryRunner, Operation, Order};
 use block::Block;
-use touch::{Operation, Places, Toucher, Touches};
 
 const KIB: u64 = 1024;
 const MIB: f64 = 1_048_576.0;
 
-/// The test.
 pub struct Memory;
 
 impl Test for Memory {
@@ -28,93 +29,68 @@ impl Test for Memory {
     }
 
     fn declared(&self) -> Vec<Declared> {
+        use Kind::{Bool, Size, String};
+        let row = |name, kind, default, help| Declared::new(name, kind, Some(default), help);
         vec![
-            Declared::new(
-                "memory-block-size",
-                Kind::Size,
-                Some("1K"),
-                "bytes that an event touches: a power of two",
-            ),
-            Declared::new(
-                "memory-total-size",
-                Kind::Size,
-                Some("100G"),
-                "bytes after which the run ends; 0 for no limit",
-            ),
-            Declared::new(
-                "memory-scope",
-                Kind::String,
-                Some("global"),
-                "one block for all threads, or one each {global,local}",
-            ),
-            Declared::new(
-                "memory-hugetlb",
-                Kind::Bool,
-                Some("off"),
-                "take the blocks from the system's huge pages",
-            ),
-            Declared::new(
-                "memory-oper",
-                Kind::String,
-                Some("write"),
-                "what is done with each word {read, write, none}",
-            ),
-            Declared::new(
-                "memory-access-mode",
-                Kind::String,
-                Some("seq"),
-                "words in their order, or at random {seq,rnd}",
-            ),
+            row("memory-block-size", Size, "1K", "bytes of an event, a power of two"),
+            row("memory-total-size", Size, "100G", "total bytes of the run; 0 for no limit"),
+            row("memory-scope", String, "global", "one block for all threads, or one each {global,local}"),
+            row("memory-hugetlb", Bool, "off", "allocate the blocks in huge pages"),
+            row("memory-oper", String, "write", "operation on each word {read, write, none}"),
+            row("memory-access-mode", String, "seq", "order of the words {seq,rnd}"),
         ]
     }
 
-    fn configure(&self, given: &dyn Given, general: General) -> Result<Box<dyn Configured>, Fault> {
-        let written = |name: &str| given.string(name).unwrap_or("(null)").to_owned();
-        let invalid = |name: &str| Fault::fatal(format!("Invalid value for {name}: {}", written(name)));
-        let block_bytes = given.size("memory-block-size");
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+        let Parameters { options: values, settings, .. } = parameters;
+        let invalid = |name: &str| {
+            let value = values.string(name).unwrap_or("(null)");
+            TestError::fatal(format!("Invalid value for {name}: {value}"))
+        };
+        let block_bytes = values.size("memory-block-size");
         if block_bytes < size_of::<u64>() as u64 || !block_bytes.is_power_of_two() {
             return Err(invalid("memory-block-size"));
         }
-        let is_local = match given.string("memory-scope") {
+        let is_local = match values.string("memory-scope") {
             Some("global") => false,
             Some("local") => true,
             _ => return Err(invalid("memory-scope")),
         };
-        let operation = match given.string("memory-oper") {
+        let operation = match values.string("memory-oper") {
             Some("write") => Operation::Write,
             Some("read") => Operation::Read,
             Some("none") => Operation::None,
             _ => return Err(invalid("memory-oper")),
         };
-        let places = match given.string("memory-access-mode") {
-            Some("seq") => Places::InOrder,
-            Some("rnd") if general.newer => Places::drawn(&general.keys, block_bytes),
-            Some("rnd") => Places::Uniform,
+        let order = match values.string("memory-access-mode") {
+            Some("seq") => Order::Sequential,
+            Some("rnd") if settings.compat == Compat::V11 => Order::random(&settings.keys, block_bytes),
+            Some("rnd") => Order::Uniform,
             _ => return Err(invalid("memory-access-mode")),
         };
-        let total_bytes = given.size("memory-total-size");
+        let total_bytes = values.size("memory-total-size");
         let mut options = Options {
             block_bytes,
             total_bytes,
             is_local,
             operation,
-            places,
-            threads: general.threads,
+            order,
+            threads: settings.threads,
             blocks: Vec::new(),
         };
-        options.allocate(given.bool("memory-hugetlb")).map_err(Fault::Said)?;
+        options.allocate(values.bool("memory-hugetlb"))?;
         Ok(Box::new(options))
     }
 }
 
-/// The options, and the blocks: one, or one for each thread.
 struct Options {
     block_bytes: u64,
     total_bytes: u64,
     is_local: bool,
     operation: Operation,
-    places: Places,
+    order: Order,
     threads: u32,
+    /// One, or one for each thread.
     blocks: Vec<Arc<Block>>,
 }
 
@@ -131,13 +107,9 @@ impl Options {
         Ok(())
     }
 
-    /// Events of each thread; `None` for as many as there is time for.
+    /// `None` for no limit.
     fn events_each(&self) -> Option<u64> {
         (self.total_bytes > 0).then(|| self.total_bytes / self.block_bytes / u64::from(self.threads))
-    }
-
-    fn transferred_mib(&self, part: &Part) -> f64 {
-        part.events as f64 * self.block_bytes as f64 / MIB
     }
 }
 
@@ -162,34 +134,34 @@ impl Configured for Options {
     fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
         Ok(Arc::new(Blocks {
             blocks: self.blocks.clone(),
-            touches: Touches::new(self.operation, self.places.clone()),
+            operation: self.operation,
+            order: self.order.clone(),
             events_each: self.events_each(),
         }))
     }
 
-    fn interval(&self, part: &Part) -> Option<String> {
-        Some(format!("{:.2} MiB/sec", part.rate(self.transferred_mib(part))))
-    }
-
-    fn total(&self, part: &Part) -> Vec<String> {
-        let (events, rate) = (part.events, part.rate(part.events as f64));
-        let mut lines = vec![format!("Total operations: {events} ({rate:8.2} per second)\n")];
+    fn report(&self, tally: &Tally, _work: Work) -> TestReport {
+        let (events, rate) = (tally.events, tally.rate(tally.events));
+        let block_mib = self.block_bytes as f64 / MIB;
+        let mib_rate = rate * block_mib;
+        let mut total = vec![format!("Total operations: {events} ({rate:8.2} per second)\n")];
         if self.operation != Operation::None {
-            let mib = self.transferred_mib(part);
-            lines.push(format!("{mib:.2} MiB transferred ({:.2} MiB/sec)\n", part.rate(mib)));
+            total.push(format!("{:.2} MiB transferred ({mib_rate:.2} MiB/sec)\n", events as f64 * block_mib));
         }
-        lines
-    }
-
-    fn figures(&self, part: &Part) -> Vec<(&'static str, f64)> {
-        let mib = if self.operation == Operation::None { 0.0 } else { self.transferred_mib(part) };
-        vec![("memory_operations_per_s", part.rate(part.events as f64)), ("memory_mib_per_s", part.rate(mib))]
+        let transferred = if self.operation == Operation::None { 0.0 } else { mib_rate };
+        TestReport {
+            interval: Some(format!("{mib_rate:.2} MiB/sec")),
+            total,
+            figures: vec![("memory_operations_per_s", rate), ("memory_mib_per_s", transferred)],
+            ..TestReport::default()
+        }
     }
 }
 
 struct Blocks {
     blocks: Vec<Arc<Block>>,
-    touches: Touches,
+    operation: Operation,
+    order: Order,
     events_each: Option<u64>,
 }
 
@@ -198,9 +170,14 @@ impl Bench for Blocks {
         false
     }
 
-    fn runner(&self, number: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
-        let block = Arc::clone(&self.blocks[number as usize % self.blocks.len()]);
-        Ok(Box::new(Toucher::new(block, self.touches.clone(), self.events_each, rng)))
+    fn runner(self: Arc<Self>, thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
+        Ok(Box::new(MemoryRunner {
+            block: Arc::clone(&self.blocks[thread as usize % self.blocks.len()]),
+            operation: self.operation,
+            order: self.order.clone(),
+            events_left: self.events_each,
+            rng,
+        }))
     }
 }
 
@@ -215,7 +192,7 @@ mod tests {
             total_bytes,
             is_local: false,
             operation,
-            places: Places::InOrder,
+            order: Order::Sequential,
             threads,
             blocks: Vec::new(),
         }
@@ -230,15 +207,16 @@ mod tests {
 
     #[test]
     fn what_is_told() {
-        let part = Part { seconds: 2.0, events: 4096, ..Part::default() };
+        let tally = Tally { end_us: 2_000_000, events: 4096, ..Tally::default() };
+        let report = |options: &Options| options.report(&tally, Work::default());
         let mut options = options(1024, 100 << 30, 1);
-        assert_eq!(options.interval(&part).unwrap(), "2.00 MiB/sec");
+        assert_eq!(report(&options).interval.unwrap(), "2.00 MiB/sec");
         assert_eq!(
-            options.total(&part),
+            report(&options).total,
             ["Total operations: 4096 ( 2048.00 per second)\n", "4.00 MiB transferred (2.00 MiB/sec)\n"]
         );
         options.operation = Operation::None;
-        assert_eq!(options.total(&part).len(), 1);
+        assert_eq!(report(&options).total.len(), 1);
         let lines: Vec<_> = options.mode_lines().into_iter().map(|line| line.text).collect();
         assert_eq!(
             lines[1..],

@@ -12,60 +12,50 @@ use dbdyno_schema::plan::Phases;
 use dbdyno_schema::record::{EndReason, Phase};
 
 use super::control::{Inbox, Message};
-use super::ledger::Ledger;
-use super::meter::{Part, Shared};
+use super::interval_work::IntervalWork;
+use super::meter::{Meter, Part};
 use super::queue::Queue;
 use super::records::Records;
-use super::thread::{Common, Gate, Limits, thread};
+use super::thread::{Gate, Limits, Shared, thread};
 use super::{Clock, Order};
 use crate::test::{Bench, Line};
 
-/// With a rate the conductor looks this often whether too many events wait.
-const LOOK: Duration = Duration::from_millis(100);
-/// A thread needs little stack, and there may be thousands.
+/// How often the conductor checks the length of the queue.
+const QUEUE_CHECK: Duration = Duration::from_millis(100);
+/// Small, because there may be thousands of threads.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Why a run came to nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// A thread cannot begin.
-    AtStart(Vec<Line>),
-    /// A thread cannot go on.
-    Failed(Vec<Line>),
-}
-
-/// Runs a test and writes the records of it: a phase, its intervals, and so on, and the end. `write` returns false when
-/// nobody listens any more.
+/// Runs a test and writes its records: phases, intervals and the end. `write` returns false when it cannot write.
 ///
-/// Threads that have not ended when the run is over by force are left alone: the process is expected to end soon.
+/// A forced shutdown leaves its threads running, because the process exits soon.
 ///
 /// # Errors
-/// A thread cannot begin or cannot go on; there is no last record then.
+/// The messages of a thread that cannot start or continue; then there is no end record.
 pub fn run(
     bench: &Arc<dyn Bench>,
     order: &Order,
-    ledger: &Ledger,
+    interval_work: &IntervalWork,
     inbox: &Inbox,
     write: &mut dyn FnMut(&Record) -> bool,
-) -> Result<EndReason, Stopped> {
+) -> Result<EndReason, Vec<Line>> {
     let timeline = Timeline::new(&order.phases, &order.report, LastEvents::Counted);
-    let common = Arc::new(common(bench, order, &timeline, inbox));
+    let shared = Arc::new(shared(bench, order, &timeline, inbox));
     for number in 0..order.threads {
-        let common = Arc::clone(&common);
+        let shared = Arc::clone(&shared);
         let spawned = std::thread::Builder::new()
             .name(format!("thread {number}"))
             .stack_size(STACK_BYTES)
-            .spawn(move || thread(&common, number));
+            .spawn(move || thread(&shared, number));
         if let Err(error) = spawned {
             let text = format!("thread {number} of {} cannot be started: {error}", order.threads);
-            let way_out = "use fewer --threads, or raise the limit on processes (ulimit -u)";
-            return Err(Stopped::AtStart(vec![Line::fatal(format!("{text}; {way_out}"))]));
+            let fix = "use fewer --threads, or raise the limit on processes (ulimit -u)";
+            return Err(vec![Line::fatal(format!("{text}; {fix}"))]);
         }
     }
     let mut conductor = Conductor {
         timeline,
-        common,
-        records: Records::new(order.threads, ledger.clone()),
+        shared,
+        records: Records::new(order.threads, interval_work.clone()),
         inbox,
         write,
         working: order.threads,
@@ -79,11 +69,11 @@ pub fn run(
     conductor.play()
 }
 
-fn common(bench: &Arc<dyn Bench>, order: &Order, timeline: &Timeline, inbox: &Inbox) -> Common {
+fn shared(bench: &Arc<dyn Bench>, order: &Order, timeline: &Timeline, inbox: &Inbox) -> Shared {
     let Order { phases, extra_counts, rate_per_s, queue_limit, seed, threads, report: _ } = order;
     let open_loop = *rate_per_s > 0.0;
-    let meter = |number| Shared::new(timeline, extra_counts, u64::from(number), open_loop);
-    Common {
+    let meter = |number| Meter::new(timeline, extra_counts, u64::from(number), open_loop);
+    Shared {
         bench: Arc::clone(bench),
         meters: (0..*threads).map(meter).collect(),
         queue: open_loop.then(|| Queue::new(*rate_per_s, *queue_limit, *seed)),
@@ -106,22 +96,23 @@ fn limits(phases: &Phases) -> Limits {
 
 struct Conductor<'a> {
     timeline: Timeline,
-    common: Arc<Common>,
+    shared: Arc<Shared>,
     records: Records,
     inbox: &'a Inbox,
     write: &'a mut dyn FnMut(&Record) -> bool,
-    /// Threads that have not ended, and when the last one did that has.
+    /// Threads that have not ended.
     working: u32,
+    /// When the last thread ended.
     left_at: Nanos,
-    /// Up to here everything is closed.
+    /// The end of the last closed span.
     closed_to: Nanos,
-    /// Why the run ends early; the first reason stands.
+    /// Why the run ends early; the first reason counts.
     ended: Option<EndReason>,
 }
 
 impl Conductor<'_> {
-    /// Waits for every thread; false when the run is to end before it has begun.
-    fn wait_until_ready(&mut self) -> Result<bool, Stopped> {
+    /// Waits for every thread; false where the caller stops the run before.
+    fn wait_until_ready(&mut self) -> Result<bool, Vec<Line>> {
         let mut waiting = self.working;
         while waiting > 0 {
             match self.inbox.messages.recv() {
@@ -130,18 +121,18 @@ impl Conductor<'_> {
                     self.ended = Some(reason);
                     return Ok(false);
                 }
-                Ok(Message::Failed(lines)) => return Err(Stopped::AtStart(lines)),
+                Ok(Message::Failed(lines)) => return Err(lines),
                 Ok(Message::Left(_) | Message::QueueFull) | Err(_) => {}
             }
         }
         Ok(true)
     }
 
-    /// Starts the clock and follows the run to its end.
-    fn play(mut self) -> Result<EndReason, Stopped> {
+    /// Starts the clock and conducts the run.
+    fn play(mut self) -> Result<EndReason, Vec<Line>> {
         let start_unix_us = unix_us();
         self.write_phase(0, start_unix_us);
-        let clock = self.common.gate.open();
+        let clock = self.shared.gate.open();
         while self.working > 0 {
             let now = clock.now();
             let Some(bound) = self.timeline.bound_after(self.closed_to) else { break };
@@ -150,8 +141,8 @@ impl Conductor<'_> {
                 continue;
             }
             let mut wait = Duration::from_nanos(bound.at - now);
-            if let Some(queue) = &self.common.queue {
-                wait = wait.min(LOOK);
+            if let Some(queue) = &self.shared.queue {
+                wait = wait.min(QUEUE_CHECK);
                 if queue.waiting(now).is_none() {
                     self.end_early(EndReason::QueueFull);
                 }
@@ -164,8 +155,8 @@ impl Conductor<'_> {
                 Ok(Message::Stop(reason)) => self.end_early(reason),
                 Ok(Message::QueueFull) => self.end_early(EndReason::QueueFull),
                 Ok(Message::Failed(lines)) => {
-                    self.common.stop();
-                    return Err(Stopped::Failed(lines));
+                    self.shared.stop();
+                    return Err(lines);
                 }
                 Ok(Message::Ready) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
@@ -174,32 +165,32 @@ impl Conductor<'_> {
         Ok(self.end())
     }
 
-    /// No event begins any more.
+    /// Stops the start of events.
     fn end_early(&mut self, reason: EndReason) {
         self.ended.get_or_insert(reason);
-        self.common.stop();
+        self.shared.stop();
     }
 
-    /// Closes the span that ends at `bound`, at which the conductor is `late`.
+    /// Closes the span that ends at `bound`; `late` is the conductor's delay.
     fn close(&mut self, bound: Nanos, late: Nanos, start_unix_us: u64) {
-        let common = Arc::clone(&self.common);
-        let parts = common.meters.iter().flat_map(|meter| meter.close(bound));
-        self.take_in(parts, late, bound, start_unix_us);
+        let shared = Arc::clone(&self.shared);
+        let parts = shared.meters.iter().flat_map(|meter| meter.close(bound));
+        self.add(parts, late, bound, start_unix_us);
         self.closed_to = bound;
     }
 
-    /// Closes the last span, where it is not closed: when all threads have ended, or where the others are given up.
+    /// Closes the last span when all threads have ended, or at a forced shutdown.
     fn close_last(&mut self, clock: Clock, start_unix_us: u64) {
         let at = if self.working == 0 { self.left_at } else { clock.now() };
-        // At least a microsecond after whatever is closed, so that the last span is none of length 0.
+        // At least a microsecond long.
         let at = at.max(self.closed_to + 1000).min(self.timeline.end());
-        let common = Arc::clone(&self.common);
-        let parts = common.meters.iter().flat_map(|meter| meter.end_run(at));
-        self.take_in(parts, 0, at, start_unix_us);
+        let shared = Arc::clone(&self.shared);
+        let parts = shared.meters.iter().flat_map(|meter| meter.end_run(at));
+        self.add(parts, 0, at, start_unix_us);
     }
 
-    fn take_in(&mut self, parts: impl Iterator<Item = Part>, late: Nanos, now: Nanos, start_unix_us: u64) {
-        let waiting = self.common.queue.as_ref().map_or(Some(0), |queue| queue.waiting(now));
+    fn add(&mut self, parts: impl Iterator<Item = Part>, late: Nanos, now: Nanos, start_unix_us: u64) {
+        let waiting = self.shared.queue.as_ref().map_or(Some(0), |queue| queue.waiting(now));
         for part in parts {
             let Some(complete) = self.records.add(part, late, waiting.unwrap_or(0)) else { continue };
             if let Some(record) = complete.record {
@@ -224,19 +215,18 @@ impl Conductor<'_> {
         }
     }
 
-    /// Writes the last record.
     fn end(mut self) -> EndReason {
         let reason = self.ended.unwrap_or(if self.working > 0 {
             EndReason::ForcedShutdown
-        } else if self.left_at >= self.common.limits.time {
+        } else if self.left_at >= self.shared.limits.time {
             EndReason::TimeLimit
-        } else if self.common.limits.is_full() {
+        } else if self.shared.limits.is_full() {
             EndReason::EventLimit
         } else {
-            // The test knew its own end.
+            // The test ended itself.
             EndReason::Done
         });
-        let users = self.common.meters.iter().flat_map(Shared::totals).collect();
+        let users = self.shared.meters.iter().flat_map(Meter::totals).collect();
         let end = self.records.end(reason, users);
         self.write(&end);
         reason

@@ -1,4 +1,4 @@
-//! What is counted of one thread.
+//! The counters of one thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,106 +10,101 @@ use dbdyno_schema::record::UserTotals;
 
 use crate::test::Work;
 
-/// One thread's place: every thread has a recorder of its own.
-const SEAT: usize = 0;
+/// The index of the only user of a thread's recorder.
+const USER: usize = 0;
 
-/// A thread's meter, and what the conductor can see of it without its lock. No two threads write into one line of the
-/// processor's cache, nor into a pair of them.
+/// Aligned so that no two threads write into one cache line or a prefetched pair of them.
 #[repr(align(128))]
-pub(super) struct Shared {
-    meter: Mutex<Meter>,
-    /// When the event that is under way was due, and 1; 0 between two events.
+pub(super) struct Meter {
+    counters: Mutex<Counters>,
+    /// When the current event was due, plus 1; 0 between two events. The conductor reads it without the lock.
     begun: AtomicU64,
 }
 
-/// What one thread has counted and not handed over.
-pub(super) struct Meter {
+pub(super) struct Counters {
     recorder: Recorder,
-    /// Since the last span that was closed.
+    /// Since the last closed span.
     work: Work,
     closed: Vec<Part>,
-    /// Whether the recorder knows of the event that is under way.
-    told: bool,
+    /// Whether the recorder knows the current event.
+    registered: bool,
 }
 
-/// A span that one thread has closed.
 pub(super) struct Part {
     pub(super) bound: Nanos,
     pub(super) closed: ClosedSpans,
     pub(super) work: Work,
 }
 
-impl Shared {
+impl Meter {
     pub(super) fn new(timeline: &Timeline, extra_counts: &ExtraCounts, number: u64, open_loop: bool) -> Self {
         let recorder = Recorder::new(timeline.clone(), 0, open_loop).counting(extra_counts, &[number]);
-        let meter = Meter { recorder, work: Work::default(), closed: Vec::new(), told: false };
-        Self { meter: Mutex::new(meter), begun: AtomicU64::new(0) }
+        let counters = Counters { recorder, work: Work::default(), closed: Vec::new(), registered: false };
+        Self { counters: Mutex::new(counters), begun: AtomicU64::new(0) }
     }
 
-    fn meter(&self) -> MutexGuard<'_, Meter> {
-        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counters(&self) -> MutexGuard<'_, Counters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread begins an event that was due at `due`.
     #[inline]
     pub(super) fn begin(&self, due: Nanos) {
-        // Who takes the lock sees it; who does not, sees it some nanoseconds later.
+        // Relaxed is enough: the lock of `end` orders it, and `close` may see it some nanoseconds late.
         self.begun.store(due + 1, Ordering::Relaxed);
     }
 
-    /// The event has ended.
     #[inline]
     pub(super) fn end(&self, event: Event, work: Work) {
-        let mut meter = self.meter();
-        meter.advance(event.end);
-        if !std::mem::take(&mut meter.told) {
-            meter.recorder.begin(SEAT, event.due);
+        let mut counters = self.counters();
+        counters.advance(event.end);
+        if !std::mem::take(&mut counters.registered) {
+            counters.recorder.begin(USER, event.due);
         }
-        meter.recorder.event(SEAT, event);
-        meter.work += work;
+        counters.recorder.event(USER, event);
+        counters.work += work;
         self.begun.store(0, Ordering::Relaxed);
     }
 
-    /// The thread has ended at `now`, after some last work.
+    /// Ends the thread at `now`, after some last work.
     pub(super) fn leave(&self, now: Nanos, work: Work) {
-        let mut meter = self.meter();
-        meter.advance(now);
-        meter.work += work;
-        meter.recorder.leave(now);
+        let mut counters = self.counters();
+        counters.advance(now);
+        counters.work += work;
+        counters.recorder.leave(now);
     }
 
-    /// Closes what ended at or before `now`, and hands it over.
+    /// Closes the spans that ended by `now` and returns them.
     pub(super) fn close(&self, now: Nanos) -> Vec<Part> {
-        self.settled(|meter| meter.advance(now))
+        self.take_closed(|counters| counters.advance(now))
     }
 
-    /// Ends the run at `at`, which lies after everything that is closed.
+    /// Ends the run at `at`, after all closed spans.
     pub(super) fn end_run(&self, at: Nanos) -> Vec<Part> {
-        self.settled(|meter| {
-            meter.recorder.stop_at(at);
-            meter.advance(at);
+        self.take_closed(|counters| {
+            counters.recorder.stop_at(at);
+            counters.advance(at);
         })
     }
 
-    /// What was handed over once the recorder knows of the event under way and `settle` has been done.
-    fn settled(&self, settle: impl FnOnce(&mut Meter)) -> Vec<Part> {
-        let mut meter = self.meter();
+    /// Registers the current event, calls `update`, and returns the closed spans.
+    fn take_closed(&self, update: impl FnOnce(&mut Counters)) -> Vec<Part> {
+        let mut counters = self.counters();
         let begun = self.begun.load(Ordering::Relaxed);
-        if begun != 0 && !meter.told {
-            meter.told = true;
-            meter.recorder.begin(SEAT, begun - 1);
+        if begun != 0 && !counters.registered {
+            counters.registered = true;
+            counters.recorder.begin(USER, begun - 1);
         }
-        settle(&mut meter);
-        std::mem::take(&mut meter.closed)
+        update(&mut counters);
+        std::mem::take(&mut counters.closed)
     }
 
-    /// What the thread did from the start on, with its number.
+    /// The thread's number and totals.
     pub(super) fn totals(&self) -> Vec<(u64, UserTotals)> {
-        self.meter().recorder.user_totals()
+        self.counters().recorder.user_totals()
     }
 }
 
-impl Meter {
+impl Counters {
     #[inline]
     fn advance(&mut self, now: Nanos) {
         if self.recorder.next_bound().is_some_and(|bound| bound <= now) {
@@ -121,7 +116,7 @@ impl Meter {
     fn close(&mut self, now: Nanos) {
         self.recorder.advance(now);
         for (bound, closed) in self.recorder.take_closed_spans() {
-            // All of it was done before the first of these bounds: whoever works looks at the bounds first.
+            // The first span has all the work, because every event advances to its end before it adds work.
             self.closed.push(Part { bound, closed, work: std::mem::take(&mut self.work) });
         }
     }
@@ -137,17 +132,17 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     /// 300 ms in intervals of 100 ms.
-    fn shared() -> Shared {
+    fn meter() -> Meter {
         let phases = Phases { warmup_us: 0, measure_us: 300_000, events: None, drain_us: u64::MAX };
         let report = Report { interval_us: 100_000, tick_us: 0, ..Report::default() };
         let timeline = Timeline::new(&phases, &report, LastEvents::Counted);
         let extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
-        Shared::new(&timeline, &extra_counts, 7, false)
+        Meter::new(&timeline, &extra_counts, 7, false)
     }
 
-    fn event(shared: &Shared, start: Nanos, end: Nanos) {
-        shared.begin(start);
-        shared.end(Event { due: start, start, end }, Work { reads: 1, ..Work::default() });
+    fn event(meter: &Meter, start: Nanos, end: Nanos) {
+        meter.begin(start);
+        meter.end(Event { due: start, start, end }, Work { reads: 1, ..Work::default() });
     }
 
     fn seen(parts: &[Part]) -> Vec<(Nanos, u64, u64, u64)> {
@@ -160,25 +155,25 @@ mod tests {
 
     #[test]
     fn work_is_counted_in_the_span_in_which_its_event_ended() {
-        let shared = shared();
-        event(&shared, 10 * MS, 50 * MS);
-        event(&shared, 60 * MS, 250 * MS);
-        assert_eq!(seen(&shared.close(250 * MS)), [(100, 1, 1, 0), (200, 0, 0, 0)]);
-        shared.leave(260 * MS, Work { reads: 5, ..Work::default() });
-        assert_eq!(seen(&shared.end_run(270 * MS)), [(270, 1, 6, 0)]);
-        let totals = shared.totals();
+        let meter = meter();
+        event(&meter, 10 * MS, 50 * MS);
+        event(&meter, 60 * MS, 250 * MS);
+        assert_eq!(seen(&meter.close(250 * MS)), [(100, 1, 1, 0), (200, 0, 0, 0)]);
+        meter.leave(260 * MS, Work { reads: 5, ..Work::default() });
+        assert_eq!(seen(&meter.end_run(270 * MS)), [(270, 1, 6, 0)]);
+        let totals = meter.totals();
         assert_eq!((totals[0].0, totals[0].1.events, totals[0].1.busy_us), (7, 2, 230_000.0));
     }
 
     #[test]
     fn an_event_under_way_is_seen_from_outside() {
-        let shared = shared();
-        shared.begin(10 * MS);
-        assert_eq!(seen(&shared.close(100 * MS)), [(100, 0, 0, 1)]);
-        assert_eq!(seen(&shared.close(200 * MS)), [(200, 0, 0, 1)]);
-        shared.end(Event { due: 10 * MS, start: 10 * MS, end: 240 * MS }, Work::default());
-        shared.begin(245 * MS);
-        let last = shared.end_run(250 * MS);
+        let meter = meter();
+        meter.begin(10 * MS);
+        assert_eq!(seen(&meter.close(100 * MS)), [(100, 0, 0, 1)]);
+        assert_eq!(seen(&meter.close(200 * MS)), [(200, 0, 0, 1)]);
+        meter.end(Event { due: 10 * MS, start: 10 * MS, end: 240 * MS }, Work::default());
+        meter.begin(245 * MS);
+        let last = meter.end_run(250 * MS);
         assert_eq!(seen(&last), [(250, 1, 0, 1)]);
         let accounting = &last[0].closed.phase.as_ref().unwrap().accounting;
         assert_eq!((accounting.due, accounting.done, accounting.unfinished), (2, 1, 1));

@@ -1,58 +1,52 @@
-//! A run: threads, phases, intervals, rate and limits; the same for all tests.
+//! A run of any test: threads, phases, intervals, rate and limits.
 //!
 //! ```text
 //!  Control ──▶ Inbox ◀──messages── thread 0: Runner, Meter
 //!                │                 thread 1: Runner, Meter
-//!            conductor ──looks at every Meter when an interval ends──┘
+//!            conductor ──closes every Meter when an interval ends──┘
 //!                │
 //!                ▼
-//!             Records, and the Ledger beside them
+//!             Records, IntervalWork
 //! ```
-//! A meter is locked by its own thread once an event, and by the conductor when a span ends: a thread that is long at
-//! an event keeps nobody's interval open.
+//! A thread locks its meter once an event, and the conductor when a span ends: a thread with a long event delays no interval.
 //!
 //! # Layout
 //! - [`Order`], [`run()`], `conductor`: from the start to the last record.
-//! - `thread`: what a thread does. `meter`: what is counted of it. `queue`: events that are due by a rate.
-//! - `records`: spans of all threads as records. [`Ledger`]: what the records have no word for.
+//! - `thread`: plays events. `meter`: counts them. `queue`: arrivals at a rate.
+//! - `records`: merges the threads' spans. [`IntervalWork`]: the work that the records do not distinguish.
 
 mod conductor;
 mod control;
-mod ledger;
+mod interval_work;
 mod meter;
 mod queue;
 mod records;
 mod thread;
 
-pub use conductor::{Stopped, run};
+pub use conductor::run;
 pub use control::{Control, Inbox, channel};
-pub use ledger::Ledger;
+pub use interval_work::IntervalWork;
 
 use dbdyno_load::Nanos;
 use dbdyno_metrics::ExtraCounts;
 use dbdyno_schema::plan::{Phases, Report};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a run is asked to do.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// Threads.
     pub threads: u32,
-    /// For how long, and for how many events. The last events are counted: a run ends when every thread has ended.
+    /// The last events are counted: a run ends when every thread has ended.
     pub phases: Phases,
-    /// When intervals end.
     pub report: Report,
-    /// What is counted of every event beside the usual.
     pub extra_counts: ExtraCounts,
-    /// Mean events per second, due at exponential gaps; 0 for as many as the threads can do.
+    /// Events per second at exponential gaps; 0 for no limit.
     pub rate_per_s: f64,
-    /// Events that may be due and wait for a thread; with one more the run is over.
+    /// Events that may wait for a thread; one more ends the run.
     pub queue_limit: usize,
-    /// Seeds everything that is drawn.
     pub seed: u64,
 }
 
-/// Time since the start of the run, the same for all threads. Read twice an event, so it is the kernel's bare numbers.
+/// Time since the start of the run. Read twice an event, so it does not convert through `Instant`.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     start: Nanos,

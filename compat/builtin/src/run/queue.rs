@@ -1,7 +1,7 @@
-//! Events that are due by a rate, for all threads in one line.
+//! The queue of events that arrive at a rate, for all threads.
 //!
-//! A thread that finds nobody waiting takes the next arrival before it is due and sleeps until then: that is the order
-//! in which a line would be served, without anybody who serves it.
+//! Where no event waits, a thread takes the next arrival in advance and sleeps until then. That serves arrivals in order
+//! without a dispatcher.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,6 @@ use dbdyno_load::arrivals::{Arrivals, PoissonArrivals};
 use dbdyno_load::level::Level;
 use dbdyno_random::Rng;
 
-/// The line.
 pub(super) struct Queue {
     state: Mutex<State>,
     limit: usize,
@@ -19,13 +18,13 @@ pub(super) struct Queue {
 
 struct State {
     arrivals: PoissonArrivals,
-    /// The first arrival that is in nobody's hands.
+    /// The first arrival that no thread has taken.
     next: Nanos,
     waiting: VecDeque<Nanos>,
 }
 
 impl Queue {
-    /// Arrivals with exponential gaps, of which `limit` may wait.
+    /// Exponential gaps; `limit` events may wait.
     pub(super) fn new(rate_per_s: f64, limit: usize, seed: u64) -> Self {
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), 0, 1]);
         let mut arrivals = PoissonArrivals::new(Level::flat(rate_per_s), 1, rng);
@@ -33,7 +32,7 @@ impl Queue {
         Self { state: Mutex::new(State { arrivals, next, waiting: VecDeque::new() }), limit }
     }
 
-    fn settled(&self, now: Nanos) -> MutexGuard<'_, State> {
+    fn update(&self, now: Nanos) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.next <= now && state.waiting.len() <= self.limit {
             let due = state.advance();
@@ -42,18 +41,18 @@ impl Queue {
         state
     }
 
-    /// When the event was due, or will be, that a thread takes which is free at `now`; `None` where too many wait.
+    /// The due time of the event that a thread takes at `now`; `None` where too many wait.
     pub(super) fn take(&self, now: Nanos) -> Option<Nanos> {
-        let mut state = self.settled(now);
+        let mut state = self.update(now);
         if state.waiting.len() > self.limit {
             return None;
         }
         Some(state.waiting.pop_front().unwrap_or_else(|| state.advance()))
     }
 
-    /// Events that wait at `now`; `None` where these are too many.
+    /// Events that wait at `now`; `None` where too many do.
     pub(super) fn waiting(&self, now: Nanos) -> Option<u64> {
-        let waiting = self.settled(now).waiting.len();
+        let waiting = self.update(now).waiting.len();
         (waiting <= self.limit).then_some(waiting as u64)
     }
 }
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_has_an_end() {
+    fn the_queue_has_a_limit() {
         let queue = Queue::new(1e9, 10, 3);
         assert_eq!((queue.waiting(1_000_000_000), queue.take(1_000_000_000)), (None, None));
     }

@@ -1,4 +1,4 @@
-//! Spans of all threads, added up and written as records.
+//! Merges the spans of all threads into records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, Generator, UserTotals};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::ledger::Ledger;
+use super::interval_work::IntervalWork;
 use super::meter::Part;
 use crate::test::Work;
 
-/// Spans until all threads have closed them, and the totals.
 pub(super) struct Records {
     threads: usize,
+    /// Spans that some threads have not closed yet.
     open: BTreeMap<Nanos, Partial>,
     phases: Phases,
-    ledger: Ledger,
+    interval_work: IntervalWork,
     cpu_at_start: Duration,
     cpu: Duration,
 }
@@ -31,28 +31,27 @@ struct Partial {
     work: Work,
 }
 
-/// A span that all threads have closed.
+/// Of a span that all threads have closed.
 pub(super) struct Complete {
     pub(super) record: Option<Record>,
-    /// A phase ended here.
+    /// Set where a phase ended.
     pub(super) phase_end: Option<Nanos>,
 }
 
 impl Records {
-    /// From now on.
-    pub(super) fn new(threads: u32, ledger: Ledger) -> Self {
+    pub(super) fn new(threads: u32, interval_work: IntervalWork) -> Self {
         let cpu = process_cpu();
         Self {
             threads: threads as usize,
             open: BTreeMap::new(),
             phases: Phases::default(),
-            ledger,
+            interval_work,
             cpu_at_start: cpu,
             cpu,
         }
     }
 
-    /// Adds a thread's span. Returns what it completed; `backlog` are the events that wait for a thread.
+    /// Adds a thread's span, and returns the records of a span that it completed. `backlog` counts waiting events.
     pub(super) fn add(&mut self, part: Part, late: Nanos, backlog: u64) -> Option<Complete> {
         let partial = self.open.entry(part.bound).or_default();
         partial.seen += 1;
@@ -76,12 +75,12 @@ impl Records {
         span.counts.other += work.syncs;
         span.counts.bytes += work.read_bytes + work.written_bytes;
         span.backlog = backlog;
-        self.ledger.enter(span.end / 1000, work);
+        self.interval_work.add(span.end / 1000, work);
         let generator = self.generator(span.end - span.start, late);
         Record::Interval(Box::new(self.phases.interval(span, generator)))
     }
 
-    /// Here the threads' CPU time is the load itself; how late the conductor was is the lag.
+    /// The threads' CPU time is the load itself here; the lag is the conductor's delay.
     fn generator(&mut self, length: Nanos, late: Nanos) -> Generator {
         let cpu = process_cpu();
         let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));
@@ -90,7 +89,6 @@ impl Records {
         Generator { cpu, lag_us_max, lag_us_p99: lag_us_max, ..Generator::default() }
     }
 
-    /// The last record.
     pub(super) fn end(&self, reason: EndReason, users: Vec<(u64, UserTotals)>) -> Record {
         Record::End(Box::new(End {
             reason,
@@ -108,7 +106,7 @@ fn process_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Peak resident memory of the process (VmHWM), in bytes; 0 where the kernel does not tell.
+/// Peak resident memory of the process (VmHWM), in bytes; 0 where unknown.
 fn memory_peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

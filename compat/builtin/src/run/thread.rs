@@ -1,4 +1,4 @@
-//! What one thread does: events, one after the other, until the run is over for it.
+//! A thread of the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -11,17 +11,17 @@ use dbdyno_random::Rng;
 
 use super::Clock;
 use super::control::Message;
-use super::meter::Shared;
+use super::meter::Meter;
 use super::queue::Queue;
 use crate::test::{Bench, Line, Runner};
 
-/// A thread that waits for an arrival looks this often whether the run is over.
+/// How often a thread that waits for an arrival checks for the end of the run.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What all threads and the conductor share.
-pub(super) struct Common {
+/// Shared by all threads and the conductor.
+pub(super) struct Shared {
     pub(super) bench: Arc<dyn Bench>,
-    pub(super) meters: Vec<Shared>,
+    pub(super) meters: Vec<Meter>,
     pub(super) queue: Option<Queue>,
     pub(super) limits: Limits,
     pub(super) gate: Gate,
@@ -29,20 +29,19 @@ pub(super) struct Common {
     pub(super) seed: u64,
 }
 
-/// When no event begins any more.
+/// Limits on the start of events.
 pub(super) struct Limits {
-    /// First instant of the measurement, and the first after it.
+    /// Start and end of the measurement.
     pub(super) measured_from: Nanos,
     pub(super) time: Nanos,
-    /// Events that may begin in the measurement; `u64::MAX` for any number.
+    /// In the measurement; `u64::MAX` for no limit.
     pub(super) events: u64,
     pub(super) begun: AtomicU64,
-    /// The run is over for a reason of its own.
+    /// The run ends early.
     pub(super) over: AtomicBool,
 }
 
 impl Limits {
-    /// Whether as many events have begun as may.
     pub(super) fn is_full(&self) -> bool {
         self.begun.load(Ordering::Relaxed) >= self.events
     }
@@ -51,7 +50,7 @@ impl Limits {
         now >= self.time || self.over.load(Ordering::Relaxed)
     }
 
-    /// Whether one more event may begin.
+    /// Whether one more event may begin; counts it.
     fn admits(&self, now: Nanos) -> bool {
         self.events == u64::MAX
             || now < self.measured_from
@@ -59,7 +58,7 @@ impl Limits {
     }
 }
 
-/// Where threads wait for the clock to start.
+/// Threads wait at it for the clock to start.
 #[derive(Default)]
 pub(super) struct Gate {
     start: Mutex<Option<Clock>>,
@@ -85,23 +84,22 @@ impl Gate {
     }
 }
 
-/// Runs thread `number` to its end.
-pub(super) fn thread(common: &Common, number: u32) {
-    let rng = Rng::new(common.seed, &[u64::from_be_bytes(*b"runners "), u64::from(number)]);
-    let last = match common.bench.runner(number, rng) {
+pub(super) fn thread(shared: &Shared, number: u32) {
+    let rng = Rng::new(shared.seed, &[u64::from_be_bytes(*b"runners "), u64::from(number)]);
+    let last = match Arc::clone(&shared.bench).runner(number, rng) {
         Ok(mut runner) => {
-            // Without a conductor nobody waits for the word.
-            let _ = common.messages.send(Message::Ready);
-            let clock = common.gate.pass();
-            play(common, &common.meters[number as usize], clock, runner.as_mut())
+            // Without a conductor there is no receiver.
+            let _ = shared.messages.send(Message::Ready);
+            let clock = shared.gate.pass();
+            play(shared, &shared.meters[number as usize], clock, runner.as_mut())
         }
         Err(lines) => Message::Failed(lines),
     };
-    let _ = common.messages.send(last);
+    let _ = shared.messages.send(last);
 }
 
-fn play(common: &Common, meter: &Shared, clock: Clock, runner: &mut dyn Runner) -> Message {
-    let finished = events(common, meter, clock, runner).and_then(|()| runner.finish());
+fn play(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Message {
+    let finished = events(shared, meter, clock, runner).and_then(|()| runner.finish());
     match finished {
         Ok(work) => {
             let now = clock.now();
@@ -112,10 +110,10 @@ fn play(common: &Common, meter: &Shared, clock: Clock, runner: &mut dyn Runner) 
     }
 }
 
-/// Event after event until one of the limits, or the test itself, says that there is none any more.
-fn events(common: &Common, meter: &Shared, clock: Clock, runner: &mut dyn Runner) -> Result<(), Vec<Line>> {
-    let Common { limits, queue, .. } = common;
-    let counts = common.bench.counts_events();
+/// Plays events until a limit or the test ends them.
+fn events(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Result<(), Vec<Line>> {
+    let Shared { limits, queue, .. } = shared;
+    let counts = shared.bench.counts_events();
     if queue.is_some() {
         // A refusal costs 50 us of precision.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -125,7 +123,7 @@ fn events(common: &Common, meter: &Shared, clock: Clock, runner: &mut dyn Runner
         let mut arrival = None;
         if let Some(queue) = queue {
             let Some(due) = queue.take(now) else {
-                let _ = common.messages.send(Message::QueueFull);
+                let _ = shared.messages.send(Message::QueueFull);
                 break;
             };
             if !sleep_until(due, clock, limits) {
@@ -146,7 +144,7 @@ fn events(common: &Common, meter: &Shared, clock: Clock, runner: &mut dyn Runner
     Ok(())
 }
 
-/// Returns whether the run is not over by then.
+/// False if the run ends before `due`.
 fn sleep_until(due: Nanos, clock: Clock, limits: &Limits) -> bool {
     loop {
         let now = clock.now();
@@ -160,8 +158,8 @@ fn sleep_until(due: Nanos, clock: Clock, limits: &Limits) -> bool {
     }
 }
 
-impl Common {
-    /// Ends the run for all threads, after the event at which each of them is.
+impl Shared {
+    /// Ends the run for all threads, after their current events.
     pub(super) fn stop(&self) {
         self.limits.over.store(true, Ordering::Relaxed);
     }

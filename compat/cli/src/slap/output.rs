@@ -1,34 +1,32 @@
-//! Standard output and the file of CSV.
+//! Standard output and the CSV file.
 
 use std::fs::File;
 use std::io::Write;
 
-use dbdyno_slap::Refused;
-use dbdyno_slap::report::{Of, Times};
+use dbdyno_slap::UsageError;
+use dbdyno_slap::report::{Labels, Times};
 use dbdyno_slap::settings::{Csv, Settings};
 
-use crate::exit::FAILED;
+use crate::FAILED;
 
-/// Where reports go.
+/// The destination of reports.
 pub(super) enum Output {
-    /// Nowhere.
     Silent,
-    /// To standard output, for people.
+    /// On standard output.
     Text,
-    /// To standard output, as CSV.
+    /// On standard output.
     Csv,
-    /// To the end of a file, as CSV.
+    /// Appended to a CSV file.
     File(File),
 }
 
 impl Output {
-    /// What the options ask for.
-    pub(super) fn open(program: &str, settings: &Settings) -> Result<Self, Refused> {
+    pub(super) fn open(program: &str, settings: &Settings) -> Result<Self, UsageError> {
         match &settings.csv {
             Some(Csv::Output) => Ok(Output::Csv),
             Some(Csv::File(path)) => {
                 let opened = File::options().append(true).create(true).open(path);
-                opened.map(Output::File).map_err(|error| Refused {
+                opened.map(Output::File).map_err(|error| UsageError {
                     text: format!("{program}: Could not open csv file: {path}: {error}"),
                     code: FAILED,
                 })
@@ -38,24 +36,20 @@ impl Output {
         }
     }
 
-    /// Writes the report of some times.
-    pub(super) fn report(&mut self, times: &Times, of: &Of) -> std::io::Result<()> {
+    pub(super) fn report(&mut self, times: &Times, labels: &Labels<'_>) -> std::io::Result<()> {
         match self {
             Output::Silent => Ok(()),
             Output::Text => {
-                print(&times.text(of));
+                print(&times.text(labels));
                 Ok(())
             }
             Output::Csv => {
-                print(&times.csv(of));
+                print(&times.csv(labels));
                 Ok(())
             }
-            Output::File(file) => file.write_all(times.csv(of).as_bytes()),
+            Output::File(file) => file.write_all(times.csv(labels).as_bytes()),
         }
     }
 }
 
-/// Prints a text at once.
-pub(super) fn print(text: &str) {
-    crate::sysbench::print(text);
-}
+pub(super) use crate::sysbench::print;

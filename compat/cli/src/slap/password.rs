@@ -1,36 +1,34 @@
-//! The password: from the options, the environment or the terminal.
+//! The password from the options, the environment or the terminal.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 
-use dbdyno_slap::Refused;
-use dbdyno_slap::commandline::Given;
-use dbdyno_slap::option_files::Files;
+use dbdyno_slap::UsageError;
+use dbdyno_slap::commandline::OptionValues;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
-use super::disk::Disk;
-use crate::exit::FAILED;
+use crate::FAILED;
 
-/// The password that was given; asked for where the option has no value.
-pub(super) fn of(given: &Given) -> Result<String, Refused> {
-    let name = if given.has("password") { "password" } else { "password1" };
-    if !given.has(name) {
-        return Ok(Disk.variable("MYSQL_PWD").unwrap_or_default());
+/// Prompts where the option has no value.
+pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
+    let name = if values.has("password") { "password" } else { "password1" };
+    if !values.has(name) {
+        return Ok(crate::variable("MYSQL_PWD").unwrap_or_default());
     }
-    match given.text(name) {
+    match values.text(name) {
         Some(password) => Ok(password.to_owned()),
-        None => asked().map_err(|error| Refused {
+        None => prompt().map_err(|error| UsageError {
             text: format!(
-                "{}: the password cannot be asked for: {error}; put it into a file and name that by --defaults-extra-file",
-                given.program
+                "{}: cannot prompt for the password: {error}; put it into a file and name that with --defaults-extra-file",
+                values.program
             ),
             code: FAILED,
         }),
     }
 }
 
-/// What is typed after a prompt, without showing it; a line of standard input where there is no terminal.
-fn asked() -> std::io::Result<String> {
+/// Reads a line from the terminal without echo, or from standard input where there is no terminal.
+fn prompt() -> std::io::Result<String> {
     let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else {
         return line(std::io::stdin().lock());
     };
@@ -38,14 +36,14 @@ fn asked() -> std::io::Result<String> {
         return line(std::io::stdin().lock());
     }
     (&terminal).write_all(b"Enter password: ")?;
-    let shown = tcgetattr(&terminal)?;
-    let mut hidden = shown.clone();
+    let saved = tcgetattr(&terminal)?;
+    let mut hidden = saved.clone();
     hidden.local_modes &= !LocalModes::ECHO;
     tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
-    let typed = line(BufReader::new(&terminal));
-    tcsetattr(&terminal, OptionalActions::Flush, &shown)?;
+    let password = line(BufReader::new(&terminal));
+    tcsetattr(&terminal, OptionalActions::Flush, &saved)?;
     (&terminal).write_all(b"\n")?;
-    typed
+    password
 }
 
 fn line(mut from: impl BufRead) -> std::io::Result<String> {

@@ -1,4 +1,4 @@
-//! Standard output, shared by whoever has something to tell: the log and what scripts print stay in order.
+//! Standard output, which the log, the reports and scripts share in order.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,27 +11,22 @@ use signal_hook::consts::SIGPIPE;
 
 use crate::output;
 
-/// The standard output that was there at the start, where reports for programs have it for themselves.
+/// The process's standard output where only reports for programs may write to it.
 static REPORTS: OnceLock<File> = OnceLock::new();
 
-/// Gives standard output to reports for programs alone.
-///
-/// # Errors
-/// The system's refusal.
-pub(super) fn keep_output_for_reports() -> io::Result<()> {
+/// Reserves standard output for reports for programs.
+pub(super) fn reserve_output() -> io::Result<()> {
     let _ = REPORTS.set(output::take()?);
     Ok(())
 }
 
-/// Writes a report for programs.
 pub(super) fn report(text: &str) {
     match REPORTS.get() {
-        Some(mut output) => written(output.write_all(text.as_bytes())),
+        Some(mut output) => check_pipe(output.write_all(text.as_bytes())),
         None => print(text),
     }
 }
 
-/// Standard output with its log.
 #[derive(Clone)]
 pub(super) struct Console {
     log: Arc<Mutex<Log>>,
@@ -42,25 +37,24 @@ impl Console {
         Self { log: Arc::new(Mutex::new(Log::new(settings.verbosity))) }
     }
 
-    /// Writes a line to the log, under its verbosity.
     pub(super) fn log(&self, level: Level, text: &str) {
-        self.say(|log| log.line(level, text));
+        self.write(|log| log.line(level, text));
     }
 
-    /// Writes what a function makes of the log.
-    pub(super) fn say(&self, make: impl FnOnce(&mut Log) -> String) {
+    /// Prints the text that `write` returns.
+    pub(super) fn write(&self, write: impl FnOnce(&mut Log) -> String) {
         let mut log = self.lock();
-        print(&make(&mut log));
+        print(&write(&mut log));
     }
 
-    /// Writes to standard error what the original never says, unless warnings are unwanted.
+    /// Writes a warning that the original does not have to standard error, unless the log level hides warnings.
     pub(super) fn warn(&self, warning: &Warning) {
         if self.lock().shows(Level::Warning) {
             eprintln!("{}\n  {}", warning.text, warning.hint);
         }
     }
 
-    /// Writes to standard output, whatever the verbosity.
+    /// Writes to standard output at any log level.
     pub(super) fn print(&self, text: &str) {
         let _in_order = self.lock();
         print(text);
@@ -71,13 +65,13 @@ impl Console {
     }
 }
 
-/// Prints a text at once. Where nobody reads any more the process ends as programs do that know nothing of it.
+/// Prints and flushes. On a closed pipe the process dies of SIGPIPE, which Rust ignores by default.
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    check_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-fn written(done: io::Result<()>) {
+fn check_pipe(done: io::Result<()>) {
     if done.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }

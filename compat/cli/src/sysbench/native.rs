@@ -1,4 +1,4 @@
-//! The bundled database workloads, natively: the same statements as the scripts, without Lua.
+//! The bundled database workloads, native in the engine: the same statements as the scripts, without Lua.
 
 use std::process::ExitCode;
 
@@ -8,22 +8,22 @@ use dbdyno_schema::record::Record;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::plan::Played;
-use dbdyno_sysbench::report::failure::{self, Command, Doing};
-use dbdyno_sysbench::report::{Nothing, loading};
+use dbdyno_sysbench::plan::TestKind;
+use dbdyno_sysbench::report::failure::{self, Command};
+use dbdyno_sysbench::report::{loading, no_test};
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{help, oltp};
 
 use super::console::Console;
-use super::database;
-use super::reporting::{Reporting, code};
-use crate::exit::FAILED;
+use super::database::{self, PlanError};
+use super::reporting::{Reporting, announce, code};
+use super::{declare, fail};
+use crate::FAILED;
 use dbdyno_cli::signals;
 
-/// What is done with tables and load alike.
+/// A function of the runner.
 type Work = fn(&Order, Inbox, &mut dyn Sink) -> RunEnd;
 
-/// A workload and what was asked of it.
 struct Native {
     line: CommandLine,
     settings: Settings,
@@ -31,14 +31,13 @@ struct Native {
     workload: WorkloadName,
 }
 
-/// Whether the engine can play what the options of `workload` say. Not that it is sensible: the script may take what
-/// the engine does not, such as tables without rows.
+/// Whether the engine can play `workload` with these options. The script accepts more, such as tables without rows.
 pub(super) fn can_play(mut line: CommandLine, settings: &Settings, workload: WorkloadName) -> bool {
-    // What is wrong with the options is told in time.
+    // Invalid options are reported later.
     if line.command.is_none() || line.declare(&oltp::declared(workload, line.compat)).is_err() {
         return true;
     }
-    !matches!(database::plan(Played::Native(workload), &line, settings), Err(database::Unusable::Plan(_)))
+    !matches!(database::order(TestKind::Native(workload), &line, settings), Err(PlanError::Plan(_)))
 }
 
 /// Runs a command of `workload`.
@@ -51,7 +50,7 @@ pub(super) fn test(
     let name = line.test.clone().unwrap_or_default();
     let bulk = workload == WorkloadName::BulkInsert;
     let Some(command) = line.command.clone() else {
-        // It is the one script that asks for no command when it is loaded.
+        // Its script is the only one that requires no command.
         if bulk {
             return ExitCode::SUCCESS;
         }
@@ -62,22 +61,16 @@ pub(super) fn test(
     let declared = oltp::declared(workload, line.compat);
     let newer = line.compat != Default::default();
     if bulk && !newer {
-        line.adopt();
+        line.declare_unknown();
     }
-    let noted = line.notes.len();
-    if let Err(usage) = line.declare(&declared) {
-        eprintln!("{}", usage.0);
-        return FAILED.into();
+    if let Err(usage) = declare(&mut line, &declared) {
+        return fail(&usage);
     }
-    line.notes[noted..].iter().for_each(|note| eprintln!("{note}"));
     let native = Native { line, settings, console, workload };
     match command.as_str() {
-        "help" if bulk => {
-            eprintln!("'{name}' test does not implement the 'help' command.");
-            FAILED.into()
-        }
+        "help" if bulk => fail(&format!("'{name}' test does not implement the 'help' command.")),
         "help" => {
-            native.console.print(&help::of_test(&name, &declared));
+            native.console.print(&help::test_options(&name, &declared));
             ExitCode::SUCCESS
         }
         "run" => native.run(),
@@ -88,10 +81,7 @@ pub(super) fn test(
         "prewarm" if !bulk => native.on_tables(Command::Prewarm, dbdyno_runner::prewarm),
         "warmup" if !bulk && newer => native.on_tables(Command::Prewarm, dbdyno_runner::prewarm),
         "cleanup" => native.on_tables(Command::Cleanup, dbdyno_runner::cleanup),
-        _ => {
-            eprintln!("Unknown command: {command}");
-            FAILED.into()
-        }
+        _ => fail(&format!("Unknown command: {command}")),
     }
 }
 
@@ -100,13 +90,12 @@ impl Native {
         let is_mysql = self.settings.driver == Driver::Mysql;
         let dry_run = is_mysql && self.line.registry.bool("mysql-dry-run");
         let (control, inbox) = dbdyno_runner::channel();
-        let reporting = Reporting::new(&self.console, &self.settings, &Nothing, dry_run);
+        let reporting = Reporting::new(&self.console, &self.settings, &no_test, dry_run);
         let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
-        let announced = || Reporting::new(&self.console, &self.settings, &Nothing, dry_run).announce();
-        self.conduct(dbdyno_runner::run, Doing::Run, inbox, &announced, &mut reporting)
+        self.conduct(dbdyno_runner::run, Command::Run, inbox, &mut reporting)
     }
 
-    /// What a command says that sends statements for MySQL alone.
+    /// Fails as the original's commands that send MySQL statements only.
     fn mysql_only(&self, command: &str) -> ExitCode {
         let text =
             format!("`sysbench.cmdline.call_command' function failed: {command} is currently MySQL only");
@@ -126,37 +115,26 @@ impl Native {
         let mut steps = Steps { console: &self.console, rows, command, settings: &self.settings };
         let (control, inbox) = dbdyno_runner::channel();
         signals::stop_on_interrupt(move |reason| control.stop(reason));
-        self.conduct(work, Doing::Command(command), inbox, &|| (), &mut steps)
+        self.conduct(work, command, inbox, &mut steps)
     }
 
-    /// Has the work done, telling its records as they come. `before` is told first where the work never begins.
-    fn conduct(
-        &self,
-        work: Work,
-        doing: Doing,
-        inbox: Inbox,
-        before: &dyn Fn(),
-        sink: &mut dyn Sink,
-    ) -> ExitCode {
-        let made = database::plan(Played::Native(self.workload), &self.line, &self.settings);
-        let order = match made {
-            Ok(made) => made,
-            Err(database::Unusable::Driver(said)) => {
-                before();
-                let lines = failure::without_driver(said, doing, self.settings.compat);
+    fn conduct(&self, work: Work, command: Command, inbox: Inbox, sink: &mut dyn Sink) -> ExitCode {
+        match database::order(TestKind::Native(self.workload), &self.line, &self.settings) {
+            Ok(order) => code(work(&order, inbox, sink).reason),
+            Err(PlanError::Driver(message)) => {
+                if command == Command::Run {
+                    announce(&self.console, &self.settings);
+                }
+                let lines = failure::without_driver(message, command, self.settings.compat);
                 lines.iter().for_each(|line| self.console.log(Level::Fatal, line));
-                return FAILED.into();
+                FAILED.into()
             }
-            Err(database::Unusable::Other(said) | database::Unusable::Plan(said)) => {
-                eprintln!("{said}");
-                return FAILED.into();
-            }
-        };
-        code(work(&order, inbox, sink).reason)
+            Err(PlanError::Other(text) | PlanError::Plan(text)) => fail(&text),
+        }
     }
 }
 
-/// What `prepare`, `prewarm` and `cleanup` do, told step by step.
+/// Prints the steps of `prepare`, `prewarm` and `cleanup`.
 struct Steps<'a> {
     console: &'a Console,
     rows: u64,
@@ -172,9 +150,8 @@ impl Sink for Steps<'_> {
                 self.console.print(&line.unwrap_or_default());
             }
             Record::End(end) => {
-                let doing = Doing::Command(self.command);
-                let failed = end.failure.iter();
-                let lines = failed.flat_map(|failed| failure::lines(failed, doing, self.settings));
+                let lines = end.failure.iter();
+                let lines = lines.flat_map(|failure| failure::lines(failure, self.command, self.settings));
                 lines.for_each(|line| self.console.log(Level::Fatal, &line));
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! The records of a run, told in the form that was asked for.
+//! Reports the records of a run in the requested format.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -12,55 +12,44 @@ use dbdyno_runner::Sink;
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, Warning};
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::report::reader::Stretch;
-use dbdyno_sysbench::report::{Extra, News, Reader, Text, csv, generator, json};
+use dbdyno_sysbench::report::{Progress, Reader, Tally, TestReporter, Text, csv, generator, json};
 use dbdyno_sysbench::settings::{Format, Settings};
 
 use super::console::{self, Console};
-use crate::exit::FAILED;
+use crate::FAILED;
 use dbdyno_cli::signals;
 
-/// Exit code of a run that was ended by force.
+/// The exit code of a forced shutdown.
 const FORCED: u8 = 2;
 
-/// Tells a run.
 pub(super) struct Reporting<'a> {
-    pub(super) console: &'a Console,
-    pub(super) settings: &'a Settings,
-    pub(super) reader: Reader,
-    pub(super) text: Text,
-    pub(super) extra: &'a dyn Extra,
-    /// Lines of the test, before its users begin.
-    pub(super) mode_lines: Vec<String>,
-    /// Whether a database is used; a script decides by itself.
+    console: &'a Console,
+    settings: &'a Settings,
+    reader: Reader,
+    test: TestReporter<'a>,
+    /// Whether a database is used; a script decides itself.
     pub(super) database: bool,
     /// The script, which may replace reports.
     pub(super) script: Option<Rc<dyn Script>>,
-    /// How the run is stopped from outside, once it has begun.
-    stop: Option<Stop>,
+    /// Stops the run.
+    stop: Option<Box<dyn FnOnce(EndReason) + Send>>,
     /// Held until the users are ready.
     starting: Option<Sender<()>>,
     warnings: Vec<Warning>,
 }
 
-/// Ends a run early.
-type Stop = Box<dyn FnOnce(EndReason) + Send>;
-
 impl<'a> Reporting<'a> {
-    /// For a run on a database, without anything of a test's own.
     pub(super) fn new(
         console: &'a Console,
         settings: &'a Settings,
-        extra: &'a dyn Extra,
+        test: TestReporter<'a>,
         dry_run: bool,
     ) -> Self {
         Self {
             console,
             settings,
             reader: Reader::new(settings, dry_run),
-            text: Text::new(settings.clone()),
-            extra,
-            mode_lines: Vec::new(),
+            test,
             database: true,
             script: None,
             stop: None,
@@ -69,19 +58,18 @@ impl<'a> Reporting<'a> {
         }
     }
 
-    /// Lets Ctrl-C end the run once its users have begun. Until then there is nothing to tell, and it ends the process.
+    /// Lets Ctrl-C stop the run once its users have started. Before, there is nothing to report and it ends the process.
     pub(super) fn stopped_by(self, stop: impl FnOnce(EndReason) + Send + 'static) -> Self {
         Self { stop: Some(Box::new(stop)), ..self }
     }
 
-    /// Ends the process where the users are not ready in time. It waits for nobody: a script may hold its thread.
+    /// Ends the process if the users are not ready in time; on its own thread, because a script may block the others.
     pub(super) fn expect_users(&mut self) {
         let (ready, waiting) = channel();
         self.starting = Some(ready);
         let (console, seconds) = (self.console.clone(), self.settings.init_timeout_s);
         std::thread::spawn(move || {
-            let told = waiting.recv_timeout(Duration::from_secs(seconds));
-            if told == Err(RecvTimeoutError::Timeout) {
+            if waiting.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
                 let text = format!("Worker threads failed to initialize within {seconds} seconds!");
                 console.log(Level::Fatal, &text);
                 std::process::exit(FORCED.into());
@@ -89,7 +77,6 @@ impl<'a> Reporting<'a> {
         });
     }
 
-    /// The users have begun.
     fn begin(&mut self) {
         self.starting = None;
         if let Some(stop) = self.stop.take() {
@@ -97,24 +84,17 @@ impl<'a> Reporting<'a> {
         }
     }
 
-    /// What stands before the users begin.
-    pub(super) fn announce(&self) {
-        let lines = self.settings.announcement();
-        lines.iter().chain(&self.mode_lines).for_each(|line| self.console.log(Level::Notice, line));
-        self.console.log(Level::Notice, "Initializing worker threads...\n");
-    }
-
-    fn tell(&self, news: &News) {
-        let database = self.script.as_ref().map_or(self.database, |script| script.uses_database());
+    fn report(&self, progress: &Progress) {
         match self.settings.format {
             Format::Text => {}
-            Format::Json => console::report(&json::line(self.settings, self.extra, &self.warnings, news)),
-            Format::Csv => console::report(&csv::lines(self.settings, self.extra, news)),
+            Format::Json => console::report(&json::line(self.settings, self.test, &self.warnings, progress)),
+            Format::Csv => console::report(&csv::lines(self.settings, self.test, progress)),
         }
-        self.tell_text(news, database);
+        self.report_text(progress);
     }
 
-    /// What the original never says is for people, not for the scripts that read it, but for what is a fault of the test.
+    /// Warnings that the original does not have are for people, not for programs that read its output, except those about
+    /// the script itself.
     fn warn(&mut self, warning: &Warning) {
         let is_known = self.warnings.iter().any(|known| known.code == warning.code);
         if !is_known && (warning.code == SCRIPT_BLOCKS || io::stderr().is_terminal()) {
@@ -123,48 +103,45 @@ impl<'a> Reporting<'a> {
         self.warnings.push(warning.clone());
     }
 
-    /// A script's own reports stand in place of those they replace.
-    fn tell_text(&self, news: &News, database: bool) {
-        let Some(script) = &self.script else {
-            return self.console.say(|log| self.text.news(news, database, self.extra, log));
-        };
-        let told = match news {
-            News::Interval(stretch) if script.has_report(Report::Interval) => {
-                script.report(Report::Interval, &self.stat(stretch, false))
+    /// A script's own reports replace sysbench's.
+    fn report_text(&self, progress: &Progress) {
+        let database = self.script.as_ref().map_or(self.database, |script| script.uses_database());
+        let text = Text { settings: self.settings, database, test: self.test };
+        let print = || self.console.write(|log| text.progress(progress, log));
+        let Some(script) = &self.script else { return print() };
+        let result = match progress {
+            Progress::Interval(tally) if script.has_report(Report::Interval) => {
+                script.report(Report::Interval, &self.stat(tally, false))
             }
-            News::Checkpoint(stretch) if script.has_report(Report::Final) => {
-                self.console.say(|log| self.text.checkpoint_head(stretch, log));
-                script.report(Report::Checkpoint, &self.stat(stretch, true))
+            Progress::Checkpoint(tally) if script.has_report(Report::Final) => {
+                self.console.write(|log| text.checkpoint_head(tally, log));
+                script.report(Report::Checkpoint, &self.stat(tally, true))
             }
-            News::Ended(outcome) if outcome.is_told() && script.has_report(Report::Final) => {
-                self.console.say(|log| self.text.before_last(outcome, log));
+            Progress::Ended(outcome) if outcome.has_figures() && script.has_report(Report::Final) => {
+                self.console.write(|log| text.before_last(outcome, log));
                 script.report(Report::Final, &self.stat(&outcome.last, true))
             }
             _ => {
-                if matches!(news, News::Ended(_)) {
+                if matches!(progress, Progress::Ended(_)) {
                     script.close_reports();
                 }
-                self.console.say(|log| self.text.news(news, database, self.extra, log));
+                print();
                 Ok(())
             }
         };
-        if let Err(failure) = told {
+        if let Err(failure) = result {
             self.console.log(Level::Fatal, &failure.to_string());
         }
     }
 
     /// The figures for a script's hook; times in seconds.
-    fn stat(&self, stretch: &Stretch, cumulative: bool) -> Stat {
-        let tally = &stretch.tally;
+    fn stat(&self, tally: &Tally, cumulative: bool) -> Stat {
         let percent = self.settings.percentiles.first();
-        let sum_s = tally.latency_sum_us / 1e6;
-        let mean_s = if tally.events == 0 { 0.0 } else { sum_s / tally.events as f64 };
-        let [min_s, max_s] =
-            [tally.latency_min_us, tally.latency_max_us].map(|latency_us| latency_us.unwrap_or(0.0) / 1e6);
+        let [min_s, mean_s, max_s, sum_s] = tally.latency_ms().map(|ms| ms / 1e3);
         Stat {
             threads_running: tally.active,
             time_interval: tally.seconds(),
-            time_total: stretch.at_s(),
+            time_total: tally.at_s(),
             latency_pct: percent.map_or(0.0, |&percent| tally.percentile_ms(percent) / 1e3),
             events: tally.events,
             reads: tally.reads,
@@ -178,11 +155,17 @@ impl<'a> Reporting<'a> {
     }
 }
 
+/// Prints the lines before the users start.
+pub(super) fn announce(console: &Console, settings: &Settings) {
+    settings.announcement().iter().for_each(|line| console.log(Level::Notice, line));
+    console.log(Level::Notice, "Initializing worker threads...\n");
+}
+
 impl Sink for Reporting<'_> {
     fn record(&mut self, record: &Record) -> bool {
         match record {
             Record::Hello(_) => {
-                self.announce();
+                announce(self.console, self.settings);
                 self.expect_users();
             }
             Record::Phase(_) => self.begin(),
@@ -194,26 +177,25 @@ impl Sink for Reporting<'_> {
             }
             _ => {}
         }
-        self.reader.read(record).iter().for_each(|news| self.tell(news));
+        self.reader.read(record).iter().for_each(|progress| self.report(progress));
         true
     }
 }
 
-/// The exit code of a run. A signal ends the process the way it would have without anybody's handling it, so that the
-/// shell that waits for it sees what it knows.
+/// The exit code of a run. After a signal the process dies of that signal, so that the calling shell sees it.
 pub(super) fn code(reason: EndReason) -> ExitCode {
     match reason {
         EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => ExitCode::SUCCESS,
         EndReason::ForcedShutdown => FORCED.into(),
         EndReason::Interrupted => {
-            dbdyno_cli::signals::die_of_signal();
+            signals::die_of_signal();
             dbdyno_cli::exit::code(reason).into()
         }
         _ => FAILED.into(),
     }
 }
 
-/// Tells why a script's command came to nothing.
+/// Prints why a script's command failed.
 pub(super) fn failed(console: &Console, failure: &LuaFailure) -> ExitCode {
     match failure {
         LuaFailure::False => {}

@@ -1,4 +1,4 @@
-//! Scripts in Lua: the life of a command, and what a script finds of the command line.
+//! Lua scripts: their commands, and their view of the command line.
 
 use std::io::{IsTerminal, Read};
 use std::path::Path;
@@ -10,48 +10,50 @@ use dbdyno_lua::modules::ModulePaths;
 use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
 use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
 use dbdyno_runner::Order;
+use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::declaration::{Declared, Value};
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
-use dbdyno_sysbench::plan::Played;
+use dbdyno_sysbench::plan::TestKind;
 use dbdyno_sysbench::registry::Registry;
-use dbdyno_sysbench::report::Nothing;
+use dbdyno_sysbench::report::no_test;
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{Compat, NAME, help};
 
 use super::console::Console;
-use super::database;
+use super::database::{self, PlanError};
+use super::fail;
 use super::reporting::{Reporting, code, failed};
-use crate::exit::FAILED;
+use crate::FAILED;
 
-/// Name of what standard input says.
+/// The name of a script from standard input.
 const STDIN: &str = "stdin";
 
-/// What scripts find of the command line and of the log. Shared by all threads.
-struct Desk {
+/// A script's access to the command line and the log, shared by all threads.
+struct Host {
     line: Mutex<CommandLine>,
     console: Console,
-    /// What the script declares.
+    /// The script's own options.
     declared: Mutex<Option<Vec<Declared>>>,
     argv: Vec<String>,
     command: Option<String>,
     path: Option<String>,
 }
 
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Desk {
+impl Host {
     fn fatal(&self, text: &str) -> ExitCode {
         self.log(Level::Fatal, text);
         FAILED.into()
     }
 }
 
-impl ScriptHost for Desk {
+impl ScriptHost for Host {
     fn print(&self, text: &str) {
         self.console.print(text);
     }
@@ -67,11 +69,11 @@ impl ScriptHost for Desk {
     fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
         let mut line = lock(&self.line);
         if declared.is_none() && line.compat == Compat::V10 {
-            line.adopt();
+            line.declare_unknown();
         }
-        line.declare(declared.unwrap_or_default()).map_err(|usage| usage.0)?;
+        line.declare(declared.unwrap_or_default())?;
         *lock(&self.declared) = declared.map(<[_]>::to_vec);
-        line.registry.values().map_err(|usage| usage.0)
+        line.registry.values()
     }
 
     fn options(&self) -> Vec<(String, Value)> {
@@ -79,7 +81,7 @@ impl ScriptHost for Desk {
     }
 
     fn print_options(&self, declared: &[Declared]) {
-        // Until they are registered there are none, as a chunk finds that runs for no command.
+        // Options are registered for a command only.
         if lock(&self.declared).is_some() {
             self.console.print(&format!("{}\n", help::listed(declared)));
         }
@@ -100,26 +102,20 @@ impl ScriptHost for Desk {
 
 /// Runs a command of the script that the first word names.
 pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv: Vec<String>) -> ExitCode {
-    let Found { source, name, path } = match find(line.test.as_deref(), &console) {
-        Ok(found) => found,
-        Err(fault) => {
-            eprintln!("{fault}");
-            return FAILED.into();
-        }
+    let ScriptFile { source, name, path } = match find(line.test.as_deref(), &console) {
+        Ok(file) => file,
+        Err(error) => return fail(&error),
     };
     let from_stdin = path.is_none();
-    let asked = line.test.clone().unwrap_or_default();
-    let (order, fault) = match planned(&name, &line, &settings) {
-        Ok(made) => made,
-        Err(said) => {
-            eprintln!("{said}");
-            return FAILED.into();
-        }
+    let test = line.test.clone().unwrap_or_default();
+    let (order, fault) = match order(&name, &line, &settings) {
+        Ok(order) => order,
+        Err(error) => return fail(&error),
     };
     let own_threads = settings.own_threads;
     let mut program = program(&line.registry, &settings, source, &name);
     program.database.fault = fault;
-    let desk = Arc::new(Desk {
+    let host = Arc::new(Host {
         command: line.command.clone(),
         console,
         declared: Mutex::default(),
@@ -127,39 +123,35 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         path,
         line: Mutex::new(line),
     });
-    let setting = ScriptSetup { order, program, host: desk.clone(), own_threads };
-    let script = match play::load(setting) {
+    let setup = ScriptSetup { order, program, host: host.clone(), own_threads };
+    let script = match play::load(setup) {
         Ok(script) => script,
-        Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{asked}' not found")) => {
-            let text = format!("Cannot find benchmark '{asked}': no such built-in test, file or module");
-            return desk.fatal(&text);
+        Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{test}' not found")) => {
+            let text = format!("Cannot find benchmark '{test}': no such built-in test, file or module");
+            return host.fatal(&text);
         }
-        Err(failure) => return desk.fatal(&failure.to_string()),
+        Err(failure) => return host.fatal(&failure.to_string()),
     };
-    match desk.command.clone() {
-        Some(command) if !from_stdin => Command { desk, script, settings, name }.run(&command),
+    match host.command.clone() {
+        Some(command) if !from_stdin => Command { host, script, settings, name }.run(&command),
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// The order of a script's run, and why there is no database: scripts need none, and those that want one are told when they
-/// ask for its driver.
-fn planned(name: &str, line: &CommandLine, settings: &Settings) -> Result<(Order, Option<String>), String> {
-    let played = Played::Script(name);
-    let (made, fault) = match database::plan(played, line, settings) {
-        Err(database::Unusable::Driver(said)) => {
+/// The order of a script's run, and why its database cannot be used. Scripts that ask for the driver get that error; others
+/// do not need a database.
+fn order(name: &str, line: &CommandLine, settings: &Settings) -> Result<(Order, Option<String>), String> {
+    let kind = TestKind::Script(name);
+    let (order, fault) = match database::order(kind, line, settings) {
+        Err(PlanError::Driver(message)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
-            (database::plan(played, &without_driver(line), &settings), Some(said))
+            (database::order(kind, &without_driver(line), &settings), Some(message))
         }
-        made => (made, None),
+        order => (order, None),
     };
-    match made {
+    match order {
         Ok(order) => Ok((order, fault)),
-        Err(
-            database::Unusable::Driver(said)
-            | database::Unusable::Other(said)
-            | database::Unusable::Plan(said),
-        ) => Err(said),
+        Err(PlanError::Driver(text) | PlanError::Other(text) | PlanError::Plan(text)) => Err(text),
     }
 }
 
@@ -178,15 +170,16 @@ fn without_driver(line: &CommandLine) -> CommandLine {
     line
 }
 
-/// A script with its name in messages, and its path where it has one.
-struct Found {
+struct ScriptFile {
     source: Source,
+    /// In messages.
     name: String,
+    /// `None` from standard input.
     path: Option<String>,
 }
 
-/// A file of that name, or a module; without a name, or for a hyphen, what standard input says.
-fn find(test: Option<&str>, console: &Console) -> Result<Found, String> {
+/// A file or a module; standard input without a name or for a hyphen.
+fn find(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
     let Some(test) = test.filter(|test| *test != "-") else {
         let mut stdin = std::io::stdin();
         if stdin.is_terminal() {
@@ -195,17 +188,17 @@ fn find(test: Option<&str>, console: &Console) -> Result<Found, String> {
         let mut text = Vec::new();
         stdin.read_to_end(&mut text).map_err(|error| error.to_string())?;
         let source = Source::Text { text, chunk: format!("={STDIN}") };
-        return Ok(Found { source, name: STDIN.into(), path: None });
+        return Ok(ScriptFile { source, name: STDIN.into(), path: None });
     };
     let name = Path::new(test).file_name().map_or(test.into(), |name| name.to_string_lossy().into_owned());
     let source = match std::fs::metadata(test) {
         Ok(there) if !there.is_dir() => Source::File(test.into()),
         _ => Source::Module(test.into()),
     };
-    Ok(Found { source, name, path: Some(test.into()) })
+    Ok(ScriptFile { source, name, path: Some(test.into()) })
 }
 
-/// What `--luajit-cmd` says of it, which is what follows `luajit -j`.
+/// `--luajit-cmd`, an argument of `luajit -j`.
 fn jit(command: &str) -> Option<bool> {
     match command {
         "on" => Some(true),
@@ -214,17 +207,12 @@ fn jit(command: &str) -> Option<bool> {
     }
 }
 
-/// Where `require` searches.
-pub(super) fn module_paths() -> ModulePaths {
+/// Lua's search paths for `require`.
+pub(crate) fn module_paths() -> ModulePaths {
     ModulePaths::new(|name| std::env::var(name).ok())
 }
 
 fn program(registry: &Registry, settings: &Settings, source: Source, name: &str) -> Program {
-    let whole = |name: &str, usual: u32| registry.int(name).map_or(usual, |value| value.max(0) as u32);
-    let special = match settings.compat {
-        Compat::V10 => [whole("rand-spec-iter", 12), whole("rand-spec-pct", 1), whole("rand-spec-res", 75)],
-        Compat::V11 => [12, 1, 75],
-    };
     let ModulePaths { path, cpath } = module_paths();
     Program {
         source,
@@ -234,15 +222,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
         version: settings.compat.version().into(),
         version_string: format!("{NAME} {}", settings.compat.version()),
         compat: settings.compat,
-        random: RandomSettings {
-            seed: database::seed(settings),
-            distribution: settings.keys.clone(),
-            pareto_h: registry.double("rand-pareto-h"),
-            zipfian_exponent: registry.double("rand-zipfian-exp"),
-            iterations: special[0],
-            special_percent: special[1],
-            special_hot_percent: special[2],
-        },
+        random: random_settings(registry, &settings.keys, database::seed(settings)),
         percentile: settings.percentiles.first().copied().unwrap_or_default(),
         threads: settings.threads,
         jit: match registry.string("luajit-cmd").and_then(jit).or(settings.jit) {
@@ -260,9 +240,30 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
     }
 }
 
-/// A script whose chunk has run, and what is asked of it.
+/// The script's defaults for random numbers, with sysbench's where the emulated version has no option.
+pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u64) -> RandomSettings {
+    let whole = |name: &str, default: u32| match registry.kind(name) {
+        Some(_) => registry.int(name).map_or(default, |value| value.max(0) as u32),
+        None => default,
+    };
+    RandomSettings {
+        seed,
+        distribution: keys.clone(),
+        pareto_h: registry.double("rand-pareto-h"),
+        zipfian_exponent: match keys {
+            Distribution::Zipfian { exponent } => *exponent,
+            _ if registry.kind("rand-zipfian-exp").is_some() => registry.double("rand-zipfian-exp"),
+            _ => 0.8,
+        },
+        iterations: whole("rand-spec-iter", 12),
+        special_percent: whole("rand-spec-pct", 1),
+        special_hot_percent: whole("rand-spec-res", 75),
+    }
+}
+
+/// A loaded script.
 struct Command {
-    desk: Arc<Desk>,
+    host: Arc<Host>,
     script: Rc<dyn Script>,
     settings: Settings,
     name: String,
@@ -271,11 +272,11 @@ struct Command {
 impl Command {
     fn run(self, command: &str) -> ExitCode {
         if let Err(failure) = self.script.read_options() {
-            return failed(&self.desk.console, &failure);
+            return failed(&self.host.console, &failure);
         }
         if let Some(kind) = self.script.command(command) {
             if kind == CommandKind::Parallel && self.settings.threads > 1 {
-                self.desk.log(Level::Notice, "Initializing worker threads...\n");
+                self.host.log(Level::Notice, "Initializing worker threads...\n");
             }
             return self.done(self.script.run_command(command));
         }
@@ -284,36 +285,32 @@ impl Command {
             "help" | "prepare" | "cleanup" if self.script.has_function(command) => {
                 self.done(self.script.call(command))
             }
-            "help" if lock(&self.desk.declared).is_some() => {
-                let declared = lock(&self.desk.declared).clone().unwrap_or_default();
-                self.desk.console.print(&help::of_test(&self.name, &declared));
+            "help" if lock(&self.host.declared).is_some() => {
+                let declared = lock(&self.host.declared).clone().unwrap_or_default();
+                self.host.console.print(&help::test_options(&self.name, &declared));
                 ExitCode::SUCCESS
             }
             "help" | "prepare" | "cleanup" => {
-                eprintln!("'{}' test does not implement the '{command}' command.", self.name);
-                FAILED.into()
+                fail(&format!("'{}' test does not implement the '{command}' command.", self.name))
             }
-            _ => {
-                eprintln!("Unknown command: {command}");
-                FAILED.into()
-            }
+            _ => fail(&format!("Unknown command: {command}")),
         }
     }
 
     fn done(&self, result: Result<(), LuaFailure>) -> ExitCode {
         match result {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failed(&self.desk.console, &failure),
+            Err(failure) => failed(&self.host.console, &failure),
         }
     }
 
     fn measure(&self) -> ExitCode {
         let (control, inbox) = dbdyno_runner::channel();
-        let reporting = Reporting::new(&self.desk.console, &self.settings, &Nothing, false);
+        let reporting = Reporting::new(&self.host.console, &self.settings, &no_test, false);
         let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
         reporting.script = Some(Rc::clone(&self.script));
         let ended = self.script.run(inbox, &mut reporting);
-        // The script's states end before the process does, with what they have to say then.
+        // The script's states may print when they close, so they close before the process exits.
         drop(reporting);
         code(ended.reason)
     }

@@ -1,11 +1,11 @@
-//! What a script finds of the plan, and where its words go: standard error, as standard output has the records.
+//! A script's access to the plan. Its output goes to standard error, because standard output has the records.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dbdyno_lua::modules::ModulePaths;
-use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
-use dbdyno_schema::plan::{Distribution, Endpoint, Plan, ScriptWorkload, StatementMode, Target};
+use dbdyno_lua::{Database, Jit, Program, ScriptHost, Source};
+use dbdyno_schema::plan::{Endpoint, Plan, ScriptWorkload, StatementMode, Target};
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::{Declared, Value};
@@ -13,12 +13,13 @@ use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::registry::Registry;
 
 use super::options;
-use crate::program::PROGRAM;
+use crate::PROGRAM;
+use crate::sysbench::script::{module_paths, random_settings};
 
-/// Of which percentile a script's own reports would tell.
+/// sysbench's default, for a script's own reports.
 const PERCENTILE: f64 = 95.0;
 
-/// What the script finds of the plan. Shared by all threads.
+/// Shared by all threads.
 pub(super) struct PlanFront {
     script: ScriptWorkload,
     registry: Mutex<Registry>,
@@ -28,9 +29,9 @@ pub(super) struct PlanFront {
 
 impl PlanFront {
     pub(super) fn new(plan: &Plan, script: &ScriptWorkload, command: &'static str) -> Self {
-        let given = script.options.iter().map(|(name, value)| format!("--{name}={value}"));
+        let options = script.options.iter().map(|(name, value)| format!("--{name}={value}"));
         let words = [PROGRAM.to_owned(), script.path.clone()];
-        let argv = words.into_iter().chain(given).chain([command.to_owned()]).collect();
+        let argv = words.into_iter().chain(options).chain([command.to_owned()]).collect();
         let registry = Mutex::new(options::of_plan(plan));
         Self { script: script.clone(), registry, argv, command }
     }
@@ -62,8 +63,8 @@ impl ScriptHost for PlanFront {
 
     fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
         let mut registry = self.registry();
-        options::give(&mut registry, declared, &self.script).map_err(|faults| faults.join("\n  "))?;
-        registry.values().map_err(|usage| usage.0)
+        options::assign(&mut registry, declared, &self.script).map_err(|faults| faults.join("\n  "))?;
+        registry.values()
     }
 
     fn options(&self) -> Vec<(String, Value)> {
@@ -87,9 +88,9 @@ impl ScriptHost for PlanFront {
     }
 }
 
-/// The script as it is to run, with the interface of sysbench 1.0.
+/// The script with the interface of sysbench 1.0.
 pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
-    let ModulePaths { path, cpath } = ModulePaths::new(|name| std::env::var(name).ok());
+    let ModulePaths { path, cpath } = module_paths();
     let name = Path::new(&script.path).file_name().map_or("".into(), |name| name.to_string_lossy());
     let version = Compat::V10.version();
     Program {
@@ -100,7 +101,7 @@ pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
         version: version.into(),
         version_string: format!("sysbench {version}"),
         compat: Compat::V10,
-        random: random(plan),
+        random: random_settings(&options::of_plan(plan), &plan.workload.keys, plan.seed),
         percentile: PERCENTILE,
         threads: plan.load.connections,
         jit: Jit::Auto,
@@ -114,34 +115,11 @@ pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
     }
 }
 
-fn random(plan: &Plan) -> RandomSettings {
-    let mut random = RandomSettings {
-        seed: plan.seed,
-        distribution: plan.workload.keys.clone(),
-        pareto_h: 0.2,
-        zipfian_exponent: 0.8,
-        iterations: 12,
-        special_percent: 1,
-        special_hot_percent: 75,
-    };
-    match plan.workload.keys {
-        Distribution::Uniform => {}
-        Distribution::Gaussian { iterations } => random.iterations = iterations,
-        Distribution::Special { iterations, percent, hot_percent } => {
-            (random.iterations, random.special_percent, random.special_hot_percent) =
-                (iterations, percent, hot_percent);
-        }
-        Distribution::Pareto { h } => random.pareto_h = h,
-        Distribution::Zipfian { exponent } => random.zipfian_exponent = exponent,
-    }
-    random
-}
-
-/// What messages call the places where the servers are.
+/// The servers' names in messages.
 fn places(target: &Target) -> Vec<String> {
-    let words = |endpoint: &Endpoint| match endpoint {
+    let name = |endpoint: &Endpoint| match endpoint {
         Endpoint::Tcp { host, port } => format!("host '{host}', port {port}"),
         Endpoint::Unix { path } => format!("socket '{path}'"),
     };
-    target.endpoints().iter().map(words).collect()
+    target.endpoints().iter().map(name).collect()
 }

@@ -1,6 +1,6 @@
-//! A plan whose workload is a script in Lua: the commands, records and exit codes of `dbdyno-engine`.
+//! Plans whose workload is a Lua script: the commands, records and exit codes of `dbdyno-engine`.
 //!
-//! - [`front`]: what the script finds of the plan, and where its words go. [`options`]: its options, checked.
+//! - [`front`]: the script's access to the plan. [`options`]: its options, checked.
 
 mod front;
 mod options;
@@ -20,14 +20,12 @@ use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Plan, Prewarm, ScriptWorkload};
 use dbdyno_schema::record::{EndReason, Failure};
 
-use crate::output;
-use crate::program::PROGRAM;
+use crate::{PROGRAM, output};
 use front::PlanFront;
 
-/// How often an order to stop is looked for while the script works.
+/// How often a stop is checked for while the script works.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
-/// What is done with a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Prepare,
@@ -37,7 +35,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Under this name it is called, and so is the command of the script.
+    /// On the command line and in the script.
     fn name(self) -> &'static str {
         match self {
             Command::Prepare => "prepare",
@@ -48,19 +46,18 @@ impl Command {
     }
 }
 
-/// The command that the only argument names.
 pub(crate) fn called(arguments: &[OsString]) -> Option<Command> {
     let [_, argument] = arguments else { return None };
     let all = [Command::Prepare, Command::Prewarm, Command::Run, Command::Cleanup];
     all.into_iter().find(|command| argument == command.name())
 }
 
-/// Does it with the plan on standard input.
+/// Runs a command with the plan on standard input.
 pub(crate) fn main(command: Command) -> ExitCode {
     let records = match output::take() {
         Ok(records) => records,
         Err(error) => {
-            eprintln!("{PROGRAM}: standard output cannot be kept for records: {error}");
+            eprintln!("{PROGRAM}: cannot reserve standard output for records: {error}");
             return exit::USAGE.into();
         }
     };
@@ -81,7 +78,10 @@ fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
     })
 }
 
-/// The script, its chunk run and its options read; else why the plan cannot be used.
+/// Runs the script's chunk and reads its options.
+///
+/// # Errors
+/// Why the plan cannot be used.
 fn load(order: &Order, command: Command) -> Result<Rc<dyn Script>, String> {
     let plan = &*order.plan;
     let script = own_script(plan)?;
@@ -97,7 +97,7 @@ fn load(order: &Order, command: Command) -> Result<Rc<dyn Script>, String> {
     Ok(script)
 }
 
-/// Plays the script. Where the plan says so its `prewarm` reads the tables first.
+/// Plays the script, after its `prewarm` where the plan requires it.
 fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, String> {
     let script = load(order, Command::Run)?;
     if order.plan.prewarm == Prewarm::Scan
@@ -105,36 +105,36 @@ fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, Strin
     {
         return Ok(external::run_command(&order.plan, Vec::new(), sink, |_| Err(failed)));
     }
-    let mut records = Records { sink, begun: false };
+    let mut records = Records { sink, started: false };
     let ended = script.run(inbox, &mut records);
-    if records.begun {
+    if records.started {
         return Ok(ended);
     }
-    // It came to nothing before the first record: `init` has failed, or there is no event().
+    // It failed before the first record: in `init`, or because it has no event().
     let failure = ended.failure.unwrap_or_default();
     Ok(external::run_command(&order.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
 }
 
-/// Records on their way to a sink.
+/// Passes records on.
 struct Records<'a> {
     sink: &'a mut dyn Sink,
-    /// Whether there was one.
-    begun: bool,
+    /// Whether there was a record.
+    started: bool,
 }
 
 impl Sink for Records<'_> {
     fn record(&mut self, record: &Record) -> bool {
-        self.begun = true;
+        self.started = true;
         self.sink.record(record)
     }
 }
 
-/// Runs a command of the script that measures nothing.
+/// Runs a command of the script other than `run`.
 fn do_command(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Result<RunEnd, String> {
     let script = load(order, command)?;
     let mut plan = Plan::clone(&order.plan);
     if script.command(command.name()) == Some(CommandKind::Parallel) {
-        // Its users are connections that load.
+        // Its users load.
         plan.load.connections = plan.loading.streams;
     }
     drop(script);
@@ -142,13 +142,13 @@ fn do_command(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Comman
     Ok(external::run_command(&order.plan, Vec::new(), sink, |_| with_script(&order, inbox, command)))
 }
 
-/// Loads the script and runs its command, on a thread of its own: an order to stop ends the process, whatever the script waits for.
+/// Loads the script and runs its command on another thread, so that a stop ends the process whatever the script waits for.
 fn with_script(order: &Order, inbox: &Inbox, command: Command) -> Result<(), (EndReason, Failure)> {
     let (sender, done) = channel();
     let order = order.clone();
     std::thread::spawn(move || {
         let result = load(&order, command).and_then(|script| call(&*script, command));
-        // The receiver is gone only when the process ends.
+        // The receiver is dropped only when the process exits.
         let _ = sender.send(result);
     });
     let failure = |text: String| Failure { text, ..Failure::default() };
@@ -167,18 +167,18 @@ fn with_script(order: &Order, inbox: &Inbox, command: Command) -> Result<(), (En
     }
 }
 
-/// Calls the command or the function of the script. One that has no `prepare` needs no `cleanup` either.
+/// Calls the command or the function of the script. Without `prepare` it needs no `cleanup` either.
 fn call(script: &dyn Script, command: Command) -> Result<(), String> {
     let has = |name: &str| script.command(name).is_some() || script.has_function(name);
     let name = command.name();
-    let called = match command {
+    let result = match command {
         _ if script.command(name).is_some() => script.run_command(name),
         _ if script.has_function(name) => script.call(name),
         Command::Prepare => Ok(()),
         Command::Cleanup if !has("prepare") => Ok(()),
         _ => return Err(format!("the script has no command {name}")),
     };
-    called.map_err(|failure| match failure {
+    result.map_err(|failure| match failure {
         LuaFailure::False => format!("the script's {name} has returned false"),
         other => other.to_string(),
     })

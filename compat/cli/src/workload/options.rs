@@ -1,5 +1,4 @@
-//! The options of a script: those of sysbench itself have the values of the plan, those that the script declares have what the
-//! plan gives them.
+//! The options of a script: sysbench's own have values from the plan, and `workload.script.options` sets the script's.
 
 use dbdyno_schema::plan::{
     Constant, Distribution, Endpoint, Plan, Poisson, ScriptOption, ScriptWorkload, Shape, StatementMode,
@@ -12,12 +11,12 @@ use dbdyno_sysbench::registry::Registry;
 const KEY: &str = "workload.script.options";
 const SECOND_US: u64 = 1_000_000;
 
-/// What sysbench calls the target's database.
+/// sysbench's name of the target's driver.
 pub(super) fn driver(target: &Target) -> &'static str {
     if target.is_postgresql() { "pgsql" } else { "mysql" }
 }
 
-/// sysbench's own options with the values of the plan. There is no password among them.
+/// sysbench's own options with values from the plan, which has no password.
 pub(super) fn of_plan(plan: &Plan) -> Registry {
     let mut registry = Registry::new(Compat::V10);
     let mut set = |name: &str, value: String| {
@@ -34,7 +33,7 @@ pub(super) fn of_plan(plan: &Plan) -> Registry {
     set("db-driver", driver(&plan.target).into());
     let prepared = plan.workload.statements == StatementMode::Prepared;
     set("db-ps-mode", if prepared { "auto" } else { "disable" }.into());
-    let drawn = match plan.workload.keys {
+    let distribution = match plan.workload.keys {
         Distribution::Uniform => "uniform",
         Distribution::Gaussian { iterations } => {
             set("rand-spec-iter", iterations.to_string());
@@ -52,7 +51,7 @@ pub(super) fn of_plan(plan: &Plan) -> Registry {
         }
         Distribution::Zipfian { .. } => "zipfian",
     };
-    set("rand-type", drawn.into());
+    set("rand-type", distribution.into());
     match &plan.target {
         Target::Mysql { endpoints, user, database, .. } => {
             set("mysql-user", user.clone());
@@ -103,12 +102,12 @@ fn places(endpoints: &[Endpoint]) -> (String, String, String) {
     (hosts.join(","), ports.join(","), sockets.join(","))
 }
 
-/// Adds the options that the script declares, with what the plan gives them. One that declares none at all is of the time before
-/// sysbench 1.0: it has whatever is given.
+/// Declares the script's options and sets them from the plan. A script that declares none at all, as before sysbench 1.0,
+/// accepts any.
 ///
 /// # Errors
-/// All that is wrong with what the plan gives, each as one sentence.
-pub(super) fn give(
+/// All invalid options, each as one sentence.
+pub(super) fn assign(
     registry: &mut Registry,
     declared: Option<&[Declared]>,
     script: &ScriptWorkload,
@@ -120,7 +119,7 @@ pub(super) fn give(
     options.iter().for_each(|option| registry.declare(option.clone()));
     for ((name, value), is_sysbenchs) in script.options.iter().zip(own) {
         let fault = match options.iter().find(|option| same(&option.name, name)) {
-            Some(option) => misfit(option.kind, value),
+            Some(option) => mismatch(option.kind, value),
             None if is_sysbenchs => Some(
                 "is no option of the script: the rest of the plan says what sysbench's own options are"
                     .into(),
@@ -139,9 +138,8 @@ pub(super) fn give(
         match fault {
             Some(fault) => faults.push(format!("{KEY}.{name} {fault}")),
             None => {
-                // A switch is one, and the name is known by now.
-                let taken = registry.set(name, Some(&value.to_string()));
-                debug_assert!(taken.is_ok(), "{name}");
+                let result = registry.set(name, Some(&value.to_string()));
+                debug_assert!(result.is_ok(), "{name}");
             }
         }
     }
@@ -149,9 +147,9 @@ pub(super) fn give(
 }
 
 /// Why an option of this kind cannot have this value.
-fn misfit(kind: Kind, value: &ScriptOption) -> Option<String> {
+fn mismatch(kind: Kind, value: &ScriptOption) -> Option<String> {
     use ScriptOption::{Integer, Number, Switch, Text};
-    let wanted = match (kind, value) {
+    let expected = match (kind, value) {
         (Kind::Bool, Switch(_))
         | (Kind::Double, Integer(_) | Number(_))
         | (Kind::String | Kind::List, Text(_)) => return None,
@@ -169,10 +167,10 @@ fn misfit(kind: Kind, value: &ScriptOption) -> Option<String> {
             );
         }
     };
-    let given = match value {
+    let actual = match value {
         Text(text) => format!("{text:?}"),
         Switch(on) => on.to_string(),
         other => other.to_string(),
     };
-    Some(format!("is {given}; the script declares {wanted}"))
+    Some(format!("is {actual}; the script declares {expected}"))
 }

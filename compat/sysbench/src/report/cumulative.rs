@@ -4,54 +4,39 @@ use std::fmt::Write;
 
 use dbdyno_schema::record::UserTotals;
 
-use super::super::settings::Settings;
-use super::super::{Compat, latency};
-use super::reader::Stretch;
+use super::TestReport;
 use super::tally::Tally;
+use crate::settings::Settings;
+use crate::{Compat, latency};
 
-/// What a full report tells beside the figures.
-#[derive(Clone, Debug)]
-pub struct Frame<'a> {
-    /// What was asked for.
-    pub settings: &'a Settings,
-    /// Whether a database was used.
-    pub database: bool,
-    /// What it is about.
-    pub stretch: &'a Stretch,
-    /// Events that a forced shutdown left, and how long they had been due, all together, in microseconds.
-    pub unfinished: (u64, u64),
-    /// What a built-in test tells of itself.
-    pub own: Vec<String>,
-    /// Whether that stands in place of the general part and of the threads' fairness.
-    pub stands_for_general: bool,
+/// The report, to its closing blank line. `unfinished` counts the events that a forced shutdown left, and sums their
+/// latencies in microseconds.
+pub fn report(
+    settings: &Settings,
+    database: bool,
+    tally: &Tally,
+    unfinished: (u64, u64),
+    test: TestReport,
+) -> String {
+    let mut text = if database { statistics(tally) } else { String::new() };
+    if unfinished.0 > 0 {
+        let _ = writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {}", unfinished.0);
+    }
+    if settings.report_errors {
+        text += "\nErrors by number:\n";
+        tally.errors_by_code.iter().for_each(|(code, &count)| text += &rate_row(code, count, tally));
+    }
+    test.total.iter().for_each(|line| text += &format!("{line}\n"));
+    if test.replaces_general {
+        return text + &latency(settings, tally) + "\n";
+    }
+    text + &general(settings.compat, tally)
+        + &latency(settings, tally)
+        + &fairness(settings, tally, unfinished)
 }
 
-/// The report, to its closing blank line.
-pub fn report(frame: &Frame<'_>, tally: &Tally) -> String {
-    let mut text = String::new();
-    if frame.database {
-        text += &statistics(tally);
-    }
-    if frame.unfinished.0 > 0 {
-        let count = frame.unfinished.0;
-        let _ = writeln!(text, "\nNumber of unfinished transactions on forced shutdown: {count}");
-    }
-    if frame.settings.report_errors {
-        let _ = writeln!(text, "\nErrors by number:");
-        for (code, count) in &tally.errors_by_code {
-            let _ = writeln!(
-                text,
-                "    {:<37}{count:<6} ({:.2} per sec.)",
-                format!("{code}:"),
-                tally.rate(*count)
-            );
-        }
-    }
-    frame.own.iter().for_each(|line| text += &format!("{line}\n"));
-    if frame.stands_for_general {
-        return text + &latency(frame.settings, tally) + "\n";
-    }
-    text + &general(frame, tally) + &latency(frame.settings, tally) + &fairness(frame, tally)
+fn rate_row(name: &str, count: u64, tally: &Tally) -> String {
+    format!("    {:<37}{count:<6} ({:.2} per sec.)\n", format!("{name}:"), tally.rate(count))
 }
 
 fn statistics(tally: &Tally) -> String {
@@ -67,55 +52,48 @@ fn statistics(tally: &Tally) -> String {
         ("ignored errors", tally.errors),
         ("reconnects", tally.reconnects),
     ] {
-        let _ =
-            writeln!(text, "    {:<37}{count:<6} ({:.2} per sec.)", format!("{name}:"), tally.rate(count));
+        text += &rate_row(name, count, tally);
     }
     text
 }
 
-fn general(frame: &Frame<'_>, tally: &Tally) -> String {
+fn general(compat: Compat, tally: &Tally) -> String {
     let events = tally.events;
-    match frame.settings.compat {
+    match compat {
         Compat::V10 => format!(
             "\nGeneral statistics:\n    total time:                          {:.4}s\n    total number of events:              \
              {events}\n",
-            frame.stretch.at_s()
+            tally.at_s()
         ),
         Compat::V11 => format!(
             "\nThroughput:\n    events/s (eps):                      {:.4}\n    time elapsed:                        \
              {:.4}s\n    total number of events:              {events}\n",
             tally.rate(events),
-            frame.stretch.at_s()
+            tally.at_s()
         ),
     }
 }
 
 fn latency(settings: &Settings, tally: &Tally) -> String {
-    let mean_us = if tally.events == 0 { 0.0 } else { tally.latency_sum_us / tally.events as f64 };
-    let mut text = String::from("\nLatency (ms):\n");
-    let mut row = |name: &str, ms: f64| {
-        let _ = writeln!(text, "{name:>12}: {ms:>39.2}");
-    };
-    row("min", tally.latency_min_us.unwrap_or(0.0) / 1000.0);
-    row("avg", mean_us / 1000.0);
-    row("max", tally.latency_max_us.unwrap_or(0.0) / 1000.0);
+    let [min, mean, max, sum] = tally.latency_ms();
+    let row = |name: &str, ms: f64| format!("{name:>12}: {ms:>39.2}\n");
+    let mut text =
+        String::from("\nLatency (ms):\n") + &row("min", min) + &row("avg", mean) + &row("max", max);
     if settings.percentiles.is_empty() {
         text += "         percentile stats:               disabled\n";
     }
     for &percent in &settings.percentiles {
         let _ = writeln!(text, "{percent:>11}th percentile: {:>27.2}", tally.percentile_ms(percent));
     }
-    let _ = writeln!(text, "{:>12}: {:>39.2}", "sum", tally.latency_sum_us / 1000.0);
-    text
+    text + &row("sum", sum)
 }
 
-/// An event that was ended by force counts once more here, and its time in the deviation, as sysbench has it.
-fn fairness(frame: &Frame<'_>, tally: &Tally) -> String {
-    let threads = f64::from(frame.settings.threads.max(1));
-    let (unfinished, unfinished_us) = frame.unfinished;
+/// sysbench counts an event that was ended by force once more here, and its time in the deviation.
+fn fairness(settings: &Settings, tally: &Tally, (unfinished, unfinished_us): (u64, u64)) -> String {
+    let threads = f64::from(settings.threads.max(1));
     let mean = (tally.events + unfinished) as f64 / threads;
     let mean_busy_us = tally.latency_sum_us / threads;
-    // Who plays the unfinished events is known where everybody plays one.
+    // Only where every user has one is it known which users have the unfinished events.
     let each = if unfinished as usize == tally.users.len() { 1.0 } else { 0.0 };
     let each_us = each * unfinished_us as f64 / threads;
     let users = &tally.users;
@@ -129,14 +107,14 @@ fn fairness(frame: &Frame<'_>, tally: &Tally) -> String {
     )
 }
 
-/// Standard deviation of a population around what is taken for its mean; 0 without values.
+/// Standard deviation of a population around `mean`; 0 without values.
 fn spread(values: impl Iterator<Item = f64> + Clone, mean: f64) -> f64 {
     let count = values.clone().count().max(1) as f64;
-    // An empty sum is -0, which shows.
+    // `sum` starts at -0, which would be printed.
     (values.map(|value| (value - mean).powi(2)).fold(0.0, |sum, square| sum + square) / count).sqrt()
 }
 
-/// Lines of each user, for those who debug.
+/// Lines of each user for `--debug`.
 pub fn threads(users: &[UserTotals]) -> Vec<String> {
     let mut lines = vec!["Verbose per-thread statistics:\n".to_owned()];
     for (number, user) in users.iter().enumerate() {
@@ -152,7 +130,6 @@ pub fn threads(users: &[UserTotals]) -> Vec<String> {
     lines
 }
 
-/// The rows of the histogram under their head.
 pub fn histogram(tally: &Tally) -> String {
     let scale = latency::scale();
     let largest = tally.buckets.iter().map(|&(_, count)| count).max().unwrap_or(1);
@@ -167,13 +144,7 @@ pub fn histogram(tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
-
-    fn settings(options: &[(&str, &str)], compat: Compat) -> Settings {
-        let mut registry = Registry::new(compat);
-        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
-        Settings::read(&registry, compat).unwrap()
-    }
+    use crate::testing::settings;
 
     fn tally() -> Tally {
         let user =
@@ -193,14 +164,8 @@ mod tests {
         }
     }
 
-    fn frame<'a>(settings: &'a Settings, stretch: &'a Stretch) -> Frame<'a> {
-        let (own, stands_for_general) = (Vec::new(), false);
-        Frame { settings, database: true, stretch, unfinished: (0, 0), own, stands_for_general }
-    }
-
     fn text(settings: &Settings) -> String {
-        let stretch = Stretch { at_us: 4_023_400, tally: tally() };
-        report(&frame(settings, &stretch), &tally())
+        report(settings, true, &tally(), (0, 0), TestReport::default())
     }
 
     /// Every column where sysbench 1.0.20 prints it.
@@ -250,10 +215,9 @@ Threads fairness:
 
     #[test]
     fn a_test_with_a_report_of_its_own_adds_latencies_and_nothing_else() {
-        let (settings, stretch) = (settings(&[], Compat::V11), Stretch { at_us: 4_023_400, tally: tally() });
-        let own = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
-        let frame = Frame { database: false, own, stands_for_general: true, ..frame(&settings, &stretch) };
-        let said = report(&frame, &tally());
+        let total = vec!["\nThroughput:".into(), "         read:  IOPS=1.00".into()];
+        let test = TestReport { total, replaces_general: true, ..TestReport::default() };
+        let said = report(&settings(&[], Compat::V11), false, &tally(), (0, 0), test);
         let head = "\nThroughput:\n         read:  IOPS=1.00\n\nLatency (ms):\n         min:                                   21.36\n";
         assert!(said.starts_with(head), "{said}");
         assert!(said.ends_with("         sum:                                 4013.32\n\n"), "{said}");

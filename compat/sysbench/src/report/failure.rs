@@ -1,4 +1,4 @@
-//! How a failure reads: the lines that sysbench, its driver and its script would say one after the other.
+//! The messages of a failure: the lines of sysbench, its driver and its script, in their order.
 
 use dbdyno_runner::external::postgres_errors;
 use dbdyno_schema::plan::Endpoint;
@@ -8,39 +8,28 @@ use super::super::Compat;
 use super::super::driver::Driver;
 use super::super::settings::Settings;
 
-/// What was being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
-    /// `run`.
-    Run,
-    /// Another command of the bundled workloads.
-    Command(Command),
-}
-
-/// A command that works on tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `prepare`.
+    Run,
     Prepare,
-    /// `prewarm`.
     Prewarm,
-    /// `cleanup`.
     Cleanup,
 }
 
-/// FATAL lines, without that word.
-pub fn lines(failure: &Failure, doing: Doing, settings: &Settings) -> Vec<String> {
+/// The FATAL lines, without that prefix.
+pub fn lines(failure: &Failure, command: Command, settings: &Settings) -> Vec<String> {
     match &failure.server {
-        Some(server) => of_server(server, doing, settings),
+        Some(server) => server_lines(server, command, settings),
         None => std::iter::once(failure.text.clone()).chain(failure.hint.clone()).collect(),
     }
 }
 
-/// FATAL lines where the database's driver cannot be had: `said` is the driver's own.
-pub fn without_driver(said: String, doing: Doing, compat: Compat) -> Vec<String> {
-    let function = if doing == Doing::Run { "thread_init" } else { function_of(doing) };
-    let mut lines = vec![said, format!("`{function}' function failed: failed to initialize the DB driver")];
-    if doing == Doing::Run {
+/// The FATAL lines where the database driver cannot start; `message` is the driver's own.
+pub fn without_driver(message: String, command: Command, compat: Compat) -> Vec<String> {
+    let function = if command == Command::Run { "thread_init" } else { function_of(command) };
+    let mut lines =
+        vec![message, format!("`{function}' function failed: failed to initialize the DB driver")];
+    if command == Command::Run {
         lines.push(at_start(compat).into());
     }
     lines
@@ -54,9 +43,9 @@ pub(super) fn at_start(compat: Compat) -> &'static str {
     }
 }
 
-fn of_server(server: &ServerFailure, doing: Doing, settings: &Settings) -> Vec<String> {
+fn server_lines(server: &ServerFailure, command: Command, settings: &Settings) -> Vec<String> {
     let driver = settings.driver;
-    // Where the connection broke no server has given it a number, and PostgreSQL's library has none.
+    // A broken connection has the engine's code, where PostgreSQL's library has none.
     let is_lost = driver == Driver::Pgsql && server.code != 0;
     let lost = || ServerFailure {
         code: 0,
@@ -67,26 +56,26 @@ fn of_server(server: &ServerFailure, doing: Doing, settings: &Settings) -> Vec<S
     let server = &if is_lost { lost() } else { server.clone() };
     let ServerFailure { code, sqlstate, message, .. } = server;
     let mut lines = match driver {
-        Driver::Mysql => of_mysql(server, settings),
-        Driver::Pgsql => of_pgsql(server),
+        Driver::Mysql => mysql_lines(server, settings),
+        Driver::Pgsql => pgsql_lines(server),
     };
-    let told = match server.action {
+    let cause = match server.action {
         FailedAction::Connect => "connection creation failed".to_owned(),
         FailedAction::Prepare => "SQL API error".to_owned(),
         _ => format!("SQL error, errno = {code}, state = '{sqlstate}': {message}"),
     };
-    match (doing, server.action) {
-        (Doing::Run, FailedAction::Connect | FailedAction::Prepare) => {
-            lines.push(format!("`thread_init' function failed: {told}"));
+    match (command, server.action) {
+        (Command::Run, FailedAction::Connect | FailedAction::Prepare) => {
+            lines.push(format!("`thread_init' function failed: {cause}"));
             lines.push(at_start(settings.compat).into());
         }
-        _ => lines.push(format!("`{}' function failed: {told}", function_of(doing))),
+        _ => lines.push(format!("`{}' function failed: {cause}", function_of(command))),
     }
     lines
 }
 
-/// What the driver for MySQL says.
-fn of_mysql(server: &ServerFailure, settings: &Settings) -> Vec<String> {
+/// The lines of the MySQL driver.
+fn mysql_lines(server: &ServerFailure, settings: &Settings) -> Vec<String> {
     let ServerFailure { code, message, statement, .. } = server;
     match server.action {
         FailedAction::Connect => {
@@ -107,8 +96,8 @@ fn of_mysql(server: &ServerFailure, settings: &Settings) -> Vec<String> {
     }
 }
 
-/// What the driver for PostgreSQL says; 7 is PGRES_FATAL_ERROR.
-fn of_pgsql(server: &ServerFailure) -> Vec<String> {
+/// The lines of the PostgreSQL driver; 7 is PGRES_FATAL_ERROR.
+fn pgsql_lines(server: &ServerFailure) -> Vec<String> {
     let ServerFailure { message, statement, .. } = server;
     match server.action {
         FailedAction::Connect => vec![format!("Connection to database failed: {message}\n")],
@@ -120,32 +109,26 @@ fn of_pgsql(server: &ServerFailure) -> Vec<String> {
     }
 }
 
-/// The function of a script that does this work, which the original names in its messages.
-fn function_of(doing: Doing) -> &'static str {
-    match doing {
-        Doing::Run => "thread_run",
-        Doing::Command(Command::Prepare | Command::Prewarm) => "sysbench.cmdline.call_command",
-        Doing::Command(Command::Cleanup) => "cleanup",
+/// The script's function that the original names in its messages.
+fn function_of(command: Command) -> &'static str {
+    match command {
+        Command::Run => "thread_run",
+        Command::Prepare | Command::Prewarm => "sysbench.cmdline.call_command",
+        Command::Cleanup => "cleanup",
     }
 }
 
-/// As it was given. Where that says the same socket twice, by several ports of localhost, the first is as good.
+/// The server as the options name it; several ports of localhost are one socket, and then the first one counts.
 fn place(server: &ServerFailure, settings: &Settings) -> String {
     let is_it = |(endpoint, _): &&(Endpoint, String)| server.endpoint.as_ref() == Some(endpoint);
     let place = settings.places.iter().find(is_it).or(settings.places.first());
-    place.map(|(_, words)| words.clone()).unwrap_or_default()
+    place.map(|(_, name)| name.clone()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registry;
-
-    fn settings(options: &[(&str, &str)], compat: Compat) -> Settings {
-        let mut registry = Registry::new(compat);
-        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
-        Settings::read(&registry, compat).unwrap()
-    }
+    use crate::testing::settings;
 
     fn mysql(compat: Compat) -> Settings {
         settings(&[("mysql-host", "127.0.0.1"), ("mysql-port", "1")], compat)
@@ -165,21 +148,20 @@ mod tests {
 
     #[test]
     fn each_layer_has_its_line() {
-        let said = lines(&failure(FailedAction::Connect), Doing::Run, &mysql(Compat::V10));
+        let said = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V10));
         assert_eq!(said[0], "unable to connect to MySQL server on host '127.0.0.1', port 1, aborting...");
         assert_eq!(said.len(), 4);
         assert_eq!(said[3], "Thread initialization failed!");
-        let newer = lines(&failure(FailedAction::Connect), Doing::Run, &mysql(Compat::V11));
+        let newer = lines(&failure(FailedAction::Connect), Command::Run, &mysql(Compat::V11));
         assert_eq!(newer[3], "Threads initialization failed!");
-        let said = lines(&failure(FailedAction::Prepare), Doing::Run, &mysql(Compat::V10));
+        let said = lines(&failure(FailedAction::Prepare), Command::Run, &mysql(Compat::V10));
         assert_eq!(said[1], "MySQL error: 1146 \"Table 'sbtest.sbtest1' doesn't exist\"");
-        let said = lines(&failure(FailedAction::Execute), Doing::Run, &mysql(Compat::V10));
+        let said = lines(&failure(FailedAction::Execute), Command::Run, &mysql(Compat::V10));
         assert_eq!(
             said[1],
             "`thread_run' function failed: SQL error, errno = 1146, state = '42S02': Table 'sbtest.sbtest1' doesn't exist"
         );
-        let said =
-            lines(&failure(FailedAction::Query), Doing::Command(Command::Prepare), &mysql(Compat::V10));
+        let said = lines(&failure(FailedAction::Query), Command::Prepare, &mysql(Compat::V10));
         assert!(said[1].starts_with("`sysbench.cmdline.call_command' function failed: SQL error"));
     }
 
@@ -189,7 +171,7 @@ mod tests {
         let mut told = |options: &[(&str, &str)]| {
             let settings = settings(options, Compat::V10);
             failure.server.as_deref_mut().unwrap().endpoint = Some(settings.places[0].0.clone());
-            lines(&failure, Doing::Run, &settings).remove(0)
+            lines(&failure, Command::Run, &settings).remove(0)
         };
         let on = |place: &str| format!("unable to connect to MySQL server on {place}, aborting...");
         assert_eq!(told(&[("mysql-port", "3307")]), on("host 'localhost', port 3307"));
@@ -203,7 +185,7 @@ mod tests {
             let mut failure = failure(action);
             let server = failure.server.as_deref_mut().unwrap();
             (server.code, server.message) = (code, "relation does not exist".into());
-            lines(&failure, Doing::Run, &settings(&[("db-driver", "pgsql")], Compat::V10))
+            lines(&failure, Command::Run, &settings(&[("db-driver", "pgsql")], Compat::V10))
         };
         let query = said(FailedAction::Query, 0);
         assert_eq!(query[..2], ["PQexec() failed: 7 relation does not exist", "failed query was: SELECT 1"]);

@@ -1,14 +1,15 @@
-//! Reports for programs: one JSON object a line, of all precision there is. Times are in seconds, latencies in
-//! milliseconds, rates per second of the time that was counted.
+//! Reports for programs: one JSON object a line, unrounded. Times are in seconds, latencies in milliseconds, rates per
+//! second of the counted time.
 
 use std::collections::BTreeMap;
 
-use dbdyno_schema::record::Warning;
+use dbdyno_schema::record::{EndReason, Warning};
 use serde::Serialize;
 
-use super::super::settings::Settings;
-use super::Extra;
-use super::reader::{News, Stretch};
+use super::TestReporter;
+use super::reader::Progress;
+use super::tally::Tally;
+use crate::settings::Settings;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -28,12 +29,11 @@ struct Line<'a> {
     queue_length: u64,
     concurrency: u64,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    test: BTreeMap<String, f64>,
+    test: BTreeMap<&'static str, f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<String>,
+    ended: Option<EndReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unfinished: Option<u64>,
-    /// What makes the figures worth less.
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<&'a [Warning]>,
 }
@@ -46,40 +46,39 @@ struct Queries {
     total: u64,
 }
 
-/// The line for some news; empty where there is none. The last one has the run's warnings.
-pub fn line(settings: &Settings, extra: &dyn Extra, warnings: &[Warning], news: &News) -> String {
-    let line = match news {
-        News::Started => return String::new(),
-        News::Interval(stretch) => of(settings, extra, "interval", stretch),
-        News::Checkpoint(stretch) => of(settings, extra, "checkpoint", stretch),
-        News::Ended(outcome) => Line {
-            ended: serde_json::to_value(outcome.reason).ok().and_then(|word| word.as_str().map(Into::into)),
+/// The line for `progress`, if any. The last one has the run's warnings.
+pub fn line(
+    settings: &Settings,
+    test: TestReporter<'_>,
+    warnings: &[Warning],
+    progress: &Progress,
+) -> String {
+    let line = match progress {
+        Progress::Started => return String::new(),
+        Progress::Interval(tally) => figures(settings, test, "interval", tally),
+        Progress::Checkpoint(tally) => figures(settings, test, "checkpoint", tally),
+        Progress::Ended(outcome) => Line {
+            ended: Some(outcome.reason),
             unfinished: Some(outcome.unfinished),
             warnings: Some(warnings),
-            ..of(settings, extra, "final", &outcome.last)
+            ..figures(settings, test, "final", &outcome.last)
         },
     };
     serde_json::to_string(&line).unwrap_or_default() + "\n"
 }
 
-fn of<'a>(settings: &Settings, extra: &dyn Extra, report: &'static str, stretch: &'a Stretch) -> Line<'a> {
-    let tally = &stretch.tally;
-    let mut latency_ms = BTreeMap::new();
-    for &percent in &settings.percentiles {
-        latency_ms.insert(format!("p{percent}"), tally.percentile_ms(percent));
-    }
-    let sum_ms = tally.latency_sum_us / 1e3;
-    for (name, value) in [
-        ("min", tally.latency_min_us.unwrap_or(0.0) / 1e3),
-        ("avg", if tally.events == 0 { 0.0 } else { sum_ms / tally.events as f64 }),
-        ("max", tally.latency_max_us.unwrap_or(0.0) / 1e3),
-        ("sum", sum_ms),
-    ] {
-        latency_ms.insert(name.into(), value);
-    }
+fn figures<'a>(
+    settings: &Settings,
+    test: TestReporter<'_>,
+    report: &'static str,
+    tally: &'a Tally,
+) -> Line<'a> {
+    let percentiles =
+        settings.percentiles.iter().map(|&percent| (format!("p{percent}"), tally.percentile_ms(percent)));
+    let others = ["min", "avg", "max", "sum"].map(str::to_owned).into_iter().zip(tally.latency_ms());
     Line {
         report,
-        time: stretch.at_s(),
+        time: tally.at_s(),
         interval: tally.seconds(),
         threads: tally.active,
         events: tally.events,
@@ -91,13 +90,13 @@ fn of<'a>(settings: &Settings, extra: &dyn Extra, report: &'static str, stretch:
             total: tally.queries(),
         },
         queries_per_s: tally.rate(tally.queries()),
-        latency_ms,
+        latency_ms: percentiles.chain(others).collect(),
         ignored_errors: tally.errors,
         errors_by_code: &tally.errors_by_code,
         reconnects: tally.reconnects,
         queue_length: tally.backlog,
         concurrency: tally.in_flight,
-        test: extra.figures(stretch).into_iter().collect(),
+        test: test(tally).figures.into_iter().collect(),
         ended: None,
         unfinished: None,
         warnings: None,
@@ -106,20 +105,18 @@ fn of<'a>(settings: &Settings, extra: &dyn Extra, report: &'static str, stretch:
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::Compat;
-    use crate::registry::Registry;
-    use crate::report::{Nothing, tally::Tally};
+    use crate::report::no_test;
+    use crate::testing::settings;
 
     #[test]
     fn an_interval_is_one_line_with_every_percentile() {
-        let mut registry = Registry::new(Compat::V10);
-        registry.set("percentile", Some("50,99.9")).unwrap();
-        let settings = Settings::read(&registry, Compat::V10).unwrap();
+        let settings = settings(&[("percentile", "50,99.9")], Compat::V10);
         let buckets = vec![(crate::latency::scale().bucket(2.0) as u16, 4)];
         let tally = Tally {
-            end_us: 2_000_000,
+            start_us: 4_000_000,
+            end_us: 6_000_000,
             events: 4,
             reads: 8,
             latency_sum_us: 8000.0,
@@ -127,8 +124,7 @@ mod tests {
             buckets,
             ..Tally::default()
         };
-        let stretch = Stretch { at_us: 6_000_000, tally };
-        let text = line(&settings, &Nothing, &[], &News::Interval(Box::new(stretch)));
+        let text = line(&settings, &no_test, &[], &Progress::Interval(Box::new(tally)));
         assert_eq!((text.matches('\n').count(), text.ends_with("}\n")), (1, true));
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((read["time"].as_f64(), read["queries_per_s"].as_f64()), (Some(6.0), Some(4.0)));

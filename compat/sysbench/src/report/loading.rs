@@ -1,10 +1,10 @@
-//! What `prepare`, `prewarm` and `cleanup` print: a line as each step begins. No verbosity holds it back.
+//! What `prepare`, `prewarm` and `cleanup` print, at any verbosity: a line as each step begins.
 
 use dbdyno_schema::record::{Loading, LoadingStep};
 
 use super::super::Compat;
 
-/// The line of a step; none for a step that sysbench does not tell.
+/// The line of a step that sysbench reports.
 pub fn line(loading: &Loading, rows_each: u64, compat: Compat) -> Option<String> {
     let table = &loading.table;
     match loading.step {

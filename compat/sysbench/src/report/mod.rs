@@ -1,12 +1,12 @@
 //! What is printed of a run, from its records alone: the same for native workloads, scripts and built-in tests.
 //!
 //! ```text
-//!  Record ──▶ Reader ──▶ News ──┬─▶ Text ──▶ lines of the log
-//!                               ├─▶ json, csv
-//!                               └─▶ a script's own reports
+//!  Record ──▶ Reader ──▶ Progress ──┬─▶ Text ──▶ lines of the log
+//!                                   ├─▶ json, csv
+//!                                   └─▶ a script's own reports
 //! ```
-//! - [`reader`]: what a record means to those who report. [`tally`]: figures of a stretch of a run.
-//! - [`text`]: sysbench's text. [`cumulative`]: its full report. [`failure`]: how a failure reads.
+//! - [`reader`]: records into progress. [`tally`]: figures of a part of a run.
+//! - [`text`]: sysbench's text. [`cumulative`]: its full report. [`failure`]: its messages for a failure.
 //! - [`generator`]: warnings about the load generator. [`loading`]: the lines of prepare, prewarm and cleanup.
 //! - [`json`], [`csv`]: reports for programs.
 
@@ -20,37 +20,27 @@ pub mod reader;
 pub mod tally;
 pub mod text;
 
-pub use reader::{News, Outcome, Reader, Stretch};
+pub use reader::{Outcome, Progress, Reader};
+pub use tally::Tally;
 pub use text::Text;
 
-/// What a built-in test adds to the reports.
-pub trait Extra {
-    /// An interval's figures in place of the usual ones, without the time before them.
-    fn interval(&self, stretch: &Stretch) -> Option<String> {
-        let _ = stretch;
-        None
-    }
-
+/// What a built-in test adds to the reports; nothing by default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TestReport {
+    /// Replaces an interval's usual figures; without the time before them.
+    pub interval: Option<String>,
     /// Lines before the general part of a full report.
-    fn total(&self, stretch: &Stretch) -> Vec<String> {
-        let _ = stretch;
-        Vec::new()
-    }
-
-    /// Whether what it tells stands in place of the general part and of the threads' fairness.
-    fn stands_for_general(&self) -> bool {
-        false
-    }
-
-    /// The same figures by name, for reports that programs read: always the same names in the same order.
-    fn figures(&self, stretch: &Stretch) -> Vec<(String, f64)> {
-        let _ = stretch;
-        Vec::new()
-    }
+    pub total: Vec<String>,
+    /// Whether `total` replaces the general part and the threads' fairness.
+    pub replaces_general: bool,
+    /// The same figures for reports that programs read: always the same names in the same order.
+    pub figures: Vec<(&'static str, f64)>,
 }
 
-/// A run that adds nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
+/// Reports on what was counted in a part of a run.
+pub type TestReporter<'a> = &'a dyn Fn(&Tally) -> TestReport;
 
-impl Extra for Nothing {}
+/// The reporter of workloads and scripts, which add nothing.
+pub fn no_test(_: &Tally) -> TestReport {
+    TestReport::default()
+}

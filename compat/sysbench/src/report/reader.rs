@@ -1,150 +1,116 @@
-//! What a record means to those who report.
+//! Turns records into progress to report.
 
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
 
-use super::super::settings::Settings;
 use super::tally::Tally;
+use crate::settings::Settings;
 
-/// Something to tell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum Progress {
     /// Every user is ready, and the clock runs.
     Started,
-    /// An interval of the length that was asked for is over.
-    Interval(Box<Stretch>),
-    /// It is time for a full report; what is counted from here on begins at 0.
-    Checkpoint(Box<Stretch>),
-    /// The run is over.
+    /// A reporting interval is over.
+    Interval(Box<Tally>),
+    /// A full report is due; counting starts again at 0.
+    Checkpoint(Box<Tally>),
     Ended(Box<Outcome>),
 }
 
-/// What was counted since the last report of its kind.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stretch {
-    /// From the beginning of the measurement to the end of this, in microseconds.
-    pub at_us: u64,
-    /// The figures.
-    pub tally: Tally,
-}
-
-impl Stretch {
-    /// From the beginning of the measurement to the end of this, in seconds.
-    pub fn at_s(&self) -> f64 {
-        self.at_us as f64 / 1e6
-    }
-}
-
-/// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Why.
     pub reason: EndReason,
-    /// The error, where there was one.
     pub failure: Option<Failure>,
     /// Whether the clock had started.
     pub started: bool,
-    /// What was counted since the last checkpoint.
-    pub last: Stretch,
-    /// Events that were under way when the run was ended by force.
+    /// Since the last checkpoint.
+    pub last: Tally,
+    /// Events in progress when the run was ended by force.
     pub unfinished: u64,
-    /// How long these had been due by then, all together, in microseconds.
+    /// Sum of their latencies up to then.
     pub unfinished_us: u64,
 }
 
 impl Outcome {
-    /// Whether its figures are told: a run that failed has none.
-    pub fn is_told(&self) -> bool {
+    /// Whether its figures are reported: a run that failed has none.
+    pub fn has_figures(&self) -> bool {
         match self.reason {
             EndReason::TimeLimit | EndReason::EventLimit | EndReason::ForcedShutdown => true,
-            // A test that knows its own end is done with it.
+            // `Done`: a test ended the run itself.
             EndReason::Interrupted | EndReason::Done => self.started,
             _ => false,
         }
     }
 }
 
-/// Turns records into news.
 #[derive(Clone, Debug)]
 pub struct Reader {
     interval_us: u64,
     checkpoints_us: Vec<u64>,
-    /// When the first phase began.
     started: bool,
-    /// When the measurement began.
-    start_us: u64,
-    /// Since the last interval that was told.
+    /// Since the last reported interval.
     interval: Tally,
     /// Since the last checkpoint.
     total: Tally,
-    /// Whether no statement is known for a read or a write.
     dry_run: bool,
 }
 
 impl Reader {
-    /// For the intervals and checkpoints that are asked for. In a dry run every statement is an `other` one, as nothing
-    /// comes back by which to tell.
+    /// In a dry run every statement counts as `other`: without answers sysbench cannot tell reads from writes.
     pub fn new(settings: &Settings, dry_run: bool) -> Self {
         let us = |&seconds: &u32| u64::from(seconds) * 1_000_000;
         Self {
             interval_us: us(&settings.report_interval_s),
             checkpoints_us: settings.checkpoints_s.iter().map(us).collect(),
             started: false,
-            start_us: 0,
             interval: Tally::default(),
             total: Tally::default(),
             dry_run,
         }
     }
 
-    /// What there is to tell after one more record.
-    pub fn read(&mut self, record: &Record) -> Vec<News> {
+    pub fn read(&mut self, record: &Record) -> Vec<Progress> {
         match record {
             Record::Phase(phase) => {
-                self.start_us = phase.at_us;
-                self.interval = Tally::from(phase.at_us);
-                self.total = Tally::from(phase.at_us);
-                if std::mem::replace(&mut self.started, true) { Vec::new() } else { vec![News::Started] }
+                self.interval = Tally::starting(phase.at_us, phase.at_us);
+                self.total = self.interval.clone();
+                if std::mem::replace(&mut self.started, true) { Vec::new() } else { vec![Progress::Started] }
             }
             Record::Interval(interval) if interval.phase == PhaseName::Measure => self.interval(interval),
-            Record::End(end) => vec![News::Ended(Box::new(self.end(end)))],
+            Record::End(end) => vec![Progress::Ended(Box::new(self.end(end)))],
             _ => Vec::new(),
         }
     }
 
-    /// A checkpoint is told before the interval that ends with it.
-    fn interval(&mut self, interval: &Interval) -> Vec<News> {
+    /// sysbench reports a checkpoint before the interval that ends with it.
+    fn interval(&mut self, interval: &Interval) -> Vec<Progress> {
         for tally in [&mut self.interval, &mut self.total] {
             tally.add(interval);
             if self.dry_run {
                 tally.other += std::mem::take(&mut tally.reads) + std::mem::take(&mut tally.writes);
             }
         }
-        let at_us = interval.end_us.saturating_sub(self.start_us);
-        let mut news = Vec::new();
+        let next = Tally::starting(self.total.origin_us, interval.end_us);
+        let at_us = interval.end_us.saturating_sub(next.origin_us);
+        let mut progress = Vec::new();
         if self.checkpoints_us.contains(&at_us) {
-            let tally = std::mem::replace(&mut self.total, Tally::from(interval.end_us));
-            news.push(News::Checkpoint(Box::new(Stretch { at_us, tally })));
+            progress.push(Progress::Checkpoint(Box::new(std::mem::replace(&mut self.total, next.clone()))));
         }
         if self.interval_us != 0 && at_us.is_multiple_of(self.interval_us) {
-            let tally = std::mem::replace(&mut self.interval, Tally::from(interval.end_us));
-            news.push(News::Interval(Box::new(Stretch { at_us, tally })));
+            progress.push(Progress::Interval(Box::new(std::mem::replace(&mut self.interval, next))));
         }
-        news
+        progress
     }
 
     fn end(&mut self, end: &End) -> Outcome {
-        let tally = std::mem::take(&mut self.total);
-        let measured = end.phases.get(&PhaseName::Measure);
-        let at_us = tally.end_us.saturating_sub(self.start_us);
-        let accounting = measured.map(|totals| totals.accounting.clone()).unwrap_or_default();
+        let measured = end.phases.get(&PhaseName::Measure).map(|totals| &totals.accounting);
         Outcome {
             reason: end.reason,
             failure: end.failure.clone(),
             started: self.started,
-            last: Stretch { at_us, tally },
-            unfinished: accounting.unfinished,
-            unfinished_us: accounting.unfinished_us,
+            last: std::mem::take(&mut self.total),
+            unfinished: measured.map_or(0, |accounting| accounting.unfinished),
+            unfinished_us: measured.map_or(0, |accounting| accounting.unfinished_us),
         }
     }
 }
@@ -157,13 +123,10 @@ mod tests {
 
     use super::*;
     use crate::Compat;
-    use crate::registry::Registry;
+    use crate::testing::settings;
 
     fn reader() -> Reader {
-        let mut registry = Registry::new(Compat::V10);
-        registry.set("report-interval", Some("2")).unwrap();
-        registry.set("report-checkpoints", Some("3")).unwrap();
-        Reader::new(&Settings::read(&registry, Compat::V10).unwrap(), false)
+        Reader::new(&settings(&[("report-interval", "2"), ("report-checkpoints", "3")], Compat::V10), false)
     }
 
     fn phase(name: PhaseName, at_us: u64) -> Record {
@@ -188,19 +151,19 @@ mod tests {
     fn intervals_are_put_together_again_and_checkpoints_begin_anew() {
         let mut reader = reader();
         let second = 1_000_000;
-        assert_eq!(reader.read(&phase(PhaseName::Warmup, 0)), [News::Started]);
+        assert_eq!(reader.read(&phase(PhaseName::Warmup, 0)), [Progress::Started]);
         assert!(reader.read(&interval(PhaseName::Warmup, 0, second, 50)).is_empty());
         assert!(reader.read(&phase(PhaseName::Measure, second)).is_empty());
         let measured = |reader: &mut Reader, start_s, end_s, events| {
             reader.read(&interval(PhaseName::Measure, start_s * second, end_s * second, events))
         };
-        let News::Interval(first) = &measured(&mut reader, 1, 3, 7)[0] else { panic!("no interval") };
-        assert_eq!((first.at_s(), first.tally.events, first.tally.seconds()), (2.0, 7, 2.0));
-        let News::Checkpoint(check) = &measured(&mut reader, 3, 4, 5)[0] else { panic!("no checkpoint") };
-        assert_eq!((check.at_s(), check.tally.events), (3.0, 12));
-        assert_eq!(check.tally.users.len(), 1, "users since the checkpoint before");
-        assert_eq!(check.tally.errors, 2, "lost connections are none");
-        let News::Interval(second) = &measured(&mut reader, 4, 5, 2)[0] else { panic!("no interval") };
-        assert_eq!((second.at_s(), second.tally.events, second.tally.seconds()), (4.0, 7, 2.0));
+        let Progress::Interval(first) = &measured(&mut reader, 1, 3, 7)[0] else { panic!("no interval") };
+        assert_eq!((first.at_s(), first.events, first.seconds()), (2.0, 7, 2.0));
+        let Progress::Checkpoint(check) = &measured(&mut reader, 3, 4, 5)[0] else { panic!("no checkpoint") };
+        assert_eq!((check.at_s(), check.events), (3.0, 12));
+        assert_eq!(check.users.len(), 1, "users since the checkpoint before");
+        assert_eq!(check.errors, 2, "lost connections are none");
+        let Progress::Interval(second) = &measured(&mut reader, 4, 5, 2)[0] else { panic!("no interval") };
+        assert_eq!((second.at_s(), second.events, second.seconds()), (4.0, 7, 2.0));
     }
 }

@@ -1,54 +1,48 @@
-//! A run as sysbench tells it.
+//! A run as sysbench's text.
 
 use dbdyno_schema::record::EndReason;
 
-use super::super::log::{Level, Log};
-use super::super::settings::Settings;
-use super::Extra;
-use super::cumulative::{self, Frame};
-use super::failure::{self, Doing};
-use super::reader::{News, Outcome, Stretch};
+use super::TestReporter;
+use super::cumulative;
+use super::failure::{self, Command};
+use super::reader::{Outcome, Progress};
 use super::tally::Tally;
+use crate::log::{Level, Log};
+use crate::settings::Settings;
 
-/// Turns news into sysbench's text.
-#[derive(Clone, Debug)]
-pub struct Text {
-    settings: Settings,
+pub struct Text<'a> {
+    pub settings: &'a Settings,
+    /// Whether a database is used; without one there are no statements to report.
+    pub database: bool,
+    pub test: TestReporter<'a>,
 }
 
-impl Text {
-    /// For a run with these settings.
-    pub fn new(settings: Settings) -> Self {
-        Self { settings }
-    }
-
-    /// What to print for some news. Statements are told of where a database is used.
-    pub fn news(&self, news: &News, database: bool, extra: &dyn Extra, log: &mut Log) -> String {
-        match news {
-            News::Started => self.started(log),
-            News::Interval(stretch) => self.interval(stretch, database, extra, log),
-            News::Checkpoint(stretch) => {
-                self.checkpoint_head(stretch, log) + &self.full(stretch, (0, 0), database, extra, log)
-            }
-            News::Ended(outcome) if outcome.is_told() => {
+impl Text<'_> {
+    /// What to print for `progress`.
+    pub fn progress(&self, progress: &Progress, log: &mut Log) -> String {
+        match progress {
+            Progress::Started => self.started(log),
+            Progress::Interval(tally) => self.interval(tally, log),
+            Progress::Checkpoint(tally) => self.checkpoint_head(tally, log) + &self.full(tally, (0, 0), log),
+            Progress::Ended(outcome) if outcome.has_figures() => {
                 let unfinished = match outcome.reason {
                     EndReason::ForcedShutdown => (outcome.unfinished, outcome.unfinished_us),
                     _ => (0, 0),
                 };
-                self.before_last(outcome, log) + &self.full(&outcome.last, unfinished, database, extra, log)
+                self.before_last(outcome, log) + &self.full(&outcome.last, unfinished, log)
             }
-            News::Ended(outcome) => failed(outcome, &self.settings, log),
+            Progress::Ended(outcome) => failed(outcome, self.settings, log),
         }
     }
 
     /// The line above a checkpoint's report.
-    pub fn checkpoint_head(&self, stretch: &Stretch, log: &mut Log) -> String {
-        log.timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", stretch.at_s()))
+    pub fn checkpoint_head(&self, tally: &Tally, log: &mut Log) -> String {
+        log.timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", tally.at_s()))
     }
 
-    /// What stands above the last report: why the run is over, and the histogram.
+    /// The text above the last report: the reason of the end, and the histogram.
     pub fn before_last(&self, outcome: &Outcome, log: &mut Log) -> String {
-        let why = match outcome.reason {
+        let reason = match outcome.reason {
             EndReason::TimeLimit => self.limit("Time limit exceeded, exiting...", log),
             EndReason::EventLimit => self.limit("Event limit exceeded, exiting...", log),
             EndReason::ForcedShutdown => {
@@ -57,7 +51,7 @@ impl Text {
             EndReason::Done => log.line(Level::Info, "Done.\n"),
             _ => String::new(),
         };
-        why + &self.histogram(&outcome.last.tally, log)
+        reason + &self.histogram(&outcome.last, log)
     }
 
     fn started(&self, log: &mut Log) -> String {
@@ -74,41 +68,40 @@ impl Text {
         text
     }
 
-    /// The line of an interval, and a second one where events wait for their turn.
-    fn interval(&self, stretch: &Stretch, database: bool, extra: &dyn Extra, log: &mut Log) -> String {
-        let part = &stretch.tally;
-        let at = format!("[ {:.0}s ]", stretch.at_s());
-        if let Some(own) = extra.interval(stretch) {
+    /// The line of an interval, and with a rate a second one about the queue.
+    fn interval(&self, tally: &Tally, log: &mut Log) -> String {
+        let at = format!("[ {:.0}s ]", tally.at_s());
+        if let Some(own) = (self.test)(tally).interval {
             return log.timestamped(Level::Notice, &format!("{at} {own}"));
         }
-        let latency = self.latency(part);
-        let (threads, rate) = (part.active, |count| part.rate(count));
-        let line = if database {
+        let latency = self.latency(tally);
+        let (threads, rate) = (tally.active, |count| tally.rate(count));
+        let line = if self.database {
             format!(
                 "{at} thds: {threads} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) {latency} err/s: {:.2} reconn/s: \
                  {:.2}",
-                rate(part.events),
-                rate(part.queries()),
-                rate(part.reads),
-                rate(part.writes),
-                rate(part.other),
-                rate(part.errors),
-                rate(part.reconnects),
+                rate(tally.events),
+                rate(tally.queries()),
+                rate(tally.reads),
+                rate(tally.writes),
+                rate(tally.other),
+                rate(tally.errors),
+                rate(tally.reconnects),
             )
         } else {
-            format!("{at} thds: {threads} eps: {:.2} {latency}", rate(part.events))
+            format!("{at} thds: {threads} eps: {:.2} {latency}", rate(tally.events))
         };
         let mut text = log.timestamped(Level::Notice, &line);
         if self.settings.rate > 0 {
-            let comma = if database { "," } else { "" };
-            let waiting =
-                format!("{at} queue length: {}{comma} concurrency: {}", part.backlog, part.in_flight);
-            text += &log.timestamped(Level::Notice, &waiting);
+            let comma = if self.database { "," } else { "" };
+            let queue =
+                format!("{at} queue length: {}{comma} concurrency: {}", tally.backlog, tally.in_flight);
+            text += &log.timestamped(Level::Notice, &queue);
         }
         text
     }
 
-    /// One percentile as sysbench writes it, or several in the way it writes several rates.
+    /// One percentile as sysbench writes it, several as it writes several rates.
     fn latency(&self, tally: &Tally) -> String {
         let percentiles = &self.settings.percentiles;
         if percentiles.is_empty() {
@@ -120,21 +113,9 @@ impl Text {
         format!("lat (ms,{}): {}", names.join("/"), values.join("/"))
     }
 
-    /// A full report. `unfinished` are the events that a forced shutdown left, and how long they had been due.
-    fn full(
-        &self,
-        stretch: &Stretch,
-        unfinished: (u64, u64),
-        database: bool,
-        extra: &dyn Extra,
-        log: &mut Log,
-    ) -> String {
-        let tally = &stretch.tally;
-        let (own, stands_for_general) = (extra.total(stretch), extra.stands_for_general());
-        let frame =
-            Frame { settings: &self.settings, database, stretch, unfinished, own, stands_for_general };
-        let report = cumulative::report(&frame, tally);
-        // A blank line that begins it follows the one that ended the report before, and is collapsed.
+    fn full(&self, tally: &Tally, unfinished: (u64, u64), log: &mut Log) -> String {
+        let report = cumulative::report(self.settings, self.database, tally, unfinished, (self.test)(tally));
+        // The log drops the blank line that begins the report where one ended the report before.
         let (mut text, report) = match report.strip_prefix('\n') {
             Some(rest) => (log.line(Level::Notice, ""), rest),
             None => (String::new(), report.as_str()),
@@ -163,7 +144,7 @@ impl Text {
     }
 }
 
-/// What is said of a run without figures.
+/// The messages of a run without figures.
 fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
     match outcome.reason {
         EndReason::QueueFull => log.line(
@@ -174,10 +155,11 @@ fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
         EndReason::ScriptError if !outcome.started => {
             log.line(Level::Fatal, failure::at_start(settings.compat))
         }
-        // The script's own words are in the log already.
+        // The script's own message is in the log already.
         EndReason::ScriptError => String::new(),
         _ => {
-            let lines = outcome.failure.iter().flat_map(|failure| failure::lines(failure, Doing::Run, settings));
+            let lines =
+                outcome.failure.iter().flat_map(|failure| failure::lines(failure, Command::Run, settings));
             lines.map(|line| log.line(Level::Fatal, &line)).collect()
         }
     }
@@ -189,23 +171,21 @@ mod tests {
 
     use super::*;
     use crate::Compat;
-    use crate::registry::Registry;
-    use crate::report::Nothing;
+    use crate::report::no_test;
+    use crate::testing::settings;
 
-    fn settings(options: &[(&str, &str)], compat: Compat) -> Settings {
-        let mut registry = Registry::new(compat);
-        options.iter().for_each(|(name, value)| registry.set(name, Some(value)).unwrap());
-        Settings::read(&registry, compat).unwrap()
-    }
-
-    fn said(options: &[(&str, &str)], news: &News, database: bool) -> String {
-        let settings = settings(options, Compat::V10);
+    fn written(options: &[(&str, &str)], compat: Compat, progress: &Progress, database: bool) -> String {
+        let settings = settings(options, compat);
         let mut log = Log::new(settings.verbosity);
-        Text::new(settings).news(news, database, &Nothing, &mut log)
+        Text { settings: &settings, database, test: &no_test }.progress(progress, &mut log)
     }
 
-    fn stretch() -> Stretch {
-        let tally = Tally {
+    fn said(options: &[(&str, &str)], progress: &Progress, database: bool) -> String {
+        written(options, Compat::V10, progress, database)
+    }
+
+    fn tally() -> Tally {
+        Tally {
             start_us: 9_000_000,
             end_us: 10_000_000,
             events: 400,
@@ -217,30 +197,29 @@ mod tests {
             in_flight: 3,
             buckets: vec![(crate::latency::scale().bucket(11.45) as u16, 400)],
             ..Tally::default()
-        };
-        Stretch { at_us: 10_000_000, tally }
+        }
     }
 
     #[test]
     fn lines_of_intervals() {
-        let news = News::Interval(Box::new(stretch()));
+        let progress = Progress::Interval(Box::new(tally()));
         assert_eq!(
-            said(&[], &news, true),
+            said(&[], &progress, true),
             "[ 10s ] thds: 4 tps: 400.00 qps: 8000.00 (r/w/o: 5600.00/1600.00/800.00) lat (ms,95%): 11.45 err/s: 0.00 \
              reconn/s: 0.00\n"
         );
         assert_eq!(
-            said(&[("percentile", "0"), ("rate", "5")], &news, false),
+            said(&[("percentile", "0"), ("rate", "5")], &progress, false),
             "[ 10s ] thds: 4 eps: 400.00 lat (ms,0%): 0.00\n[ 10s ] queue length: 7 concurrency: 3\n"
         );
-        let text = said(&[("percentile", "50,99.9"), ("rate", "5")], &news, true);
+        let text = said(&[("percentile", "50,99.9"), ("rate", "5")], &progress, true);
         assert!(text.contains(" lat (ms,50%/99.9%): 11.45/11.45 err/s"), "{text}");
         assert!(text.ends_with("\n[ 10s ] queue length: 7, concurrency: 3\n"), "{text}");
     }
 
     #[test]
     fn checkpoints_are_full_reports() {
-        let text = said(&[], &News::Checkpoint(Box::new(stretch())), true);
+        let text = said(&[], &Progress::Checkpoint(Box::new(tally())), true);
         assert!(text.starts_with("[ 10s ] Checkpoint report:\nSQL statistics:\n"), "{text}");
         assert!(text.contains("    total time:                          10.0000s\n"), "{text}");
         assert!(
@@ -254,7 +233,7 @@ mod tests {
     #[test]
     fn a_forced_shutdown_counts_what_was_under_way_once_among_the_threads() {
         let users = vec![UserTotals::default(); 2];
-        let last = Stretch { at_us: 2_000_200, tally: Tally { users, ..Tally::default() } };
+        let last = Tally { end_us: 2_000_200, users, ..Tally::default() };
         let outcome = Outcome {
             reason: EndReason::ForcedShutdown,
             failure: None,
@@ -264,7 +243,7 @@ mod tests {
             unfinished_us: 4_000_000,
         };
         let options = [("threads", "2"), ("time", "1"), ("forced-shutdown", "1")];
-        let text = said(&options, &News::Ended(Box::new(outcome)), false);
+        let text = said(&options, &Progress::Ended(Box::new(outcome)), false);
         let expected = "FATAL: The --max-time limit has expired, forcing shutdown...
 
 Number of unfinished transactions on forced shutdown: 2
@@ -284,18 +263,18 @@ General statistics:
             reason: EndReason::EventLimit,
             failure: None,
             started: true,
-            last: stretch(),
+            last: tally(),
             unfinished: 0,
             unfinished_us: 0,
         };
-        let news = News::Ended(Box::new(outcome));
-        let text = said(&[("verbosity", "2"), ("histogram", "on")], &news, true);
+        let progress = Progress::Ended(Box::new(outcome));
+        let text = said(&[("verbosity", "2"), ("histogram", "on")], &progress, true);
         assert_eq!(
             text,
             "       value  ------------- distribution ------------- count\n      11.446 \
              |**************************************** 400\n"
         );
-        let text = said(&[("verbosity", "4"), ("threads", "3"), ("histogram", "on")], &news, true);
+        let text = said(&[("verbosity", "4"), ("threads", "3"), ("histogram", "on")], &progress, true);
         let expected = "Event limit exceeded, exiting...\n(last message repeated 2 times)\nDone.\n\nLatency histogram (values";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("* 400\n \nSQL statistics:\n"), "{text}");
@@ -303,10 +282,8 @@ General statistics:
 
     #[test]
     fn what_is_told_at_the_start() {
-        assert_eq!(said(&[], &News::Started, true), "Threads started!\n\n");
-        let settings = settings(&[("warmup-time", "2")], Compat::V11);
-        let mut log = Log::new(settings.verbosity);
-        let text = Text::new(settings).news(&News::Started, true, &Nothing, &mut log);
+        assert_eq!(said(&[], &Progress::Started, true), "Threads started!\n\n");
+        let text = written(&[("warmup-time", "2")], Compat::V11, &Progress::Started, true);
         assert_eq!(text, "Threads started!\n\nWarming up for 2 seconds...\n\n");
     }
 }

@@ -1,16 +1,16 @@
-//! What the records have no word for: bytes read and written, by the interval in which they were.
+//! The work of each interval, whose read and written bytes the records do not distinguish.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::test::Work;
 
-/// The work of each interval, by the microsecond at which it ended. An interval is in it before its record is written.
+/// By the microsecond at which the interval ended. An interval is added before its record is written.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger(Arc<Mutex<BTreeMap<u64, Work>>>);
+pub struct IntervalWork(Arc<Mutex<BTreeMap<u64, Work>>>);
 
-impl Ledger {
-    pub(super) fn enter(&self, end_us: u64, work: Work) {
+impl IntervalWork {
+    pub(super) fn add(&self, end_us: u64, work: Work) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(end_us).or_default() += work;
     }
 
@@ -31,11 +31,11 @@ mod tests {
 
     #[test]
     fn an_interval_belongs_to_the_part_in_which_it_ended() {
-        let ledger = Ledger::default();
+        let work = IntervalWork::default();
         for (end_us, reads) in [(10, 1), (20, 2), (30, 4)] {
-            ledger.enter(end_us, Work { reads, ..Work::default() });
+            work.add(end_us, Work { reads, ..Work::default() });
         }
-        let reads = |start_us, end_us| ledger.between(start_us, end_us).reads;
+        let reads = |start_us, end_us| work.between(start_us, end_us).reads;
         assert_eq!(
             (reads(0, 30), reads(10, 20), reads(20, 40), reads(30, 30), reads(30, 0)),
             (7, 2, 4, 0, 0)

@@ -1,0 +1,165 @@
+//! An event: a whole block, word by word.
+//!
+//! Words are relaxed atomics: threads may share them, they cost no more than plain accesses, and no compiler merges or drops
+//! them.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dbdyno_random::Rng;
+use dbdyno_random::key::Keys;
+use dbdyno_schema::plan::Distribution;
+
+use super::block::Block;
+use crate::step::step;
+use crate::test::{Line, Runner, Work};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Read,
+    Write,
+    None,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    Sequential,
+    Uniform,
+    Distribution(Keys),
+}
+
+impl Order {
+    /// By the distribution of `--rand-type` over a block.
+    pub(super) fn random(keys: &Distribution, block_bytes: u64) -> Self {
+        match keys {
+            Distribution::Uniform => Order::Uniform,
+            keys => Order::Distribution(Keys::new(keys, 0, block_bytes / size_of::<AtomicU64>() as u64 - 1)),
+        }
+    }
+}
+
+pub(super) struct MemoryRunner {
+    pub(super) block: Arc<Block>,
+    pub(super) operation: Operation,
+    pub(super) order: Order,
+    /// `None` for no limit.
+    pub(super) events_left: Option<u64>,
+    pub(super) rng: Rng,
+}
+
+impl Runner for MemoryRunner {
+    fn next(&mut self) -> bool {
+        match &mut self.events_left {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
+    fn event(&mut self) -> Result<Work, Vec<Line>> {
+        let words = self.block.words();
+        let (operation, rng) = (self.operation, &mut self.rng);
+        match &self.order {
+            Order::Sequential => sequential(operation, words),
+            // Floating point, as in the original, because its cost is part of the work. `unit` is below 1, so the index is
+            // below the length.
+            Order::Uniform => at_random(operation, words, || (rng.unit() * words.len() as f64) as usize),
+            Order::Distribution(keys) => at_random(operation, words, || keys.draw(rng) as usize),
+        }
+        Ok(Work::default())
+    }
+}
+
+fn sequential(operation: Operation, words: &[AtomicU64]) {
+    match operation {
+        Operation::Write => write(words),
+        Operation::Read => read(words),
+        Operation::None => walk(words),
+    }
+}
+
+fn write(words: &[AtomicU64]) {
+    words.iter().for_each(|word| {
+        word.store(0, Ordering::Relaxed);
+        step();
+    });
+}
+
+fn read(words: &[AtomicU64]) {
+    // Keeps the compiler from removing the reads.
+    black_box(words.iter().fold(0, |seen, word| seen ^ word.load(Ordering::Relaxed)));
+}
+
+/// The loop of the others, without the access.
+fn walk(words: &[AtomicU64]) {
+    words.iter().for_each(|_| step());
+}
+
+/// As many accesses as there are words.
+#[inline]
+fn at_random(operation: Operation, words: &[AtomicU64], mut place: impl FnMut() -> usize) {
+    let mut next = || &words[place()];
+    let count = words.len();
+    match operation {
+        Operation::Write => (0..count).for_each(|_| next().store(0, Ordering::Relaxed)),
+        Operation::Read => {
+            black_box((0..count).fold(0, |seen, _| seen ^ next().load(Ordering::Relaxed)));
+        }
+        Operation::None => (0..count).for_each(|_| {
+            black_box(next());
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runner(operation: Operation, order: Order, events_left: Option<u64>) -> MemoryRunner {
+        let block = Arc::new(Block::new(1024, false).unwrap_or_else(|why| panic!("{why}")));
+        MemoryRunner { block, operation, order, events_left, rng: Rng::new(1, &[]) }
+    }
+
+    #[test]
+    fn writes_touch_words_and_reads_leave_them() {
+        let zeros = |runner: &MemoryRunner| {
+            runner.block.words().iter().filter(|word| word.load(Ordering::Relaxed) == 0).count()
+        };
+        let mut all = runner(Operation::Write, Order::Sequential, None);
+        all.event().unwrap();
+        assert_eq!(zeros(&all), 128);
+        let mut some = runner(Operation::Write, Order::Uniform, None);
+        some.event().unwrap();
+        // 128 draws from 128 words hit 81 of them on average, give or take 5.
+        assert!((55..110).contains(&zeros(&some)), "{}", zeros(&some));
+        for operation in [Operation::Read, Operation::None] {
+            for order in [Order::Sequential, Order::Uniform] {
+                let mut none = runner(operation, order, None);
+                none.event().unwrap();
+                assert_eq!(zeros(&none), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn places_follow_the_distribution() {
+        // All draws but one in a million are of the first word.
+        let keys = Distribution::Zipfian { exponent: 20.0 };
+        let mut hot = runner(Operation::Write, Order::random(&keys, 1024), None);
+        hot.event().unwrap();
+        let touched: Vec<usize> =
+            (0..128).filter(|&at| hot.block.words()[at].load(Ordering::Relaxed) == 0).collect();
+        assert!(touched.contains(&0) && touched.len() < 8, "{touched:?}");
+        assert!(matches!(Order::random(&Distribution::Uniform, 1024), Order::Uniform));
+    }
+
+    #[test]
+    fn a_thread_has_its_share_of_events() {
+        let mut runner = runner(Operation::Read, Order::Sequential, Some(2));
+        assert_eq!([runner.next(), runner.next(), runner.next()], [true, true, false]);
+    }
+}

@@ -1,0 +1,17 @@
+//! Why a command line cannot be used; the exit code is 1.
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// A line for standard error.
+    Usage(String),
+    /// A FATAL line of the log.
+    Fatal(String),
+    /// A line for standard output.
+    Plain(String),
+}
+
+impl From<String> for OptionError {
+    fn from(line: String) -> Self {
+        OptionError::Usage(line)
+    }
+}
