@@ -125,7 +125,7 @@ mod tests {
         let report = options.report(&tally, work);
         assert_eq!(
             report.interval.unwrap(),
-            "reads: 1.50 MiB/s writes: 1.00 MiB/s fsyncs: 5.00/s latency (ms,95%): 1.246"
+            "reads: 1.50 MiB/s writes: 1.00 MiB/s fsyncs: 5.00/s latency (ms,95%): 1.250"
         );
         assert_eq!(
             report.total.join("\n"),
