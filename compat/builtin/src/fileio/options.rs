@@ -117,12 +117,7 @@ impl Options {
         let mode =
             if purpose == Purpose::Run { mode(values.string("file-test-mode"))? } else { Mode::default() };
         let flags = flags(values.list("file-extra-flags"))?;
-        let io_mode = match values.string("file-io-mode").unwrap_or_default() {
-            "sync" => IoMode::Sync,
-            "async" => IoMode::Async,
-            "mmap" => IoMode::Mapped,
-            other => return Err(TestError::fatal(format!("unknown I/O mode: {other}"))),
-        };
+        let io_mode = io_mode(values.string("file-io-mode").unwrap_or_default())?;
         let merged = whole(values, "file-merged-requests")?;
         let block_bytes = values.size("file-block-size");
         if block_bytes == 0 || block_bytes > i32::MAX as u64 {
@@ -260,6 +255,15 @@ fn mode(name: Option<&str>) -> Result<Mode, TestError> {
         Some("rndrw") => Ok(Mode::RandomMixed),
         Some(other) => Err(TestError::fatal(format!("Invalid IO operations mode: {other}."))),
         None => Err(TestError::Missing("Missing required argument: --file-test-mode".into())),
+    }
+}
+
+fn io_mode(name: &str) -> Result<IoMode, TestError> {
+    match name {
+        "sync" => Ok(IoMode::Sync),
+        "async" => Ok(IoMode::Async),
+        "mmap" => Ok(IoMode::Mapped),
+        other => Err(TestError::fatal(format!("unknown I/O mode: {other}"))),
     }
 }
 
