@@ -7,6 +7,7 @@
 mod output;
 mod slap;
 mod sysbench;
+mod system;
 mod workload;
 
 use std::ffi::OsString;
@@ -14,11 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use dbdyno_cli::exit::USAGE;
-
-/// This program's name in messages.
-const PROGRAM: &str = "dbdyno-compat";
-/// The originals' exit code for invalid options and failed runs.
-const FAILED: u8 = 1;
+use system::PROGRAM;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -55,25 +52,4 @@ fn emulated(arguments: &[OsString]) -> Option<(String, Vec<String>)> {
     let (at, program) = arguments.iter().take(2).map(named).enumerate().find(|(_, name)| name.is_some())?;
     let rest = arguments[at + 1..].iter().map(|argument| argument.to_string_lossy().into_owned());
     Some((program?, rest.collect()))
-}
-
-/// Event loops: `requested`, or one for four CPUs, because the server is often on the same machine.
-fn workers(requested: u32) -> u32 {
-    if requested > 0 {
-        return requested;
-    }
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-    cpus.div_ceil(4).clamp(1, 64)
-}
-
-/// The text of a file, or the system's message as perror(3) prints it.
-fn read_text(path: &str) -> Result<String, String> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| error.to_string().split(" (os error").next().unwrap_or_default().to_owned())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// An environment variable that is not empty.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }

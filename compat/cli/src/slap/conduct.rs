@@ -13,7 +13,7 @@ use dbdyno_slap::rounds::{self, PARTS, STATEMENTS, Step};
 use dbdyno_slap::settings::Settings;
 
 use super::output::{Output, print};
-use crate::{FAILED, workers};
+use crate::system::{FAILED, workers};
 use dbdyno_cli::input;
 
 pub(super) struct Conductor {

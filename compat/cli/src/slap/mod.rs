@@ -22,7 +22,7 @@ struct LocalFiles;
 
 impl Files for LocalFiles {
     fn text(&self, path: &str) -> Result<String, String> {
-        crate::read_text(path)
+        crate::system::read_text(path)
     }
 
     fn exists(&self, path: &str) -> bool {
@@ -38,7 +38,7 @@ impl Files for LocalFiles {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        crate::variable(name)
+        crate::system::variable(name)
     }
 }
 

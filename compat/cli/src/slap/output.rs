@@ -7,7 +7,7 @@ use dbdyno_slap::UsageError;
 use dbdyno_slap::report::{Labels, Times};
 use dbdyno_slap::settings::{Csv, Settings};
 
-use crate::FAILED;
+use crate::system::FAILED;
 
 /// The destination of reports.
 pub(super) enum Output {

@@ -9,7 +9,7 @@ use dbdyno_slap::settings::Settings;
 
 use super::conduct::system;
 use super::output::{Output, print};
-use crate::FAILED;
+use crate::system::FAILED;
 
 pub(super) fn print_all(settings: &Settings, mut output: Output) -> Result<ExitCode, UsageError> {
     let mut times = Times::default();

@@ -12,10 +12,10 @@ use dbdyno_sysbench::report::Tally;
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{help, plan};
 
-use super::console::Console;
+use super::console::{Console, declare};
+use super::database;
 use super::reporting::{Reporting, code};
-use super::{database, declare, fail};
-use crate::FAILED;
+use crate::system::{FAILED, fail};
 
 /// Runs a command of a built-in test.
 pub(super) fn test(

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dbdyno_schema::record::Warning;
+use dbdyno_sysbench::commandline::CommandLine;
+use dbdyno_sysbench::declaration::Declared;
 use dbdyno_sysbench::log::{Level, Log};
 use dbdyno_sysbench::settings::Settings;
 use signal_hook::consts::SIGPIPE;
@@ -75,4 +77,12 @@ fn check_pipe(done: io::Result<()>) {
     if done.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
+}
+
+/// Declares the options of a test and prints the notes about them.
+pub(super) fn declare(line: &mut CommandLine, declared: &[Declared]) -> Result<(), String> {
+    let printed = line.notes.len();
+    line.declare(declared)?;
+    line.notes[printed..].iter().for_each(|note| eprintln!("{note}"));
+    Ok(())
 }

@@ -13,7 +13,7 @@ use dbdyno_sysbench::plan::{self, TestKind};
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{Compat, faults, pgsql};
 
-use crate::{variable, workers};
+use crate::system::{variable, workers};
 use dbdyno_cli::input;
 
 pub(super) enum PlanError {

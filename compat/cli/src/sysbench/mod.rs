@@ -18,7 +18,6 @@ use std::process::ExitCode;
 use dbdyno_lua::modules::SHARE;
 use dbdyno_schema::plan::WorkloadName;
 use dbdyno_sysbench::commandline::{self, CommandLine};
-use dbdyno_sysbench::declaration::Declared;
 use dbdyno_sysbench::error::OptionError;
 use dbdyno_sysbench::log::{Level, Log};
 use dbdyno_sysbench::settings::Settings;
@@ -26,7 +25,7 @@ use dbdyno_sysbench::{NAME, header, help, oltp};
 
 use self::console::Console;
 pub(crate) use self::console::print;
-use crate::{FAILED, read_text};
+use crate::system::{FAILED, fail, read_text};
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
     let line = match commandline::read(arguments, &read_text) {
@@ -103,19 +102,6 @@ fn is_shadowed(name: &str) -> bool {
 fn succeed(text: &str) -> ExitCode {
     print(text);
     ExitCode::SUCCESS
-}
-
-/// Declares the options of a test and prints the notes about them.
-fn declare(line: &mut CommandLine, declared: &[Declared]) -> Result<(), String> {
-    let printed = line.notes.len();
-    line.declare(declared)?;
-    line.notes[printed..].iter().for_each(|note| eprintln!("{note}"));
-    Ok(())
-}
-
-fn fail(text: &str) -> ExitCode {
-    eprintln!("{text}");
-    FAILED.into()
 }
 
 fn report(error: &OptionError) -> ExitCode {

@@ -14,11 +14,10 @@ use dbdyno_sysbench::report::{loading, no_test};
 use dbdyno_sysbench::settings::Settings;
 use dbdyno_sysbench::{help, oltp};
 
-use super::console::Console;
+use super::console::{Console, declare};
 use super::database::{self, PlanError};
 use super::reporting::{Reporting, announce, code};
-use super::{declare, fail};
-use crate::FAILED;
+use crate::system::{FAILED, fail};
 use dbdyno_cli::signals;
 
 /// A function of the runner.

@@ -16,7 +16,7 @@ use dbdyno_sysbench::report::{Progress, Reader, Tally, TestReporter, Text, csv, 
 use dbdyno_sysbench::settings::{Format, Settings};
 
 use super::console::{self, Console};
-use crate::FAILED;
+use crate::system::FAILED;
 use dbdyno_cli::signals;
 
 /// The exit code of a forced shutdown.

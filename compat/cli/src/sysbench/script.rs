@@ -24,9 +24,8 @@ use dbdyno_sysbench::{Compat, NAME, help};
 
 use super::console::Console;
 use super::database::{self, PlanError};
-use super::fail;
 use super::reporting::{Reporting, code, failed};
-use crate::FAILED;
+use crate::system::{FAILED, fail};
 
 /// The name of a script from standard input.
 const STDIN: &str = "stdin";

@@ -13,8 +13,8 @@ use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::registry::Registry;
 
 use super::options;
-use crate::PROGRAM;
 use crate::sysbench::script::{module_paths, random_settings};
+use crate::system::PROGRAM;
 
 /// sysbench's default, for a script's own reports.
 const PERCENTILE: f64 = 95.0;

@@ -20,7 +20,8 @@ use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Plan, Prewarm, ScriptWorkload};
 use dbdyno_schema::record::{EndReason, Failure};
 
-use crate::{PROGRAM, output};
+use crate::output;
+use crate::system::PROGRAM;
 use front::PlanFront;
 
 /// How often a stop is checked for while the script works.

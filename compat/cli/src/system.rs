@@ -1,0 +1,35 @@
+//! What the emulated programs share.
+
+use std::process::ExitCode;
+
+/// This program's name in messages.
+pub(crate) const PROGRAM: &str = "dbdyno-compat";
+/// The originals' exit code for invalid options and failed runs.
+pub(crate) const FAILED: u8 = 1;
+
+/// Prints an error and returns the exit code.
+pub(crate) fn fail(text: &str) -> ExitCode {
+    eprintln!("{text}");
+    FAILED.into()
+}
+
+/// Event loops: `requested`, or one for four CPUs, because the server is often on the same machine.
+pub(crate) fn workers(requested: u32) -> u32 {
+    if requested > 0 {
+        return requested;
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    cpus.div_ceil(4).clamp(1, 64)
+}
+
+/// The text of a file, or the system's message as perror(3) prints it.
+pub(crate) fn read_text(path: &str) -> Result<String, String> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| error.to_string().split(" (os error").next().unwrap_or_default().to_owned())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// An environment variable that is not empty.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
