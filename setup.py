@@ -1,4 +1,4 @@
-"""The two programs in Rust as part of the wheel, beside what pyproject.toml says.
+"""The two programs in Rust as part of the wheel; pyproject.toml says the rest.
 
 It is here and not there because an installation in place (`make build`) must be able to leave it out: there
 the binaries come from `make`, whose `target/` is kept between builds.

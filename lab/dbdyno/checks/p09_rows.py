@@ -138,7 +138,7 @@ def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -
             fix="Fix the data, the parameter's range or rows.",
             statement=name,
             rows=one.rows,
-            contract=one.statement.rows,
+            expected=one.statement.rows,
         )
     worst = max(
         (
