@@ -98,13 +98,10 @@ def exists(name: str, path: str) -> bool:
     """
     crate, _, rest = path.partition("/")
     inside, _, last = rest.partition("/")
-    candidates = [
-        path,
-        f"{Path(name).parent}/{path}",
-        f"engine/{crate}/src/{rest}",
-        f"{crate}/{inside}/src/{last}",
-    ]
-    return any(any(ROOT.glob(candidate.rstrip("/"))) for candidate in candidates)
+    starts = [path, f"{Path(name).parent}/{path}", f"engine/{path}"]
+    starts += [f"engine/{crate}/src/{rest}", f"{crate}/{inside}/src/{last}"]
+    endings = ("", ".rs", "/mod.rs", ".py")
+    return any(any(ROOT.glob(start.rstrip("/") + ending)) for start in starts for ending in endings)
 
 
 def test_every_path_that_is_named_exists() -> None:

@@ -184,7 +184,7 @@ mod tests {
         let columns = vec![Some("ab".into()), None, Some(String::new())];
         let counted = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
         for (form, row) in [(Form::LengthEncoded, b"\x02ab\xfb\x00".as_slice()), (Form::Counted, counted)] {
-            assert_eq!(text(form, 3, row).unwrap(), [columns.clone()]);
+            assert_eq!(text(form, 3, row).unwrap(), std::slice::from_ref(&columns));
             assert!(text(form, 2, row).is_err() && text(form, 4, row).is_err());
             for length in 0..row.len() {
                 assert!(matches!(text(form, 3, &row[..length]), Err(WireError::Protocol(_))), "{length}");
