@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declaration, Kind};
 use dbdyno_sysbench::report::{Tally, TestReport};
 
 use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
@@ -16,8 +16,8 @@ impl Test for Cpu {
         "cpu"
     }
 
-    fn declared(&self) -> Vec<Declared> {
-        vec![Declared::new(
+    fn declared(&self) -> Vec<Declaration> {
+        vec![Declaration::new(
             "cpu-max-prime",
             Kind::Int,
             Some("10000"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declaration, Kind};
 
 use crate::lock::Locks;
 use crate::step::step;
@@ -17,8 +17,8 @@ impl Test for Mutexes {
         "mutex"
     }
 
-    fn declared(&self) -> Vec<Declared> {
-        let row = |name, default, help| Declared::new(name, Kind::Int, Some(default), help);
+    fn declared(&self) -> Vec<Declaration> {
+        let row = |name, default, help| Declaration::new(name, Kind::Int, Some(default), help);
         vec![
             row("mutex-num", "4096", "locks"),
             row("mutex-locks", "50000", "locks that each thread takes in sequence"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::Declared;
+use dbdyno_sysbench::declaration::Declaration;
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::registry::Registry;
 use dbdyno_sysbench::report::{Tally, TestReport};
@@ -78,7 +78,7 @@ pub trait Test: Sync {
     /// On the command line.
     fn name(&self) -> &'static str;
 
-    fn declared(&self) -> Vec<Declared>;
+    fn declared(&self) -> Vec<Declaration>;
 
     fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError>;
 

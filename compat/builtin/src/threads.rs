@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dbdyno_random::Rng;
-use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declaration, Kind};
 
 use crate::lock::Locks;
 use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
@@ -16,8 +16,8 @@ impl Test for Threads {
         "threads"
     }
 
-    fn declared(&self) -> Vec<Declared> {
-        let row = |name, default, help| Declared::new(name, Kind::Int, Some(default), help);
+    fn declared(&self) -> Vec<Declaration> {
+        let row = |name, default, help| Declaration::new(name, Kind::Int, Some(default), help);
         vec![
             row("thread-yields", "1000", "lock, yield and unlock cycles of an event"),
             row("thread-locks", "8", "locks, taken by the events in turn"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dbdyno_builtin::run::{IntervalWork, Order, channel, run};
+use dbdyno_builtin::run::{IntervalWork, RunSpec, channel, run};
 use dbdyno_builtin::{Bench, Line, Runner, Work};
 use dbdyno_metrics::ExtraCounts;
 use dbdyno_random::Rng;
@@ -59,8 +59,8 @@ fn reads(length_us: u64) -> Reads {
     Reads { length, own: u64::MAX - 1, fails_at: None, runners: Arc::default() }
 }
 
-fn order(threads: u32, measure_ms: u64, events: Option<u64>) -> Order {
-    Order {
+fn spec(threads: u32, measure_ms: u64, events: Option<u64>) -> RunSpec {
+    RunSpec {
         threads,
         phases: Phases { warmup_us: 0, measure_us: measure_ms * 1000, events, drain_us: u64::MAX },
         report: Report { interval_us: 50_000, tick_us: 0, ..Report::default() },
@@ -79,11 +79,11 @@ struct Told {
 }
 
 impl Told {
-    fn of(bench: Reads, order: &Order) -> Self {
+    fn of(bench: Reads, spec: &RunSpec) -> Self {
         let (_control, inbox) = channel();
         let (mut records, work) = (Vec::new(), IntervalWork::default());
         let bench: Arc<dyn Bench> = Arc::new(bench);
-        let ended = run(&bench, order, &work, &inbox, &mut |record| {
+        let ended = run(&bench, spec, &work, &inbox, &mut |record| {
             records.push(record.clone());
             true
         });
@@ -118,7 +118,7 @@ impl Told {
 #[test]
 fn as_many_events_as_were_asked_for() {
     for threads in [1, 4] {
-        let told = Told::of(reads(0), &order(threads, 0, Some(1234)));
+        let told = Told::of(reads(0), &spec(threads, 0, Some(1234)));
         assert_eq!(told.ended, Ok(EndReason::EventLimit));
         assert_eq!(told.events(PhaseName::Measure), 1234);
         let Some(Record::End(end)) = told.records.last() else { panic!("no end") };
@@ -131,7 +131,7 @@ fn as_many_events_as_were_asked_for() {
 
 #[test]
 fn a_run_ends_by_the_clock_and_with_the_last_event() {
-    let told = Told::of(reads(30_000), &order(2, 200, None));
+    let told = Told::of(reads(30_000), &spec(2, 200, None));
     assert_eq!(told.ended, Ok(EndReason::TimeLimit));
     let intervals = told.intervals(PhaseName::Measure);
     let ends: Vec<_> = intervals.iter().map(|interval| interval.end_us).collect();
@@ -144,16 +144,16 @@ fn a_run_ends_by_the_clock_and_with_the_last_event() {
 
 #[test]
 fn a_test_may_know_its_own_end() {
-    let told = Told::of(Reads { own: 3, ..reads(0) }, &order(2, 0, None));
+    let told = Told::of(Reads { own: 3, ..reads(0) }, &spec(2, 0, None));
     assert_eq!(told.ended, Ok(EndReason::Done));
     assert_eq!(told.events(PhaseName::Measure), 6);
 }
 
 #[test]
 fn what_began_in_the_warm_up_takes_no_part_in_the_limit() {
-    let mut order = order(1, 0, Some(20));
-    order.phases.warmup_us = 100_000;
-    let told = Told::of(reads(1_000), &order);
+    let mut spec = spec(1, 0, Some(20));
+    spec.phases.warmup_us = 100_000;
+    let told = Told::of(reads(1_000), &spec);
     let measured = told.events(PhaseName::Measure);
     assert!((20..=21).contains(&measured), "{measured}: one may have crossed the bound");
     told.events(PhaseName::Warmup);
@@ -163,17 +163,17 @@ fn what_began_in_the_warm_up_takes_no_part_in_the_limit() {
 
 #[test]
 fn a_rate_is_kept_and_latency_counts_from_the_instant_an_event_was_due() {
-    let mut order = order(4, 0, Some(300));
-    order.rate_per_s = 1000.0;
-    let told = Told::of(reads(100), &order);
+    let mut spec = spec(4, 0, Some(300));
+    spec.rate_per_s = 1000.0;
+    let told = Told::of(reads(100), &spec);
     assert_eq!(told.events(PhaseName::Measure), 300);
     let end_us = told.intervals(PhaseName::Measure).last().unwrap().end_us;
     // The 300th arrival: 0.3 s, give or take five times their square root.
     assert!(end_us > 300_000 - 5 * 17_320, "{end_us}");
     // One thread for events that take longer than their gaps: they wait.
-    order = self::order(1, 300, None);
-    order.rate_per_s = 500.0;
-    let told = Told::of(reads(10_000), &order);
+    spec = self::spec(1, 300, None);
+    spec.rate_per_s = 500.0;
+    let told = Told::of(reads(10_000), &spec);
     told.events(PhaseName::Measure);
     let intervals = told.intervals(PhaseName::Measure);
     assert!(intervals[3].backlog > 20, "{:?}", intervals[3]);
@@ -182,17 +182,17 @@ fn a_rate_is_kept_and_latency_counts_from_the_instant_an_event_was_due() {
 
 #[test]
 fn a_line_that_grows_too_long_ends_the_run() {
-    let mut order = order(1, 10_000, None);
-    (order.rate_per_s, order.queue_limit) = (100_000.0, 10);
-    let told = Told::of(reads(20_000), &order);
+    let mut spec = spec(1, 10_000, None);
+    (spec.rate_per_s, spec.queue_limit) = (100_000.0, 10);
+    let told = Told::of(reads(20_000), &spec);
     assert_eq!(told.ended, Ok(EndReason::QueueFull));
 }
 
 #[test]
 fn what_takes_too_long_is_given_up() {
-    let mut order = order(2, 1500, None);
-    order.phases.drain_us = 20_000;
-    let told = Told::of(reads(60_000_000), &order);
+    let mut spec = spec(2, 1500, None);
+    spec.phases.drain_us = 20_000;
+    let told = Told::of(reads(60_000_000), &spec);
     assert_eq!(told.ended, Ok(EndReason::ForcedShutdown));
     assert_eq!(told.events(PhaseName::Measure), 0);
     let Some(Record::End(end)) = told.records.last() else { panic!("no end") };
@@ -206,7 +206,7 @@ fn a_stop_from_outside_still_reports() {
     let stop = control.clone();
     let bench: Arc<dyn Bench> = Arc::new(reads(1000));
     let mut told = 0;
-    let ended = run(&bench, &order(2, 0, None), &IntervalWork::default(), &inbox, &mut |record| {
+    let ended = run(&bench, &spec(2, 0, None), &IntervalWork::default(), &inbox, &mut |record| {
         if let Record::Interval(interval) = record {
             told += interval.counts.events;
             if told > 0 {
@@ -223,8 +223,8 @@ fn a_stop_from_outside_still_reports() {
 fn failures_end_a_run_with_their_words() {
     let failing = |fails_at| Reads { fails_at: Some(fails_at), ..reads(0) };
     let words = vec![Line::fatal("it broke"), Line::warning("look at it")];
-    assert_eq!(Told::of(failing(5), &order(1, 0, None)).ended, Err(words));
-    let told = Told::of(failing(0), &order(2, 0, None));
+    assert_eq!(Told::of(failing(5), &spec(1, 0, None)).ended, Err(words));
+    let told = Told::of(failing(0), &spec(2, 0, None));
     assert_eq!(told.ended, Err(vec![Line::fatal("no room")]));
     assert!(told.records.is_empty());
 }

@@ -1,7 +1,7 @@
 //! What a script needs from the program that runs it.
 
 use dbdyno_schema::record::Warning;
-use dbdyno_sysbench::declaration::{Declared, Value};
+use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::log::Level;
 
 /// The program that runs a script: its output, log, options and command line. Shared by all threads.
@@ -25,13 +25,13 @@ pub trait ScriptHost: Send + Sync {
     ///
     /// # Errors
     /// The line to print.
-    fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String>;
+    fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String>;
 
     /// Every registered option with its value, for `sysbench.opt`; names in underscore form.
     fn options(&self) -> Vec<(String, Value)>;
 
     /// Lists the options that a script declares, as `help` does.
-    fn print_options(&self, declared: &[Declared]);
+    fn print_options(&self, declared: &[Declaration]);
 
     /// The command line; the first is the program's name.
     fn argv(&self) -> &[String];

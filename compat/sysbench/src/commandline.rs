@@ -3,7 +3,7 @@
 //! The first pass takes sysbench's own options and leaves the others to the test, which declares its own when it is
 //! known. An option file is read where it is named; later arguments override it.
 
-use crate::declaration::{Declared, Kind};
+use crate::declaration::{Declaration, Kind};
 
 use super::registry::{RawValue, Registry, SetError};
 use super::{Compat, config_file};
@@ -123,7 +123,7 @@ impl CommandLine {
             if self.registry.kind(&option.name).is_none() {
                 let default = Some(option.text().unwrap_or_default());
                 let (name, kind) = (option.name.clone(), Kind::String);
-                self.registry.declare(Declared { name, kind, default, help: None });
+                self.registry.declare(Declaration { name, kind, default, help: None });
             }
         }
         self.unknown.retain(|option| self.registry.assign(&option.name, &option.value).is_err());
@@ -134,7 +134,7 @@ impl CommandLine {
     ///
     /// # Errors
     /// An unknown option, or a boolean that is neither on nor off.
-    pub fn declare(&mut self, declared: &[Declared]) -> Result<(), String> {
+    pub fn declare(&mut self, declared: &[Declaration]) -> Result<(), String> {
         declared.iter().for_each(|option| self.registry.declare(option.clone()));
         let mut options = self.extensions.clone();
         options.retain(|option| !self.registry.is_extension(&option.name));
@@ -192,7 +192,7 @@ mod tests {
         let mut line = parse("--time=1 --config-file=there --threads=2 oltp run", file).unwrap();
         assert_eq!((line.registry.int("threads"), line.registry.int("time")), (Ok(2), Ok(7)));
         assert!(!line.registry.bool("histogram"), "off is off, in a file too");
-        line.declare(&[Declared::new("table_size", Kind::Double, Some("10000"), "")]).unwrap();
+        line.declare(&[Declaration::new("table_size", Kind::Double, Some("10000"), "")]).unwrap();
         assert_eq!(line.registry.double("table-size"), 70.0);
         assert_eq!(line.notes, ["WARNING: unknown option 'bogus' in the option file"]);
         let missing = parse("--config-file=nowhere cpu run", file).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_test_may_declare_an_option_of_the_name_of_an_extension() {
         let mut line = parse("test.lua run --workers=8 --compat=1.0", "").unwrap();
-        line.declare(&[Declared::new("workers", Kind::Double, Some("2"), "")]).unwrap();
+        line.declare(&[Declaration::new("workers", Kind::Double, Some("2"), "")]).unwrap();
         let values = line.registry.values().unwrap();
         let value =
             |name: &str| values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());

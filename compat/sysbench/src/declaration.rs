@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declared {
+pub struct Declaration {
     /// `-` and `_` are equal.
     pub name: String,
     pub kind: Kind,
@@ -38,7 +38,7 @@ pub enum Value {
     List(Vec<String>),
 }
 
-impl Declared {
+impl Declaration {
     pub fn new(name: &str, kind: Kind, default: Option<&str>, help: &str) -> Self {
         Self { name: name.into(), kind, default: default.map(Into::into), help: Some(help.into()) }
     }

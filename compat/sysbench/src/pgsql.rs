@@ -2,7 +2,7 @@
 //!
 //! The driver passes its options to libpq, so their meaning is libpq's. The caller reads libpq's variables and files.
 
-use crate::declaration::{Declared, Kind};
+use crate::declaration::{Declaration, Kind};
 use dbdyno_schema::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
 
 use super::driver::connect_timeout_us;
@@ -28,7 +28,7 @@ pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option
     for (option, name) in VARIABLES {
         let Some(value) = variable(name).filter(|_| registry.string(option).is_none()) else { continue };
         // 1.0 has no --pgsql-sslmode.
-        registry.declare(Declared::new(option, Kind::String, Some(&value), ""));
+        registry.declare(Declaration::new(option, Kind::String, Some(&value), ""));
     }
 }
 

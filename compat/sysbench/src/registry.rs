@@ -3,7 +3,7 @@
 //! Values are kept as text and converted when a caller asks for a type. As in sysbench, an invalid number is an error of the
 //! first caller that asks for it.
 
-use crate::declaration::{Declared, Kind, Value};
+use crate::declaration::{Declaration, Kind, Value};
 
 use super::Compat;
 use super::options::{self, Row};
@@ -50,7 +50,7 @@ const PERCENTILE: &str = "percentile";
 
 #[derive(Clone, Debug)]
 struct Entry {
-    declared: Declared,
+    declared: Declaration,
     /// Empty for no value.
     values: Vec<String>,
     /// An option of this drop-in alone, which scripts do not see.
@@ -73,11 +73,11 @@ impl Registry {
     }
 
     /// Adds an option with its default; one of the same name is replaced.
-    pub fn declare(&mut self, declared: Declared) {
+    pub fn declare(&mut self, declared: Declaration) {
         self.add(declared, false);
     }
 
-    fn add(&mut self, declared: Declared, extension: bool) {
+    fn add(&mut self, declared: Declaration, extension: bool) {
         let values = declared.default.as_deref().map_or_else(Vec::new, |text| split(declared.kind, text));
         let entry = Entry { declared, values, extension };
         match self.position(&entry.declared.name) {
@@ -209,8 +209,8 @@ impl Registry {
     }
 }
 
-pub fn declared(row: &Row) -> Declared {
-    Declared::new(row.name, row.kind, row.default, row.help)
+pub fn declared(row: &Row) -> Declaration {
+    Declaration::new(row.name, row.kind, row.default, row.help)
 }
 
 fn split(kind: Kind, text: &str) -> Vec<String> {
@@ -389,7 +389,7 @@ mod tests {
     fn what_is_declared_again_begins_anew() {
         let mut registry = Registry::new(Compat::V10);
         registry.set("threads", Some("8")).unwrap();
-        registry.declare(Declared::new("threads", Kind::Int, Some("3"), ""));
+        registry.declare(Declaration::new("threads", Kind::Int, Some("3"), ""));
         assert_eq!(registry.int("threads"), Ok(3));
         assert_eq!(registry.values().unwrap().iter().filter(|(name, _)| name == "threads").count(), 1);
     }

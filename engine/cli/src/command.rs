@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
+use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::plan::{Plan, Start};
 
 use crate::{exit, input, signals};
@@ -12,7 +12,7 @@ use crate::{exit, input, signals};
 pub fn with_plan(
     program: &'static str,
     sink: &mut dyn Sink,
-    work: impl FnOnce(&Order, Inbox, &mut dyn Sink) -> Result<RunEnd, String>,
+    work: impl FnOnce(&RunSpec, Inbox, &mut dyn Sink) -> Result<RunEnd, String>,
 ) -> ExitCode {
     let refuse = |fault: String| {
         eprintln!("{program}: {fault}");
@@ -29,7 +29,7 @@ pub fn with_plan(
     if let Start::OnCommand { .. } = plan.start {
         input::follow_commands(program, control);
     }
-    let ended = match work(&Order::new(plan, secrets), inbox, sink) {
+    let ended = match work(&RunSpec::new(plan, secrets), inbox, sink) {
         Ok(ended) => ended,
         Err(fault) => return refuse(fault),
     };

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command, SchemaName};
 use clap::Parser;
 use dbdyno_cli::{command, output};
-use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
+use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::plan::{Plan, WorkloadName, limits};
 
 fn main() -> ExitCode {
@@ -28,10 +28,10 @@ fn main() -> ExitCode {
 }
 
 /// Runs `work` on the plan, unless another program plays its workload.
-fn with_plan(work: fn(&Order, Inbox, &mut dyn Sink) -> RunEnd) -> ExitCode {
-    command::with_plan("dbdyno-engine", &mut output::JsonLines::default(), |order, inbox, sink| {
-        refuse_scripts(&order.plan)?;
-        Ok(work(order, inbox, sink))
+fn with_plan(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd) -> ExitCode {
+    command::with_plan("dbdyno-engine", &mut output::JsonLines::default(), |spec, inbox, sink| {
+        refuse_scripts(&spec.plan)?;
+        Ok(work(spec, inbox, sink))
     })
 }
 

@@ -48,7 +48,7 @@ pub fn stop_handling() {
     }
 }
 
-/// Turns the first signal into an order to stop; a signal after its burst ends the process immediately.
+/// Turns the first signal into a stop command; a signal after its burst ends the process immediately.
 pub fn stop_on_signal(control: Control) -> io::Result<()> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     follow(signals, move |reason| control.stop(reason), |_| std::process::exit(INTERRUPTED.into()));

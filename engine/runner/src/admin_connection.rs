@@ -5,7 +5,7 @@ use dbdyno_wire::mysql::MysqlConnection;
 use dbdyno_wire::{Connection, Connector};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
-use crate::Order;
+use crate::RunSpec;
 use crate::connector::{AnyConnector, connector};
 use crate::failure;
 
@@ -16,19 +16,19 @@ pub struct AdminConnection {
 }
 
 impl AdminConnection {
-    /// Connects to the order's target.
+    /// Connects to the target.
     ///
     /// # Errors
     /// The server cannot be reached, refuses the login, or is PostgreSQL.
-    pub fn open(order: &Order) -> Result<Self, Failure> {
+    pub fn open(spec: &RunSpec) -> Result<Self, Failure> {
         let fail = |text: String| Failure { text, ..Failure::default() };
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.map_err(|error| fail(error.to_string()))?;
-        let AnyConnector::Mysql(connector) = connector(order) else {
+        let AnyConnector::Mysql(connector) = connector(spec) else {
             return Err(fail("an admin connection needs MySQL or MariaDB".into()));
         };
         let opened = runtime.block_on(connector.connect(0));
-        let connection = opened.map_err(|error| failure::to_connect(&error, &order.plan.target, 0).1)?;
+        let connection = opened.map_err(|error| failure::to_connect(&error, &spec.plan.target, 0).1)?;
         Ok(Self { runtime, connection })
     }
 

@@ -25,7 +25,7 @@ use crate::prewarm::prewarm;
 use crate::server_limits::Holdings;
 use crate::worker::Worker;
 use crate::worker_context::{WorkerContext, share};
-use crate::{Order, RunEnd, Sink};
+use crate::{RunEnd, RunSpec, Sink};
 
 /// How far ahead a stop is set, so that no worker has closed a later span.
 const STOP_AHEAD: Duration = Duration::from_millis(50);
@@ -36,21 +36,21 @@ const LATE_WORKER_MAX: Duration = Duration::from_secs(1);
 /// How far ahead a start at once is set, so that every worker takes part.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
-/// Runs an order and writes its records, of which the last is always an `End`. The caller must have checked the plan
+/// Runs a plan and writes its records; the last one is always an `End`. The caller must have checked the plan
 /// (`Plan::faults`).
-pub fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    let workers = u64::from(order.plan.segment.count) * u64::from(order.plan.client.workers);
+pub fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
+    let workers = u64::from(spec.plan.segment.count) * u64::from(spec.plan.client.workers);
     let sampled = SAMPLED_PER_WORKER * workers;
-    match connector(order) {
+    match connector(spec) {
         AnyConnector::Mysql(mut connector) => {
             connector.options.sampled = sampled;
-            conduct(order, connector, inbox, sink)
+            conduct(spec, connector, inbox, sink)
         }
         AnyConnector::Postgres(mut connector) => {
             connector.options.sampled = sampled;
-            conduct(order, connector, inbox, sink)
+            conduct(spec, connector, inbox, sink)
         }
-        AnyConnector::Null(connector) => conduct(order, connector, inbox, sink),
+        AnyConnector::Null(connector) => conduct(spec, connector, inbox, sink),
     }
 }
 
@@ -65,12 +65,12 @@ pub(crate) fn hello(plan: &Plan, statements: Vec<StatementKind>) -> Record {
     }))
 }
 
-fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    let program = order.program();
+fn conduct<C: ScriptedConnector>(spec: &RunSpec, connector: C, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
+    let program = spec.program();
     let holdings = Arc::new(Holdings::default());
     let spawn = |number, conductor: ConductorLink| {
         let worker = Worker {
-            context: WorkerContext::new(order, number, conductor),
+            context: WorkerContext::new(spec, number, conductor),
             program: program.clone(),
             connector: connector.clone(),
             holdings: Arc::clone(&holdings),
@@ -78,16 +78,15 @@ fn conduct<C: ScriptedConnector>(order: &Order, connector: C, inbox: Inbox, sink
         std::thread::spawn(move || worker.run())
     };
     let before = |write: &mut dyn FnMut(Record)| {
-        order
-            .secrets
+        spec.secrets
             .contents
             .recorded
             .iter()
             .filter_map(|recorded| omissions(recorded))
             .for_each(&mut *write);
-        prewarm(order, &connector, &inbox, write)
+        prewarm(spec, &connector, &inbox, write)
     };
-    play(order, program.describe(), before, spawn, &inbox, sink)
+    play(spec, program.describe(), before, spawn, &inbox, sink)
 }
 
 /// The warning about recorded statements that are not replayed, if there are any.
@@ -108,20 +107,20 @@ fn omissions(recorded: &Recorded) -> Option<Record> {
 /// Plays a run whose workers `spawn` starts, each by its number within this engine. Records, signals and sums do not depend on the
 /// kind of worker. `before` runs between the first record and the start of the first worker.
 pub fn play(
-    order: &Order,
+    spec: &RunSpec,
     statements: Vec<StatementKind>,
     before: impl FnOnce(&mut dyn FnMut(Record)) -> Result<(), RunEnd>,
     spawn: impl Fn(u32, ConductorLink) -> JoinHandle<()>,
     inbox: &Inbox,
     sink: &mut dyn Sink,
 ) -> RunEnd {
-    let (plan, last_events) = (&*order.plan, order.options.last_events);
+    let (plan, last_events) = (&*spec.plan, spec.options.last_events);
     let (signal, listener) = watch::channel(Signal::Wait);
     let users = share(plan.load.connections, plan.segment.index, plan.segment.count);
     let finish = Arc::new(Finish::new(&plan.phases, last_events, users));
     let kinds = statements.iter().map(|statement| statement.kind.clone()).collect();
     let mut conductor = Conductor {
-        order,
+        spec,
         timeline: Timeline::new(&plan.phases, &plan.report, last_events),
         merge: Merge::new(plan.client.workers, kinds, plan.report.tick_us > 0),
         inbox,
@@ -156,7 +155,7 @@ pub fn play(
 }
 
 struct Conductor<'a> {
-    order: &'a Order,
+    spec: &'a RunSpec,
     timeline: Timeline,
     merge: Merge,
     inbox: &'a Inbox,
@@ -176,12 +175,12 @@ struct Conductor<'a> {
 }
 
 impl Conductor<'_> {
-    /// Collects the workers' reports and waits for the order to start; returns `None` when the run ends before.
+    /// Collects the workers' reports and waits for the start command; returns `None` if the run ends before.
     fn wait_until_ready(&mut self, began: Instant) -> Option<Instant> {
-        let mut waiting = self.order.plan.client.workers;
+        let mut waiting = self.spec.plan.client.workers;
         let mut ready =
             Ready { connections: 0, connect_us: 0, prepared_statements: 0, session: Session::default() };
-        let mut ordered = matches!(self.order.plan.start, Start::AtOnce).then(Instant::now);
+        let mut ordered = matches!(self.spec.plan.start, Start::AtOnce).then(Instant::now);
         let mut deadline = None;
         while waiting > 0 || ordered.is_none() {
             match self.next_message(deadline)? {
@@ -209,7 +208,7 @@ impl Conductor<'_> {
     }
 
     fn start_deadline(&self) -> Option<Instant> {
-        match self.order.plan.start {
+        match self.spec.plan.start {
             Start::AtOnce => None,
             Start::OnCommand { start_timeout_us } => {
                 Some(Instant::now() + Duration::from_micros(start_timeout_us))
@@ -217,7 +216,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// The next message; `None` when no order to start came before `deadline`.
+    /// The next message; `None` if the start command did not come before `deadline`.
     fn next_message(&mut self, deadline: Option<Instant>) -> Option<Message> {
         let wait = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
         match self.inbox.messages.recv_timeout(wait) {
@@ -227,7 +226,7 @@ impl Conductor<'_> {
                 self.ended = Some(RunEnd {
                     reason: EndReason::Abandoned,
                     failure: Some(Failure {
-                        text: "no order to start came in time".into(),
+                        text: "no start command came in time".into(),
                         hint: Some("send {\"type\":\"start\",…} or plan \"start\": \"at-once\"".into()),
                         ..Failure::default()
                     }),
@@ -275,7 +274,7 @@ impl Conductor<'_> {
         self.given_up = true;
         let users = self.finish.users().saturating_sub(self.merge.in_flight() as u32);
         let (since, end) = (self.merge.written_to(), self.end());
-        let spans = substitute_spans(self.order, self.merge.kinds(), users, since, end);
+        let spans = substitute_spans(self.spec, self.merge.kinds(), users, since, end);
         for complete in self.merge.complete_all(spans) {
             self.write_complete(complete, start_unix_us);
         }

@@ -1,4 +1,4 @@
-//! The connector for an order's target.
+//! Selects the connector for a plan's target.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use dbdyno_wire::null::NullConnector;
 use dbdyno_wire::postgres::PostgresConnector;
 use dbdyno_wire::{Address, SessionOptions};
 
-use crate::Order;
+use crate::RunSpec;
 
 /// A connector of one of the protocols.
 pub enum AnyConnector {
@@ -20,21 +20,21 @@ pub enum AnyConnector {
     Null(NullConnector),
 }
 
-/// The connector for an order's target.
-pub fn connector(order @ Order { plan, options, .. }: &Order) -> AnyConnector {
+/// The connector, with its session options and secrets.
+pub fn connector(spec @ RunSpec { plan, options, .. }: &RunSpec) -> AnyConnector {
     match &plan.target {
         Target::Mysql {
             user, database, connect_timeout_us, compression, allow_public_key_retrieval, ..
         } => AnyConnector::Mysql(MysqlConnector {
-            options: session_options(order, user, database, *connect_timeout_us),
+            options: session_options(spec, user, database, *connect_timeout_us),
             local_data: false,
             multi_statements: options.multi_statements,
             compression: *compression,
-            server_public_key: order.secrets.server_public_key.clone(),
+            server_public_key: spec.secrets.server_public_key.clone(),
             allow_public_key_retrieval: *allow_public_key_retrieval,
         }),
         Target::Postgresql { user, database, connect_timeout_us, .. } => {
-            let options = session_options(order, user, database, *connect_timeout_us);
+            let options = session_options(spec, user, database, *connect_timeout_us);
             AnyConnector::Postgres(PostgresConnector { options })
         }
         Target::Null { answer_us } => AnyConnector::Null(NullConnector {
@@ -45,18 +45,18 @@ pub fn connector(order @ Order { plan, options, .. }: &Order) -> AnyConnector {
     }
 }
 
-fn session_options(order: &Order, user: &str, database: &str, timeout_us: u64) -> SessionOptions {
+fn session_options(spec: &RunSpec, user: &str, database: &str, timeout_us: u64) -> SessionOptions {
     let address = |endpoint: &Endpoint| match endpoint {
         Endpoint::Tcp { host, port } => Address::Tcp(host.clone(), *port),
         Endpoint::Unix { path } => Address::Unix(path.into()),
     };
     SessionOptions {
-        addresses: order.plan.target.endpoints().iter().map(address).collect(),
+        addresses: spec.plan.target.endpoints().iter().map(address).collect(),
         user: user.to_owned(),
-        password: order.secrets.password.clone(),
+        password: spec.secrets.password.clone(),
         database: database.to_owned(),
         timeout: Duration::from_micros(timeout_us),
         sampled: 0,
-        tls: order.secrets.tls.clone(),
+        tls: spec.secrets.tls.clone(),
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::finish::Finish;
 use crate::usage::GeneratorUsage;
 
-/// How often an order to stop is looked for while no worker runs.
+/// How often the conductor checks for a stop command while no worker runs.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// A message to the conductor.
@@ -53,7 +53,7 @@ pub struct WorkerReady {
     pub prepared_statements: u64,
 }
 
-/// An order of the conductor to the workers.
+/// A command of the conductor to the workers.
 #[derive(Clone, Copy, Debug)]
 pub enum Signal {
     /// Connect and wait.
@@ -72,7 +72,7 @@ pub enum Signal {
 /// A worker's channel to and from the conductor. Messages after the conductor has ended are lost, which harms nothing.
 #[derive(Clone)]
 pub struct ConductorLink {
-    /// The conductor's latest order.
+    /// The conductor's latest command.
     pub signal: watch::Receiver<Signal>,
     pub(crate) finish: Arc<Finish>,
     pub(crate) messages: Sender<Message>,
@@ -123,7 +123,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The order to stop, if one has arrived. Leaves an early order to start for the run.
+    /// The stop command, if one has arrived. Leaves an early start command for the run.
     pub fn requested_stop(&self) -> Option<EndReason> {
         let early: Vec<Message> = self.messages.try_iter().collect();
         for message in early {
@@ -136,7 +136,7 @@ impl Inbox {
         None
     }
 
-    /// Waits for an order to stop, while the caller waits for a server that may take hours over an answer.
+    /// Waits for a stop command, while the caller waits for a server that may take hours to answer.
     pub(crate) async fn wait_for_stop(&self) -> EndReason {
         loop {
             if let Some(reason) = self.requested_stop() {

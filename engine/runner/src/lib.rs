@@ -12,7 +12,7 @@
 //! records to a sink. It knows no SQL and measures nothing itself.
 //!
 //! # Layout
-//! - [`Order`]: a plan, its [`Options`] and its [`Secrets`].
+//! - [`RunSpec`]: a plan, its [`Options`] and its [`Secrets`].
 //! - [`run()`], `conductor`, `merge`, `generator`, `missing_workers`: the caller's side.
 //! - [`external`]: for programs whose users play something other than the plan's workload.
 //! - `finish`: the common end of all workers.
@@ -61,7 +61,7 @@ pub use conductor::run;
 pub use control::{Control, Inbox, channel};
 pub use loader::{cleanup, prepare, prewarm};
 pub use options::{
-    ExtraCounts, LastEvents, NewRows, Options, Order, QueueOverflow, Renewal, TableStatements,
+    ExtraCounts, LastEvents, NewRows, Options, QueueOverflow, Renewal, RunSpec, TableStatements,
 };
 pub use secrets::Secrets;
 pub use sink::{RunEnd, Sink};

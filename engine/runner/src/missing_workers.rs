@@ -5,21 +5,21 @@ use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
 use dbdyno_metrics::{ClosedSpans, Recorder};
 
-use crate::Order;
+use crate::RunSpec;
 
 /// The spans after `since`, with their bounds, of a run that ends at `end`, for `users` that play one event throughout.
 pub(crate) fn substitute_spans(
-    order: &Order,
+    spec: &RunSpec,
     kinds: usize,
     users: u32,
     since: Nanos,
     end: Nanos,
 ) -> Vec<(Nanos, ClosedSpans)> {
-    let mut timeline = Timeline::new(&order.plan.phases, &order.plan.report, order.options.last_events);
+    let mut timeline = Timeline::new(&spec.plan.phases, &spec.plan.report, spec.options.last_events);
     timeline.truncate(end);
     // After all known users.
     let numbers: Vec<u64> = (0..u64::from(users)).map(|user| u64::MAX - user).collect();
-    let mut recorder = Recorder::new(timeline, kinds, false).counting(&order.options.extra_counts, &numbers);
+    let mut recorder = Recorder::new(timeline, kinds, false).counting(&spec.options.extra_counts, &numbers);
     for user in 0..users as usize {
         recorder.begin(user, since);
     }
@@ -40,10 +40,10 @@ mod tests {
         let plan = r#"{"schema":1,"target":{"protocol":"null","answer_us":0},"workload":{"name":"oltp_point_select"},
             "load":{"connections":4},"phases":{"warmup_us":0,"measure_us":10000,"drain_us":10000},
             "seed":1,"report":{"interval_us":5000,"tick_us":5000}}"#;
-        let mut order = Order::new(serde_json::from_str(plan).unwrap(), Secrets::default());
-        order.options.last_events = LastEvents::Counted;
-        order.options.extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
-        let spans = substitute_spans(&order, 1, 3, 5_000_000, 20_000_000);
+        let mut spec = RunSpec::new(serde_json::from_str(plan).unwrap(), Secrets::default());
+        spec.options.last_events = LastEvents::Counted;
+        spec.options.extra_counts = ExtraCounts { users: true, ..ExtraCounts::default() };
+        let spans = substitute_spans(&spec, 1, 3, 5_000_000, 20_000_000);
         let bounds: Vec<_> = spans.iter().map(|(bound, _)| bound / 1_000_000).collect();
         assert_eq!(bounds, [10, 15, 20]);
         let last = &spans[2].1;

@@ -14,7 +14,7 @@ use crate::Secrets;
 
 /// A plan, its options and its secrets. With [`Options::default`] the engine does what `dbdyno-engine` does.
 #[derive(Clone)]
-pub struct Order {
+pub struct RunSpec {
     /// Target, workload, load and phases.
     pub plan: Arc<Plan>,
     /// Options of the embedding program.
@@ -23,7 +23,7 @@ pub struct Order {
     pub secrets: Secrets,
 }
 
-impl Order {
+impl RunSpec {
     /// A plan without options.
     pub fn new(plan: Plan, secrets: Secrets) -> Self {
         Self { plan: Arc::new(plan), options: Options::default(), secrets }

@@ -13,37 +13,37 @@ use dbdyno_workload::tables::Tables;
 
 use crate::control::Inbox;
 use crate::failure::{self, RunFailure};
-use crate::{Order, RunEnd};
+use crate::{RunEnd, RunSpec};
 
 /// Reads the tables as the plan asks, and hands a record per table to `write`. Returns what ended it early.
 pub(crate) fn prewarm<C: Connector>(
-    order: &Order,
+    spec: &RunSpec,
     connector: &C,
     inbox: &Inbox,
     write: impl FnMut(Record),
 ) -> Result<(), RunEnd> {
-    if order.plan.prewarm == Prewarm::None {
+    if spec.plan.prewarm == Prewarm::None {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime needs three file descriptors");
     runtime.block_on(async {
         tokio::select! {
-            done = scan(order, connector, write) => done.map_err(|(reason, failure)| RunEnd { reason, failure: Some(failure) }),
+            done = scan(spec, connector, write) => done.map_err(|(reason, failure)| RunEnd { reason, failure: Some(failure) }),
             reason = inbox.wait_for_stop() => Err(RunEnd { reason, failure: None }),
         }
     })
 }
 
 async fn scan<C: Connector>(
-    order: &Order,
+    spec: &RunSpec,
     connector: &C,
     mut write: impl FnMut(Record),
 ) -> Result<(), RunFailure> {
     let began = Instant::now();
-    let schema = order.schema();
+    let schema = spec.schema();
     let mut connection =
-        connector.connect(0).await.map_err(|error| failure::to_connect(&error, &order.plan.target, 0))?;
+        connector.connect(0).await.map_err(|error| failure::to_connect(&error, &spec.plan.target, 0))?;
     for table in 1..=schema.tables() {
         for sql in schema.scans(table) {
             let read = connection.query(sql.as_bytes()).await;

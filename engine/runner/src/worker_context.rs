@@ -22,7 +22,7 @@ use crate::failure;
 use crate::machine;
 use crate::timer::Timer;
 use crate::worker_state::{Schedule, UserId, WorkerState};
-use crate::{Options, Order};
+use crate::{Options, RunSpec};
 
 /// Tasks that the event loop polls before it asks the kernel again what is ready. Many small batches cost more than a few
 /// large ones; a timer that comes due meanwhile waits for at most these.
@@ -96,8 +96,8 @@ pub fn run_worker(conductor: ConductorLink, work: impl Future<Output = io::Resul
 
 impl WorkerContext {
     /// For worker `number` of this engine.
-    pub fn new(order: &Order, number: u32, conductor: ConductorLink) -> Self {
-        let (plan, options) = (Arc::clone(&order.plan), order.options.clone());
+    pub fn new(spec: &RunSpec, number: u32, conductor: ConductorLink) -> Self {
+        let (plan, options) = (Arc::clone(&spec.plan), spec.options.clone());
         let (segment, own) = (plan.segment, plan.client.workers);
         let (worker, workers) = (segment.index * own + number, segment.count * own);
         Self { plan, options, worker, workers, conductor }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_runner::{
-    ExtraCounts, Inbox, LastEvents, Options, Order, QueueOverflow, Renewal, RunEnd, Secrets, Sink,
+    ExtraCounts, Inbox, LastEvents, Options, QueueOverflow, Renewal, RunEnd, RunSpec, Secrets, Sink,
     TableStatements,
 };
 use dbdyno_schema::Record;
@@ -48,7 +48,7 @@ impl Ran {
 }
 
 /// 8 connections whose statements take `answer_us`, with `changes` to the plan.
-fn order(answer_us: u64, changes: &Value, options: Options) -> Order {
+fn spec(answer_us: u64, changes: &Value, options: Options) -> RunSpec {
     let mut plan = json!({
         "schema": 1,
         "target": {"protocol": "null", "answer_us": answer_us},
@@ -60,20 +60,20 @@ fn order(answer_us: u64, changes: &Value, options: Options) -> Order {
         "seed": 1,
     });
     plan.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    let order = Order { options, ..Order::new(serde_json::from_value(plan).unwrap(), Secrets::default()) };
-    assert_eq!(order.plan.faults(), Vec::<String>::new());
-    order
+    let spec = RunSpec { options, ..RunSpec::new(serde_json::from_value(plan).unwrap(), Secrets::default()) };
+    assert_eq!(spec.plan.faults(), Vec::<String>::new());
+    spec
 }
 
-fn play(work: fn(&Order, Inbox, &mut dyn Sink) -> RunEnd, order: &Order) -> Ran {
+fn play(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd, spec: &RunSpec) -> Ran {
     let (_control, inbox) = dbdyno_runner::channel();
     let mut ran = Ran { reason: EndReason::Done, records: Vec::new() };
-    ran.reason = work(order, inbox, &mut ran).reason;
+    ran.reason = work(spec, inbox, &mut ran).reason;
     ran
 }
 
 fn run(answer_us: u64, changes: &Value, options: Options) -> Ran {
-    play(dbdyno_runner::run, &order(answer_us, changes, options))
+    play(dbdyno_runner::run, &spec(answer_us, changes, options))
 }
 
 fn counting_last_events() -> Options {
@@ -201,10 +201,10 @@ impl TableStatements for Plain {
 
 #[test]
 fn every_step_is_told_of_tables_of_another_form() {
-    type Command = fn(&Order, Inbox, &mut dyn Sink) -> RunEnd;
+    type Command = fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd;
     let steps = |command: Command, tables: Option<Arc<dyn TableStatements>>| {
         let changes = json!({"workload": {"name": "oltp_read_only", "options": {"tables": 2}}});
-        let ran = play(command, &order(0, &changes, Options { tables, ..Options::default() }));
+        let ran = play(command, &spec(0, &changes, Options { tables, ..Options::default() }));
         assert_eq!(ran.reason, EndReason::Done);
         let steps = ran.records.into_iter().filter_map(|record| match record {
             Record::Loading(step) => Some((step.step, step.table, step.rows_planned)),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use dbdyno_random::Rng;
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::Declared;
+use dbdyno_sysbench::declaration::Declaration;
 use dbdyno_sysbench::report::{Tally, TestReport};
 
 use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
@@ -36,7 +36,7 @@ impl Test for FileIo {
         "fileio"
     }
 
-    fn declared(&self) -> Vec<Declared> {
+    fn declared(&self) -> Vec<Declaration> {
         options::declared()
     }
 

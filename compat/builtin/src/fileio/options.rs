@@ -1,7 +1,7 @@
 //! The options, and the lines that show them.
 
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declaration, Kind};
 use dbdyno_sysbench::registry::Registry;
 
 use super::checksum::TRAILER_BYTES;
@@ -81,8 +81,8 @@ pub(super) enum Purpose {
     Files,
 }
 
-pub(super) fn declared() -> Vec<Declared> {
-    let row = |name, kind, default, help| Declared::new(name, kind, default, help);
+pub(super) fn declared() -> Vec<Declaration> {
+    let row = |name, kind, default, help| Declaration::new(name, kind, default, help);
     use Kind::{Bool, Double, Int, List, Size, String};
     vec![
         row("file-num", Int, Some("128"), "files"),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use dbdyno_random::Rng;
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declaration, Kind};
 use dbdyno_sysbench::report::{Tally, TestReport};
 
 use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
@@ -28,9 +28,9 @@ impl Test for Memory {
         "memory"
     }
 
-    fn declared(&self) -> Vec<Declared> {
+    fn declared(&self) -> Vec<Declaration> {
         use Kind::{Bool, Size, String};
-        let row = |name, kind, default, help| Declared::new(name, kind, Some(default), help);
+        let row = |name, kind, default, help| Declaration::new(name, kind, Some(default), help);
         vec![
             row("memory-block-size", Size, "1K", "bytes of an event, a power of two"),
             row("memory-total-size", Size, "100G", "total bytes of the run; 0 for no limit"),

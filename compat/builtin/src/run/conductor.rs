@@ -17,7 +17,7 @@ use super::meter::{Meter, Part};
 use super::queue::Queue;
 use super::records::Records;
 use super::thread::{Gate, Limits, Shared, thread};
-use super::{Clock, Order};
+use super::{Clock, RunSpec};
 use crate::test::{Bench, Line};
 
 /// How often the conductor checks the length of the queue.
@@ -33,21 +33,21 @@ const STACK_BYTES: usize = 256 * 1024;
 /// The messages of a thread that cannot start or continue; then there is no end record.
 pub fn run(
     bench: &Arc<dyn Bench>,
-    order: &Order,
+    spec: &RunSpec,
     interval_work: &IntervalWork,
     inbox: &Inbox,
     write: &mut dyn FnMut(&Record) -> bool,
 ) -> Result<EndReason, Vec<Line>> {
-    let timeline = Timeline::new(&order.phases, &order.report, LastEvents::Counted);
-    let shared = Arc::new(shared(bench, order, &timeline, inbox));
-    for number in 0..order.threads {
+    let timeline = Timeline::new(&spec.phases, &spec.report, LastEvents::Counted);
+    let shared = Arc::new(shared(bench, spec, &timeline, inbox));
+    for number in 0..spec.threads {
         let shared = Arc::clone(&shared);
         let spawned = std::thread::Builder::new()
             .name(format!("thread {number}"))
             .stack_size(STACK_BYTES)
             .spawn(move || thread(&shared, number));
         if let Err(error) = spawned {
-            let text = format!("thread {number} of {} cannot be started: {error}", order.threads);
+            let text = format!("thread {number} of {} cannot be started: {error}", spec.threads);
             let fix = "use fewer --threads, or raise the limit on processes (ulimit -u)";
             return Err(vec![Line::fatal(format!("{text}; {fix}"))]);
         }
@@ -55,10 +55,10 @@ pub fn run(
     let mut conductor = Conductor {
         timeline,
         shared,
-        records: Records::new(order.threads, interval_work.clone()),
+        records: Records::new(spec.threads, interval_work.clone()),
         inbox,
         write,
-        working: order.threads,
+        working: spec.threads,
         left_at: 0,
         closed_to: 0,
         ended: None,
@@ -69,8 +69,8 @@ pub fn run(
     conductor.play()
 }
 
-fn shared(bench: &Arc<dyn Bench>, order: &Order, timeline: &Timeline, inbox: &Inbox) -> Shared {
-    let Order { phases, extra_counts, rate_per_s, queue_limit, seed, threads, report: _ } = order;
+fn shared(bench: &Arc<dyn Bench>, spec: &RunSpec, timeline: &Timeline, inbox: &Inbox) -> Shared {
+    let RunSpec { phases, extra_counts, rate_per_s, queue_limit, seed, threads, report: _ } = spec;
     let open_loop = *rate_per_s > 0.0;
     let meter = |number| Meter::new(timeline, extra_counts, u64::from(number), open_loop);
     Shared {

@@ -11,7 +11,7 @@
 //! A thread locks its meter once an event, and the conductor when a span ends: a thread with a long event delays no interval.
 //!
 //! # Layout
-//! - [`Order`], [`run()`], `conductor`: from the start to the last record.
+//! - [`RunSpec`], [`run()`], `conductor`: from the start to the last record.
 //! - `thread`: plays events. `meter`: counts them. `queue`: arrivals at a rate.
 //! - `records`: merges the threads' spans. [`IntervalWork`]: the work that the records do not distinguish.
 
@@ -33,7 +33,7 @@ use dbdyno_schema::plan::{Phases, Report};
 use rustix::time::{ClockId, clock_gettime};
 
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct RunSpec {
     pub threads: u32,
     /// The last events are counted: a run ends when every thread has ended.
     pub phases: Phases,

@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode};
 
-use dbdyno_runner::{AdminConnection, Order, Secrets, Sink};
+use dbdyno_runner::{AdminConnection, RunSpec, Secrets, Sink};
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::Target;
 use dbdyno_schema::record::{FailedAction, Failure, Record};
@@ -50,7 +50,7 @@ impl Conductor {
         let secrets = Secrets { password, ..input::secrets(&main_plan).map_err(failed)? };
         // The schema may not exist yet.
         main_plan.target = target.clone();
-        let main = AdminConnection::open(&order(main_plan, &secrets));
+        let main = AdminConnection::open(&spec(main_plan, &secrets));
         let main = main
             .map_err(|failure| failed(format!("Error when connecting to server: {}", message(&failure))))?;
         let program = program.to_owned();
@@ -144,7 +144,7 @@ impl Conductor {
         let mut round = RoundSink::default();
         // Only a signal stops it, which ends the process as it ends the originals.
         let (_control, inbox) = dbdyno_runner::channel();
-        let ended = dbdyno_runner::run(&order(plan, &self.secrets), inbox, &mut round);
+        let ended = dbdyno_runner::run(&spec(plan, &self.secrets), inbox, &mut round);
         if let Some(failure) = ended.failure {
             return Err(self.failed(&failure));
         }
@@ -196,8 +196,8 @@ impl Sink for RoundSink {
     }
 }
 
-fn order(plan: Plan, secrets: &Secrets) -> Order {
-    Order { options: options(), ..Order::new(plan, secrets.clone()) }
+fn spec(plan: Plan, secrets: &Secrets) -> RunSpec {
+    RunSpec { options: options(), ..RunSpec::new(plan, secrets.clone()) }
 }
 
 fn cannot_run(sql: &str, failure: &Failure) -> String {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dbdyno_builtin::run::{IntervalWork, Order, channel};
+use dbdyno_builtin::run::{IntervalWork, RunSpec, channel};
 use dbdyno_builtin::{Line, Parameters, Test, TestError};
 use dbdyno_runner::Sink;
 use dbdyno_schema::Record;
@@ -66,7 +66,7 @@ fn run(test: &dyn Test, parameters: Parameters<'_>, console: &Console) -> Result
     configured.mode_lines().iter().for_each(|line| console.log(line.level, &line.text));
     let bench = configured.open()?;
     console.log(Level::Notice, "Initializing worker threads...\n");
-    let order = Order {
+    let spec = RunSpec {
         threads: settings.threads,
         phases: plan::phases(settings),
         report: plan::report(settings),
@@ -83,5 +83,5 @@ fn run(test: &dyn Test, parameters: Parameters<'_>, console: &Console) -> Result
     reporting.database = false;
     reporting.expect_users();
     let mut write = |record: &Record| reporting.record(record);
-    Ok(code(dbdyno_builtin::run::run(&bench, &order, &work, &inbox, &mut write)?))
+    Ok(code(dbdyno_builtin::run::run(&bench, &spec, &work, &inbox, &mut write)?))
 }

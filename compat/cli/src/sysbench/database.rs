@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dbdyno_runner::Order;
+use dbdyno_runner::RunSpec;
 use dbdyno_schema::plan::{Target, TlsMode};
 use dbdyno_sysbench::commandline::CommandLine;
 use dbdyno_sysbench::driver::Driver;
@@ -25,7 +25,11 @@ pub(super) enum PlanError {
     Plan(String),
 }
 
-pub(super) fn order(kind: TestKind<'_>, line: &CommandLine, settings: &Settings) -> Result<Order, PlanError> {
+pub(super) fn spec(
+    kind: TestKind<'_>,
+    line: &CommandLine,
+    settings: &Settings,
+) -> Result<RunSpec, PlanError> {
     let mut registry = Cow::Borrowed(&line.registry);
     if settings.driver == Driver::Pgsql {
         pgsql::take_variables(registry.to_mut(), variable);
@@ -54,7 +58,7 @@ pub(super) fn order(kind: TestKind<'_>, line: &CommandLine, settings: &Settings)
         Driver::Pgsql => line.registry.string("pgsql-password").map(Into::into).or(variable("PGPASSWORD")),
     }
     .unwrap_or_default();
-    Ok(Order { options: plan::options(&plan, &registry), ..Order::new(plan, secrets) })
+    Ok(RunSpec { options: plan::options(&plan, &registry), ..RunSpec::new(plan, secrets) })
 }
 
 /// libpq's certificates: those that its variables name, or else those in ~/.postgresql.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
+use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::plan::WorkloadName;
 use dbdyno_schema::record::Record;
 use dbdyno_sysbench::commandline::CommandLine;
@@ -21,7 +21,7 @@ use crate::system::{FAILED, fail};
 use dbdyno_cli::signals;
 
 /// A function of the runner.
-type Work = fn(&Order, Inbox, &mut dyn Sink) -> RunEnd;
+type Work = fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd;
 
 struct Native {
     line: CommandLine,
@@ -36,7 +36,7 @@ pub(super) fn can_play(mut line: CommandLine, settings: &Settings, workload: Wor
     if line.command.is_none() || line.declare(&oltp::declared(workload, line.compat)).is_err() {
         return true;
     }
-    !matches!(database::order(TestKind::Native(workload), &line, settings), Err(PlanError::Plan(_)))
+    !matches!(database::spec(TestKind::Native(workload), &line, settings), Err(PlanError::Plan(_)))
 }
 
 /// Runs a command of `workload`.
@@ -118,8 +118,8 @@ impl Native {
     }
 
     fn conduct(&self, work: Work, command: Command, inbox: Inbox, sink: &mut dyn Sink) -> ExitCode {
-        match database::order(TestKind::Native(self.workload), &self.line, &self.settings) {
-            Ok(order) => code(work(&order, inbox, sink).reason),
+        match database::spec(TestKind::Native(self.workload), &self.line, &self.settings) {
+            Ok(spec) => code(work(&spec, inbox, sink).reason),
             Err(PlanError::Driver(message)) => {
                 if command == Command::Run {
                     announce(&self.console, &self.settings);

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dbdyno_lua::modules::ModulePaths;
 use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
 use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
-use dbdyno_runner::Order;
+use dbdyno_runner::RunSpec;
 use dbdyno_schema::plan::Distribution;
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::commandline::CommandLine;
-use dbdyno_sysbench::declaration::{Declared, Value};
+use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::driver::Driver;
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::plan::TestKind;
@@ -35,7 +35,7 @@ struct Host {
     line: Mutex<CommandLine>,
     console: Console,
     /// The script's own options.
-    declared: Mutex<Option<Vec<Declared>>>,
+    declared: Mutex<Option<Vec<Declaration>>>,
     argv: Vec<String>,
     command: Option<String>,
     path: Option<String>,
@@ -65,7 +65,7 @@ impl ScriptHost for Host {
         self.console.warn(warning);
     }
 
-    fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {
         let mut line = lock(&self.line);
         if declared.is_none() && line.compat == Compat::V10 {
             line.declare_unknown();
@@ -79,7 +79,7 @@ impl ScriptHost for Host {
         lock(&self.line).registry.values().unwrap_or_default()
     }
 
-    fn print_options(&self, declared: &[Declared]) {
+    fn print_options(&self, declared: &[Declaration]) {
         // Options are registered for a command only.
         if lock(&self.declared).is_some() {
             self.console.print(&format!("{}\n", help::listed(declared)));
@@ -107,8 +107,8 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     };
     let from_stdin = path.is_none();
     let test = line.test.clone().unwrap_or_default();
-    let (order, fault) = match order(&name, &line, &settings) {
-        Ok(order) => order,
+    let (spec, fault) = match spec(&name, &line, &settings) {
+        Ok(spec) => spec,
         Err(error) => return fail(&error),
     };
     let own_threads = settings.own_threads;
@@ -122,7 +122,7 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         path,
         line: Mutex::new(line),
     });
-    let setup = ScriptSetup { order, program, host: host.clone(), own_threads };
+    let setup = ScriptSetup { spec, program, host: host.clone(), own_threads };
     let script = match play::load(setup) {
         Ok(script) => script,
         Err(LuaFailure::Chunk(text)) if text.contains(&format!("module '{test}' not found")) => {
@@ -137,19 +137,18 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
     }
 }
 
-/// The order of a script's run, and why its database cannot be used. Scripts that ask for the driver get that error; others
-/// do not need a database.
-fn order(name: &str, line: &CommandLine, settings: &Settings) -> Result<(Order, Option<String>), String> {
+/// How to run a script, and why its database cannot be used: an error only for scripts that ask for the driver.
+fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec, Option<String>), String> {
     let kind = TestKind::Script(name);
-    let (order, fault) = match database::order(kind, line, settings) {
+    let (spec, fault) = match database::spec(kind, line, settings) {
         Err(PlanError::Driver(message)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
-            (database::order(kind, &without_driver(line), &settings), Some(message))
+            (database::spec(kind, &without_driver(line), &settings), Some(message))
         }
-        order => (order, None),
+        spec => (spec, None),
     };
-    match order {
-        Ok(order) => Ok((order, fault)),
+    match spec {
+        Ok(spec) => Ok((spec, fault)),
         Err(PlanError::Driver(text) | PlanError::Other(text) | PlanError::Plan(text)) => Err(text),
     }
 }

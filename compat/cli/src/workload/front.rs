@@ -8,7 +8,7 @@ use dbdyno_lua::{Database, Jit, Program, ScriptHost, Source};
 use dbdyno_schema::plan::{Endpoint, Plan, ScriptWorkload, StatementMode, Target};
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declared, Value};
+use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::log::Level;
 use dbdyno_sysbench::registry::Registry;
 
@@ -61,7 +61,7 @@ impl ScriptHost for PlanFront {
         eprintln!("{}\n  {}", warning.text, warning.hint);
     }
 
-    fn read_options(&self, declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {
         let mut registry = self.registry();
         options::assign(&mut registry, declared, &self.script).map_err(|faults| faults.join("\n  "))?;
         registry.values()
@@ -71,7 +71,7 @@ impl ScriptHost for PlanFront {
         self.registry().values().unwrap_or_default()
     }
 
-    fn print_options(&self, declared: &[Declared]) {
+    fn print_options(&self, declared: &[Declaration]) {
         declared.iter().for_each(|option| eprintln!("  --{}", option.name));
     }
 

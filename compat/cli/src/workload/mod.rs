@@ -15,7 +15,7 @@ use std::time::Duration;
 use dbdyno_cli::output::JsonLines;
 use dbdyno_cli::{command, exit};
 use dbdyno_lua::play::{self, CommandKind, LuaFailure, Script, ScriptSetup};
-use dbdyno_runner::{Inbox, Order, RunEnd, Sink, external};
+use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink, external};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Plan, Prewarm, ScriptWorkload};
 use dbdyno_schema::record::{EndReason, Failure};
@@ -62,9 +62,9 @@ pub(crate) fn main(command: Command) -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    command::with_plan(PROGRAM, &mut JsonLines::new(records), |order, inbox, sink| match command {
-        Command::Run => run(order, inbox, sink),
-        _ => do_command(order, &inbox, sink, command),
+    command::with_plan(PROGRAM, &mut JsonLines::new(records), |spec, inbox, sink| match command {
+        Command::Run => run(spec, inbox, sink),
+        _ => do_command(spec, &inbox, sink, command),
     })
 }
 
@@ -83,11 +83,11 @@ fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
 ///
 /// # Errors
 /// Why the plan cannot be used.
-fn load(order: &Order, command: Command) -> Result<Rc<dyn Script>, String> {
-    let plan = &*order.plan;
+fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
+    let plan = &*spec.plan;
     let script = own_script(plan)?;
     let setting = ScriptSetup {
-        order: order.clone(),
+        spec: spec.clone(),
         program: front::program(plan, script),
         host: Arc::new(PlanFront::new(plan, script, command.name())),
         own_threads: None,
@@ -99,12 +99,12 @@ fn load(order: &Order, command: Command) -> Result<Rc<dyn Script>, String> {
 }
 
 /// Plays the script, after its `prewarm` where the plan requires it.
-fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, String> {
-    let script = load(order, Command::Run)?;
-    if order.plan.prewarm == Prewarm::Scan
-        && let Err(failed) = with_script(order, &inbox, Command::Prewarm)
+fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, String> {
+    let script = load(spec, Command::Run)?;
+    if spec.plan.prewarm == Prewarm::Scan
+        && let Err(failed) = with_script(spec, &inbox, Command::Prewarm)
     {
-        return Ok(external::run_command(&order.plan, Vec::new(), sink, |_| Err(failed)));
+        return Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err(failed)));
     }
     let mut records = Records { sink, started: false };
     let ended = script.run(inbox, &mut records);
@@ -113,7 +113,7 @@ fn run(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, Strin
     }
     // It failed before the first record: in `init`, or because it has no event().
     let failure = ended.failure.unwrap_or_default();
-    Ok(external::run_command(&order.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
+    Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
 }
 
 /// Passes records on.
@@ -131,24 +131,29 @@ impl Sink for Records<'_> {
 }
 
 /// Runs a command of the script other than `run`.
-fn do_command(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> Result<RunEnd, String> {
-    let script = load(order, command)?;
-    let mut plan = Plan::clone(&order.plan);
+fn do_command(
+    spec: &RunSpec,
+    inbox: &Inbox,
+    sink: &mut dyn Sink,
+    command: Command,
+) -> Result<RunEnd, String> {
+    let script = load(spec, command)?;
+    let mut plan = Plan::clone(&spec.plan);
     if script.command(command.name()) == Some(CommandKind::Parallel) {
         // Its users load.
         plan.load.connections = plan.loading.streams;
     }
     drop(script);
-    let order = Order { plan: Arc::new(plan), ..order.clone() };
-    Ok(external::run_command(&order.plan, Vec::new(), sink, |_| with_script(&order, inbox, command)))
+    let spec = RunSpec { plan: Arc::new(plan), ..spec.clone() };
+    Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| with_script(&spec, inbox, command)))
 }
 
 /// Loads the script and runs its command on another thread, so that a stop ends the process whatever the script waits for.
-fn with_script(order: &Order, inbox: &Inbox, command: Command) -> Result<(), (EndReason, Failure)> {
+fn with_script(spec: &RunSpec, inbox: &Inbox, command: Command) -> Result<(), (EndReason, Failure)> {
     let (sender, done) = channel();
-    let order = order.clone();
+    let spec = spec.clone();
     std::thread::spawn(move || {
-        let result = load(&order, command).and_then(|script| call(&*script, command));
+        let result = load(&spec, command).and_then(|script| call(&*script, command));
         // The receiver is dropped only when the process exits.
         let _ = sender.send(result);
     });

@@ -4,7 +4,7 @@
 
 use std::ffi::CString;
 
-use dbdyno_sysbench::declaration::{Declared, Kind};
+use dbdyno_sysbench::declaration::{Declaration, Kind};
 use mlua::{Function, Lua, Table, Value};
 
 use crate::compile;
@@ -45,7 +45,7 @@ fn wrong(text: impl Into<String>) -> OptionsError {
 }
 
 struct ScriptOption {
-    declared: Declared,
+    declared: Declaration,
     validator: Option<Function>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     cmdline.set("PARALLEL_COMMAND", true)?;
     let print_options = lua.create_function(|lua, ()| {
         let Some(context) = current() else { return Ok(None) };
-        let print = |options: Vec<Declared>| context.host.print_options(&options);
+        let print = |options: Vec<Declaration>| context.host.print_options(&options);
         let declared = declared(lua).map(Option::unwrap_or_default);
         Ok(declared.map(print).err().map(|error| error.to_string()))
     })?;
@@ -90,11 +90,11 @@ pub(crate) fn declares_nothing(lua: &Lua) -> mlua::Result<bool> {
 }
 
 /// The options that the script declares, by name; `None` where it has not set `sysbench.cmdline.options`.
-pub fn declared(lua: &Lua) -> Result<Option<Vec<Declared>>, OptionsError> {
+pub fn declared(lua: &Lua) -> Result<Option<Vec<Declaration>>, OptionsError> {
     Ok(options(lua)?.map(without_validators))
 }
 
-fn without_validators(options: Vec<ScriptOption>) -> Vec<Declared> {
+fn without_validators(options: Vec<ScriptOption>) -> Vec<Declaration> {
     options.into_iter().map(|option| option.declared).collect()
 }
 
@@ -194,7 +194,7 @@ fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, Op
             return Err(wrong(format!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
         }
     };
-    Ok(ScriptOption { declared: Declared { name, kind, default, help: Some(help) }, validator })
+    Ok(ScriptOption { declared: Declaration { name, kind, default, help: Some(help) }, validator })
 }
 
 /// The option type that a script names by its number, or by its name in C.

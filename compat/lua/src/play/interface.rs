@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
+use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 
 use super::LuaFailure;
 use crate::host::{ScriptHost, Stat};
@@ -11,7 +11,7 @@ use crate::program::Program;
 /// What a script runs with.
 pub struct ScriptSetup {
     /// Target, load, phases and reports. The workload is not used.
-    pub order: Order,
+    pub spec: RunSpec,
     /// The script.
     pub program: Program,
     /// The program that runs it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use dbdyno_runner::external::{AnyConnector, WorkerContext, connector, play};
-use dbdyno_runner::{Inbox, Order, RunEnd, Sink};
+use dbdyno_runner::{Inbox, RunEnd, RunSpec, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::record::{EndReason, StatementKind};
 use dbdyno_sysbench::log::Level;
@@ -33,7 +33,7 @@ const JIT_STATES_MAX: u32 = 64;
 /// # Errors
 /// It is not Lua, or it fails.
 pub fn load(setup: ScriptSetup) -> Result<Rc<dyn Script>, LuaFailure> {
-    Ok(match connector(&setup.order) {
+    Ok(match connector(&setup.spec) {
         AnyConnector::Mysql(connector) => {
             Rc::new(MainState::load(MysqlConnector { multi_statements: true, ..connector }, setup)?)
         }
@@ -60,7 +60,7 @@ impl<C: ScriptedConnector> MainState<C> {
     fn load(connector: C, setup: ScriptSetup) -> Result<Self, LuaFailure> {
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let runtime = runtime.map_err(|error| LuaFailure::Chunk(error.to_string()))?;
-        let plan = &setup.order.plan;
+        let plan = &setup.spec.plan;
         let jit = match setup.program.jit {
             Jit::Auto => plan.load.connections.div_ceil(plan.client.workers.max(1)) <= JIT_STATES_MAX,
             Jit::On => true,
@@ -95,14 +95,14 @@ impl<C: ScriptedConnector> MainState<C> {
         self.setup.own_threads.unwrap_or_else(declares_waiting)
     }
 
-    /// The order with as many workers as users, where every user has its own thread.
-    fn order(&self) -> Order {
-        let mut order = self.setup.order.clone();
+    /// With one worker per user if every user has its own thread.
+    fn spec(&self) -> RunSpec {
+        let mut spec = self.setup.spec.clone();
         if self.has_own_threads() {
-            let plan = Arc::make_mut(&mut order.plan);
+            let plan = Arc::make_mut(&mut spec.plan);
             plan.client.workers = plan.load.connections;
         }
-        order
+        spec
     }
 
     fn call_task(&self, name: &str, mut task: Task) -> Result<ReturnValue, LuaFailure> {
@@ -242,17 +242,17 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             let text = format!("cannot find the event() function in {}", self.run.program.name);
             return self.end_by(&LuaFailure::Chunk(text));
         }
-        let order = self.order();
+        let spec = self.spec();
         // A state that is alone on its thread has the machine code to itself.
-        let is_alone = self.setup.program.jit == Jit::Auto && order.plan.client.workers > JIT_STATES_MAX;
+        let is_alone = self.setup.program.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
         let spawn = |number, conductor| {
-            let (context, run) = (WorkerContext::new(&order, number, conductor), run.clone());
+            let (context, run) = (WorkerContext::new(&spec, number, conductor), run.clone());
             std::thread::spawn(move || worker::run(context, run))
         };
         let before =
             |_: &mut dyn FnMut(Record)| self.make_report_users().map_err(|failure| self.end_by(&failure));
-        let ended = play(&order, statements(), before, spawn, &inbox, sink);
+        let ended = play(&spec, statements(), before, spawn, &inbox, sink);
         // A forced shutdown waits for nothing.
         if ended.reason != EndReason::ForcedShutdown
             && self.has_function("done")

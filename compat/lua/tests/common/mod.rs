@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use dbdyno_lua::play::{LuaFailure, Script, ScriptSetup, load};
 use dbdyno_lua::{Database, Jit, Program, RandomSettings, ScriptHost, Source};
-use dbdyno_runner::{LastEvents, Order, RunEnd, Secrets, Sink};
+use dbdyno_runner::{LastEvents, RunEnd, RunSpec, Secrets, Sink};
 use dbdyno_schema::Record;
 use dbdyno_schema::plan::{Distribution, Plan};
 use dbdyno_schema::record::{Counts, End, PhaseName, Warning};
 use dbdyno_sysbench::Compat;
-use dbdyno_sysbench::declaration::{Declared, Value};
+use dbdyno_sysbench::declaration::{Declaration, Value};
 use dbdyno_sysbench::log::Level;
 
 /// Records its calls.
@@ -31,13 +31,13 @@ impl ScriptHost for RecordingHost {
     fn warn(&self, warning: &Warning) {
         self.log(Level::Warning, &warning.code);
     }
-    fn read_options(&self, _declared: Option<&[Declared]>) -> Result<Vec<(String, Value)>, String> {
+    fn read_options(&self, _declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String> {
         Ok(self.options())
     }
     fn options(&self) -> Vec<(String, Value)> {
         vec![("threads".into(), Value::Int(self.threads as i32))]
     }
-    fn print_options(&self, _declared: &[Declared]) {}
+    fn print_options(&self, _declared: &[Declaration]) {}
     fn argv(&self) -> &[String] {
         &[]
     }
@@ -162,9 +162,9 @@ impl Run {
             database: Database::default(),
         };
         let host: Arc<dyn ScriptHost> = heard.clone();
-        let mut order = Order::new(self.plan(), Secrets::default());
-        order.options.last_events = LastEvents::Counted;
-        let main = load(ScriptSetup { order, program, host, own_threads: self.own_threads })?;
+        let mut spec = RunSpec::new(self.plan(), Secrets::default());
+        spec.options.last_events = LastEvents::Counted;
+        let main = load(ScriptSetup { spec, program, host, own_threads: self.own_threads })?;
         main.read_options()?;
         Ok((main, heard))
     }

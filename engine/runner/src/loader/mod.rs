@@ -45,7 +45,7 @@ use self::totals::LoadTotals;
 use crate::connector::{AnyConnector, connector};
 use crate::control::Inbox;
 use crate::failure::{self, RunFailure};
-use crate::{Order, RunEnd, Sink};
+use crate::{RunEnd, RunSpec, Sink};
 
 /// A command on tables.
 #[derive(Clone, Copy, Debug)]
@@ -57,18 +57,18 @@ enum Command {
 
 /// Creates and fills the plan's tables. Keeps complete ones of the same specification; anything else in their place is a
 /// conflict, and then nothing changes.
-pub fn prepare(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    work(order, &inbox, sink, Command::Prepare)
+pub fn prepare(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
+    work(spec, &inbox, sink, Command::Prepare)
 }
 
 /// Drops the plan's tables that have dbdyno's mark, or all of them if they have another form ([`crate::Options::tables`]).
-pub fn cleanup(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    work(order, &inbox, sink, Command::Cleanup)
+pub fn cleanup(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
+    work(spec, &inbox, sink, Command::Cleanup)
 }
 
 /// Reads the plan's tables, with as many streams as load them.
-pub fn prewarm(order: &Order, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
-    work(order, &inbox, sink, Command::Prewarm)
+pub fn prewarm(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
+    work(spec, &inbox, sink, Command::Prewarm)
 }
 
 /// A connector that also opens connections whose server may ask for data.
@@ -114,14 +114,14 @@ struct Job<'a, C> {
     custom: Option<&'a SqlWorkload>,
 }
 
-fn work(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> RunEnd {
-    let statements = order.program().describe();
-    crate::command::run_command(&order.plan, statements, sink, |sink| match connector(order) {
-        AnyConnector::Mysql(connector) => on_runtime(order, connector, inbox, sink, command),
-        AnyConnector::Postgres(connector) => on_runtime(order, connector, inbox, sink, command),
+fn work(spec: &RunSpec, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> RunEnd {
+    let statements = spec.program().describe();
+    crate::command::run_command(&spec.plan, statements, sink, |sink| match connector(spec) {
+        AnyConnector::Mysql(connector) => on_runtime(spec, connector, inbox, sink, command),
+        AnyConnector::Postgres(connector) => on_runtime(spec, connector, inbox, sink, command),
         AnyConnector::Null(_) => {
-            if order.options.tables.is_some() {
-                dry_run(&order.schema(), command, sink);
+            if spec.options.tables.is_some() {
+                dry_run(&spec.schema(), command, sink);
             }
             Ok(())
         }
@@ -129,16 +129,16 @@ fn work(order: &Order, inbox: &Inbox, sink: &mut dyn Sink, command: Command) -> 
 }
 
 fn on_runtime<C: Loads>(
-    order: &Order,
+    spec: &RunSpec,
     connector: C,
     inbox: &Inbox,
     sink: &mut dyn Sink,
     command: Command,
 ) -> StepResult {
-    let plan = &*order.plan;
+    let plan = &*spec.plan;
     let custom = plan.workload.own_sql();
     let job = Job {
-        schema: Rc::new(order.schema()),
+        schema: Rc::new(spec.schema()),
         generated: Rc::new(Generated::of(plan)),
         target: plan.target.clone(),
         connector,
@@ -151,7 +151,7 @@ fn on_runtime<C: Loads>(
         custom,
     };
     // The options have no form for custom tables.
-    let by_table = custom.is_none() && order.options.tables.is_some();
+    let by_table = custom.is_none() && spec.options.tables.is_some();
     let done = async {
         match command {
             Command::Prepare if by_table => job.prepare_by_table().await,
