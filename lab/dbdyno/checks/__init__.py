@@ -1,12 +1,7 @@
 """Checks that catch a worthless comparison before, between and after its trials.
 
-::
-
-    checks.run(Moment.READY, Context(experiment, variant, server, description)) -> list[Finding]
-    checks.stops(findings)                                                      -> those that forbid a
-    comparison
-
-`docs/checks.md` lists every check, its rule, and the published benchmark whose mistake it would have caught.
+`run` returns the findings of one moment; `stops` selects those that forbid a comparison. docs/checks.md lists
+every check, its rule, and an example of the mistake that it catches.
 """
 
 from dbdyno.checks.check import Check, Context, Moment

@@ -1,7 +1,8 @@
 """Known adjustments of servers: rounding and clipping.
 
 Rounding is part of the variable's definition and far too small to matter; clipping changes the experiment.
-The figures are those of MariaDB 10.11 ("Server System Variables" in its manual), tried against a running
+The figures are those of MariaDB 10.11 ("Server System Variables" in its manual), verified on a running
+server.
 server.
 """
 
@@ -43,10 +44,11 @@ ROUNDING_SHARE = Decimal("0.01")
 
 _MIB = 1024 * 1024
 
-# Why a server gives another value than it was asked for, where that is known.
+# Why a server may change the requested value of a variable.
 _RULES = {
-    "back_log": "0 or nothing lets the server derive it from max_connections",
-    "innodb_buffer_pool_instances": "MariaDB accepts it since 10.5 and does nothing with it; "
+    "back_log": "0, or no value, lets the server derive it from max_connections",
+    "innodb_buffer_pool_instances": "MariaDB accepts it and ignores it since 10.5; "
+    "MySQL uses 1 where the pool is below 1G"
     "MySQL uses 1 where the pool is below 1G",
     "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M where that is 0",
     "innodb_flush_log_at_trx_commit": "0 to 3",
@@ -58,7 +60,7 @@ _RULES = {
     "innodb_write_io_threads": "2 to 64",
     "interactive_timeout": "1 to 31536000 s",
     "max_connections": "10 to 100000, and lower where open_files_limit leaves no room for more",
-    "open_files_limit": "at most the process may open (ulimit -n), at least what connections need",
+    "open_files_limit": "at most the limit of the process (ulimit -n), at least what connections need",
     "read_buffer_size": "8192 to 2147479552, a multiple of 4096",
     "sort_buffer_size": "at least 1024",
     "table_definition_cache": "400 to 2097152",
@@ -66,15 +68,15 @@ _RULES = {
     "thread_cache_size": "at most 16384, and lowered to fit max_connections",
     "thread_pool_size": "1 to 100000",
     "thread_stack": "131072 to 67108864, a multiple of 1024",
-    "tmp_table_size": "a multiple of 16384, cut down: less than that is 0",
+    "tmp_table_size": "a multiple of 16384, rounded down: less than that is 0",
     "wait_timeout": "1 to 31536000 s",
 }
 
 
 def rounding(name: str, declared: str, variables: Mapping[str, str]) -> str | None:
-    """How the server rounded `declared` to its effective value; None where it is no known rounding.
+    """How the server rounded `declared` to its effective value; None where the change is no known rounding.
 
-    `variables` are the server's own, complete. A change of one step or more, or of 1 % or more, is no
+    `variables` are all variables of the server. A change of one step or more, or of 1 % or more, is not
     rounding.
     """
     wanted, effective = number(declared), number(variables[name])
@@ -95,7 +97,7 @@ def rule(name: str) -> str | None:
 def _step_bytes(name: str, variables: Mapping[str, str]) -> int | None:
     if name != "innodb_buffer_pool_size":
         return _BLOCK_BYTES.get(name)
-    # Up to a multiple of chunk size times instances; newer MariaDB says 0 and works in units of 1 MiB.
+    # Rounded up to a multiple of chunk size times instances; newer MariaDB has 0 and uses units of 1 MiB.
     chunk = number(variables.get("innodb_buffer_pool_chunk_size", "0")) or Decimal(0)
     instances = number(variables.get("innodb_buffer_pool_instances", "1")) or Decimal(1)
     return int(chunk * instances) or _MIB

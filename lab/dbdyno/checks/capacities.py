@@ -1,6 +1,6 @@
 """Limits of server and client that depend on the number of connections.
 
-Pure arithmetic, so that a finding can name the largest point that fits and the value that allows more.
+Pure arithmetic: a finding can name the largest point that fits and the limit that would suffice.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ USABLE = Fraction(9, 10)
 class Capacity:
     """One limit: `fixed + per_connection x connections` must stay within 90 % of it."""
 
-    # The variable, or the limit of the system, that it is about.
+    # The variable, or the limit of the operating system.
     limit_name: str
     limit: int
     # The unit, in the plural.
     what: str
     per_connection: int
-    # Needed or in use whatever the number of connections.
+    # Needed or in use at any number of connections.
     fixed: int
     # How to raise the limit; {value} is the new one.
     fix: str
 
     def need(self, connections: int) -> int:
-        """The need of that many connections."""
+        """How many the connections need."""
         return self.fixed + self.per_connection * connections
 
     def fits(self, connections: int) -> bool:
-        """Whether that many connections fit."""
+        """Whether the connections fit within 90 % of the limit."""
         return self.need(connections) <= USABLE * self.limit
 
     def largest(self) -> int:
-        """The most connections that fit; 0 where none does."""
+        """The maximum number of connections that fit; 0 where none does."""
         return max(0, math.floor((USABLE * self.limit - self.fixed) / self.per_connection))
 
     def enough(self, connections: int) -> int:
-        """The smallest limit under which that many connections fit."""
+        """The smallest limit under which the connections fit."""
         return math.ceil(self.need(connections) / USABLE)
 
 
@@ -60,10 +60,10 @@ class Demand:
 def of_server(
     limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, started: bool
 ) -> list[Capacity]:
-    """The server's limits that are known from `limits` (its variables, or the declared ones).
+    """The server's limits, as far as `limits` (its variables, or the declared ones) has them.
 
-    `in_use` counts what other clients hold, under the names of SHOW GLOBAL STATUS. A server that dbdyno
-    starts (`started`) gets its limits from the experiment; on another one SET GLOBAL sets them.
+    `in_use` counts what other clients hold, under the names of SHOW GLOBAL STATUS. For a server that dbdyno
+    starts (`started`) the experiment sets the limits; on any other server SET GLOBAL does.
     """
 
     def fix(name: str, dynamic: bool = True) -> str:
@@ -98,7 +98,7 @@ def of_server(
     capacities = []
     for name, what, per_connection, fixed, how in rows:
         limit = number(limits.get(name, ""))
-        # 0 means "no limit" or "find out yourself" for every one of them.
+        # For each of these variables 0 means "no limit" or "automatic".
         if limit and per_connection:
             capacities.append(Capacity(name, int(limit), what, per_connection, fixed, how))
     return capacities
@@ -107,10 +107,10 @@ def of_server(
 def of_postgresql(
     limits: Mapping[str, str], demand: Demand, in_use: Mapping[str, int], *, started: bool
 ) -> list[Capacity]:
-    """PostgreSQL's limits: connections but those kept for administrators, and locks.
+    """PostgreSQL's limits: connections except those reserved for administrators, and locks.
 
-    A transaction of the OLTP family locks at most each of its tables and their two indexes; the lock table
-    has room for max_locks_per_transaction of every connection it was made for.
+    A transaction of the OLTP family locks at most each of its tables and their two indexes. The lock table
+    has room for max_locks_per_transaction x max_connections.
     """
 
     def fix(name: str) -> str:
@@ -142,7 +142,7 @@ def of_postgresql(
 
 
 def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
-    """The client's limits: `ports` is the range of ephemeral ports, None where no TCP is used."""
+    """The client's limits: `ports` is the range of ephemeral ports, None where the load does not use TCP."""
     capacities = [
         Capacity(
             "open files of the client",

@@ -1,4 +1,4 @@
-"""The form of a check: when it runs, what it may look at, and what it yields."""
+"""The form of a check: when it runs, what it may read, and what it returns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.servers.server import Description, Server
 
 
 class Moment(StrEnum):
-    """When a check looks."""
+    """When a check runs."""
 
     DESIGN = "design"
     """Nothing runs yet: only the experiment is known."""
@@ -27,37 +27,37 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may look at. What is None is not known at that moment."""
+    """What a check may read. A field is None where it is unknown at that moment."""
 
     experiment: Experiment
     # The variant whose server runs; None at DESIGN.
     variant: Variant | None = None
     # The running server; None at DESIGN.
     server: Server | None = None
-    # What that server said when this group began.
+    # That server's description at the beginning of this group.
     description: Description | None = None
-    # What the same variant's server said at its first start; None at that first start.
+    # The description of the same variant's server at its first start; None at that first start.
     first: Description | None = None
-    # Where dbdyno has put that server for this group: datadir, socket and port, as its identity names them.
-    # Empty for servers that dbdyno does not start, and where servers keep a place of their own.
+    # Data directory, socket and port that dbdyno assigned for this group, by the keys of an identity. Empty
+    # for servers that dbdyno does not start, and for servers that keep their own.
     place: Mapping[str, Any] = field(default_factory=dict)
     # The first description of every variant seen so far, by name.
     peers: Mapping[str, Description] = field(default_factory=dict)
-    # The workload of the group; None stands for all of the experiment's.
+    # The workload of the group; None: all workloads of the experiment.
     workload: Workload | None = None
 
     @property
     def subject(self) -> str:
-        """The name findings about the running server carry."""
+        """The variant that findings about the running server name."""
         return self.variant.name if self.variant else ""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One entry of the catalogue. `find` yields what it finds and nothing when all is well."""
+    """One entry of the catalogue. `find` yields its findings, and nothing when all is well."""
 
     code: str
-    # What it holds together, in a few words; the heading in docs/checks.md.
+    # The heading in docs/checks.md.
     title: str
     moments: frozenset[Moment]
     find: Callable[[Moment, Context], Iterator[Finding]]

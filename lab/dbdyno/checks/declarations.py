@@ -1,4 +1,4 @@
-"""Declared settings of a server, for checks before it runs."""
+"""Declared settings of a server, for checks that run before it starts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dbdyno.servers.server import ServerProblem
 
 
 def settings(variant: Variant) -> dict[str, str]:
-    """Declared settings by variable. Of a server that dbdyno starts also those of its `config` and its
-    `arguments`: the last of a name wins, as with the server.
+    """Declared settings by variable. For a server that dbdyno starts they include its `config` and its
+    `arguments`; as in the server, the last value of a name wins.
     """
     if variant.server.started:
         # Opening the server reports errors of the declaration.

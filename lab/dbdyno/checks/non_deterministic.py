@@ -1,6 +1,6 @@
 """Non-deterministic conditions in WHERE, ON and HAVING: random numbers and the time of day.
 
-Found in sqlglot's tree of a statement, without a server.
+They are found in sqlglot's tree of a statement, without a server.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Condition:
     function: str
     # As sqlglot writes it.
     text: str
-    # The same with a parameter in place of the function; empty where it compares no column.
+    # The condition with a parameter in place of the function; empty where it compares no column.
     parameterized: str = ""
     parameter: str = ""
     # The generator with the distribution of the expression, where that is known.
@@ -60,7 +60,7 @@ class Condition:
 
 
 def conditions(sql: str, dialect: Dialect) -> Iterator[Condition]:
-    """Every such condition of a statement; none where sqlglot cannot parse it."""
+    """The non-deterministic conditions of a statement; none where sqlglot cannot parse it."""
     tree = parsed(sql, dialect)
     if tree is None:
         return
@@ -123,7 +123,7 @@ def _generator(expression: Any) -> str:
 
 
 def _value(node: Any, random: float) -> float:
-    """What arithmetic over one random number gives. Raises ValueError for everything else."""
+    """The value of arithmetic over one random number. Raises ValueError for any other expression."""
     exp = sqlglot().exp
     if isinstance(node, exp.Rand) and node.this is None:
         return random
@@ -141,4 +141,4 @@ def _value(node: Any, random: float) -> float:
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         left, right = _value(node.this, random), _value(node.expression, random)
         return {exp.Add: left + right, exp.Sub: left - right, exp.Mul: left * right}[type(node)]
-    raise ValueError(f"{node!r} is no arithmetic")
+    raise ValueError(f"{node!r} is not arithmetic")

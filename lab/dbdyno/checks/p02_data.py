@@ -13,28 +13,25 @@ from dbdyno.finding import Finding, Level
 from dbdyno.run.description import Tables, describe
 from dbdyno.servers.server import Address, Server
 
-# Loaded data are exact; a group may change them by this share before its late trials work on other data than
-# its early ones (R02).
+# A group may change rows and ids by this share; beyond it, late trials work on other data than early ones.
 DRIFT_SHARE = 0.01
 
-# Tables that a text names: a thousand wrong tables have the same cause as the first five.
+# Tables that a message names: a thousand wrong tables have the same cause as the first five.
 _NAMED = 5
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Missing tables, tables of another shape, other rows and ids.
+    """Missing tables, wrong columns, indexes or storage engine, unexpected rows and ids.
 
-    Catches running over other rows than were loaded. Seed 000 loaded 100,000 rows a table and ran over ids
-    up to 1,000,000: nine statements in ten hit nothing, and every DELETE + INSERT pair made the tables grow
-    while the sweep went on. Seed 004 loaded ten million rows whose ids reached beyond sixteen million; seed
-    002 names two data sets; the script of seed 003 goes on over old tables when loading fails.
+    Catches a load over other rows than those that were loaded. A published benchmark loaded 100,000 rows a
+    table and chose ids up to 1,000,000: nine statements in ten found no row, and every DELETE + INSERT pair
+    made the tables grow.
 
-    Rule: before the load, columns, indexes and storage engine as the engine creates them and exactly ids 1 to
-    table_size;
-    after a group, rows and ids within 1 % of that. Anything else is a stop. An AUTO_INCREMENT counter that
-    is not table_size + 1 on fresh data is a warning: rows were inserted and deleted since the load. Of a
-    workload in the user's own SQL: the tables that `setup` creates exist before the load, and generated ones
-    hold their number of rows.
+    Rule: before the load the tables have the columns, indexes and storage engine that the engine creates, and
+    exactly the ids 1 to table_size; after a group, rows and ids are within 1 % of that. Anything else is a
+    stop. An AUTO_INCREMENT counter that is not table_size + 1 on fresh data is a warning: rows were inserted
+    and deleted since the load. For the user's own SQL, the tables that `setup` creates exist before the load,
+    and generated tables hold their number of rows.
     """
     if context.server is None:
         return
@@ -66,13 +63,13 @@ _DIALECTS: Mapping[str, _Reading] = {
 
 
 def shapes(server: Server, names: Iterable[str]) -> dict[str, Shape]:
-    """The shape of those of the named tables that exist in the load's database."""
+    """The shapes of the named tables, as far as they exist in the load's database."""
     address = server.address()
     return _DIALECTS[address.protocol].shapes(server.query, address.database, names)
 
 
 def differences(server: Server, tables: Tables, tolerance: float, subject: str = "") -> Iterator[Finding]:
-    """Where the load's database differs from `tables`; rows and ids may be off by `tolerance`, a share."""
+    """Where the load's database differs from `tables`; rows and ids may differ by `tolerance`, a share."""
     query, database = server.query, server.address().database
     there = shapes(server, tables.names)
     missing = [name for name in tables.names if name not in there]
@@ -86,8 +83,8 @@ def differences(server: Server, tables: Tables, tolerance: float, subject: str =
         )
     faults = {name: faults for name in there if (faults := list(shape_faults(there[name], tables)))}
     if faults:
-        yield _many("have another shape than the options ask for", faults, database, subject)
-        # Rows of other tables mean nothing, and counting them may take an hour.
+        yield _many("do not have the columns, indexes or engine of the options", faults, database, subject)
+        # The rows of a wrong table mean nothing, and counting them may take an hour.
         return
     if not tables.rows:
         return  # The workload fills them, with as many rows as there are events.
@@ -118,11 +115,11 @@ def own_differences(server: Server, workload: SqlWorkload, subject: str = "") ->
             if count != rows:
                 faults[name] = [f"{count:,} rows, not {rows:,}"]
     if faults:
-        yield _many("hold other rows than the options ask for", faults, address.database, subject)
+        yield _many("do not hold the rows of the options", faults, address.database, subject)
 
 
 def _place(address: Address, name: str) -> str:
-    """How the administrator names a table of the load."""
+    """The qualified name of a table of the load, for the administrator's connection."""
     if address.protocol == "postgresql" or "." in name:
         return name
     return f"`{address.database}`.{name}"
@@ -137,7 +134,7 @@ def _rows(
         if (faults := list(extent_faults(extent, tables.rows, tolerance)))
     }
     if faults:
-        yield _many("hold other rows than the options ask for", faults, database, subject)
+        yield _many("do not hold the rows of the options", faults, database, subject)
     if not tolerance and not faults and tables.columns[0].auto_increment:
         moved = [
             name for name, extent in extents.items() if extent.auto_increment not in (None, tables.rows + 1)

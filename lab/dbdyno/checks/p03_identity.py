@@ -27,10 +27,10 @@ LASTING = (
     "aurora_server_id",
     "image",
 )
-# Two servers may have the same: defaults, and facts that a copy keeps.
+# Facts that two servers may share: defaults, and facts that a copy keeps.
 _SHARED = ("socket", "port", "datadir", "data_directory", "server_uuid", "system_identifier", "image")
 
-# The server's own variables for its place, by the key of its identity.
+# Key of an identity -> the server's variables with the same path or port.
 PLACE_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "datadir": ("datadir", "data_directory"),
     "socket": ("socket",),
@@ -41,31 +41,30 @@ PLACE_VARIABLES: Mapping[str, tuple[str, ...]] = {
 STARTED = "started_unix_s"
 STARTED_SLACK_S = 3
 
-# Facts that identify one start of it.
+# Facts that identify one start of a server.
 ONE_START = ("pid", "start_unix_us")
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """The server under load is the one that was seen first, and inside a group the very same process.
+    """The server under load is the one that was seen first, and within a group the very same process.
 
-    Catches results that belong to another server than the label says. In seed 001 the tables were loaded
-    through a socket path and the load ran over `localhost` and a port, which the client library sends to
-    its default socket: the two may have been different servers. Seed 003 verified the settings of one of
-    its two servers only.
+    Catches results that belong to another server than their label says. A published benchmark loaded its
+    tables through a socket path and ran over `localhost` and a port, which the client library sends to its
+    default socket: these may have been two servers.
 
-    A remote server keeps its start time too: dbdyno does not restart it, and one that restarted (a failover,
-    say) has another cache and perhaps another machine. The user's own commands may start or restore it before
-    a group, never inside one.
+    A remote server keeps its start time too: dbdyno does not restart it, and one that restarted (after a
+    failover, say) has another cache and perhaps another machine. The user's own commands may start or restore
+    it before a group, never within one.
 
-    Servers of a comparison exchange their places on disk from block to block. Then directory, socket and port
-    must be those of the group's place, also in the server's own variables.
+    Servers of a comparison exchange their data directory, socket and port from block to block. Identity and
+    variables of the server must then show those of the group.
 
-    Rule: what the experiment declares as `version` begins the server's own; product, version, data directory,
-    socket, port, and uuid and host name where the server has them, equal the first description of that
-    variant, and the group's place where dbdyno assigns one; process id and start time may change between
-    groups, not inside one (a server that crashed and came back has an empty cache); no two variants were
-    answered by the same process, no two URLs lead to the same server, and variants that ask for the same
-    software got the same version. Anything else is a stop.
+    Rule: the server's version starts with the declared `version`. Product, version, data directory, socket,
+    port, uuid and host name (where the server has them) equal the first description of the variant, or the
+    group's paths and port where dbdyno assigns them. Process id and start time may change between groups but
+    not within one, since a server that crashed and restarted has an empty cache. No process answers for two
+    variants, no two URLs lead to the same server, and variants that declare the same software have the same
+    version. Anything else is a stop.
     """
     description = context.description
     if description is None:
@@ -89,7 +88,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
-    """A server whose place is not that of its group, by its identity or its variables."""
+    """A server whose paths or port are not those of its group, by its identity or its variables."""
     wrong = {}
     for key, expected in context.place.items():
         by_server = (description.variables.get(name) for name in PLACE_VARIABLES[key])
@@ -120,7 +119,7 @@ def _changed(
     before: Description, now: Description, keys: tuple[str, ...], since: str, subject: str
 ) -> Iterator[Finding]:
     old, new = _facts(before), _facts(now)
-    # A fact that the account could not read once is not compared.
+    # A fact that the account could not read both times is not compared.
     known = [
         key for key in ("product", "version", *keys) if old.get(key) is not None and new.get(key) is not None
     ]
@@ -143,7 +142,7 @@ def _differ(key: str, old: Any, new: Any) -> bool:
 
 
 def _restarted_by_commands(context: Context) -> bool:
-    """Whether the user's commands before each group may restart the server."""
+    """Whether the user's own commands may restart the server before each group."""
     if context.variant is None:
         return False
     spec = context.variant.server
@@ -185,7 +184,7 @@ def _against_peer(context: Context, name: str, mine: Description, peer: Descript
 
 
 def _declared_version(context: Context, description: Description) -> Iterator[Finding]:
-    """A server of another version than the experiment declares."""
+    """A server whose version is not the declared one."""
     declared = context.variant.server.version if context.variant is not None else None
     if declared is None or re.match(rf"{re.escape(declared.rstrip('.'))}(?![0-9])", description.version):
         return
@@ -201,8 +200,8 @@ def _declared_version(context: Context, description: Description) -> Iterator[Fi
 
 
 def _reached_twice(facts: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two different URLs lead to one server. Equal URLs are an A/A experiment, or differ by
-    `set_global`.
+    """Whether two different URLs lead to one server. Two equal URLs declare an A/A test, or variants that
+    `set_global` sets up.
     """
     urls = facts.get("url"), other.get("url")
     if None in urls or urls[0] == urls[1] or STARTED not in facts:

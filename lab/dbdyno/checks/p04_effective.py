@@ -13,16 +13,17 @@ from dbdyno.finding import Finding
 def find(_moment: Moment, context: Context) -> Iterator[Finding]:
     """Every declared variable, read back from the running server, has the declared value.
 
-    Catches comparing settings that were never in effect. Seed 004 compares innodb_buffer_pool_instances
-    without ever reading it back: a server ignores a world-writable configuration file, and
-    adjusts the number when the pool is small. Seed 003 verified one variable family on one of two servers.
+    Catches a comparison of settings that were never in effect. A published benchmark compared values of
+    innodb_buffer_pool_instances without reading one back: a server ignores a world-writable configuration
+    file, and adjusts the number when the pool is small.
 
-    On a remote server dbdyno sets nothing without `set_global`; there the check reports settings that differ
+    On a remote server dbdyno sets nothing without `set_global`; the check then reports settings that differ
     from the experiment.
 
-    Rule: declared and effective value are equal but for units (8G), booleans (ON, 1, true), list order and
-    letter case. Rounded to the variable's own step, by less than 1 %: a note. Any other value, and a variable
-    that the server does not have, is a stop that prints both values and the server's rule where known.
+    Rule: declared and effective value are equal, apart from units (8G), booleans (ON, 1, true), list order
+    and letter case. A value that the server rounds to its own step, by less than 1 %, is a note. Any other
+    value, and a variable that the server does not have, is a stop that shows both values and the server's
+    rule where it is known.
     """
     if context.description is None:
         return
@@ -36,7 +37,7 @@ def find(_moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _declared(context: Context) -> dict[str, Setting]:
-    """The declared values: those of configuration files too, and the experiment's own."""
+    """The values that configuration files and the experiment declare."""
     declared: dict[str, Setting] = dict(context.description.declared) if context.description else {}
     if context.variant is not None:
         known = {variable_name(option): option for option in declared}
@@ -78,7 +79,9 @@ def _differs(name: str, declared: str, variables: Mapping[str, str], context: Co
 
 
 def _absent(option: str, declared: Setting, variables: Mapping[str, str], subject: str) -> Iterator[Finding]:
-    """An option without a variable: `skip-x` and `disable-x` are verified by x, others cannot be verified."""
+    """An option without a variable. The variable x verifies `skip-x` and `disable-x`; other options cannot be
+    verified.
+    """
     name = variable_name(option)
     positive = name.removeprefix("skip_").removeprefix("disable_")
     visible = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}

@@ -16,22 +16,21 @@ from dbdyno.run.description import describe
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
-# Status counters of what other clients hold on the server.
+# Status counters of the resources that other clients hold on the server.
 _IN_USE = ("Prepared_stmt_count", "Threads_connected", "pg_stat_activity.client_backends")
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Limits that are too low for the planned number of connections.
 
-    Catches sweeps whose last points cannot have run as described. Seed 000 plans 500 connections x 46
-    prepared statements = 23,000 under a limit of 16,382, which is reached at 356; seed 002 plans 3,000
-    where 180 fit; seed 003 ran into the limit and turned prepared statements off, on both servers, without
-    a word in the table.
+    Catches sweeps whose last points could not run as described. A published benchmark planned 500 connections
+    x 46 prepared statements = 23,000 under a limit of 16,382, which 356 connections reach; another one ran
+    into the limit and turned prepared statements off without saying so.
 
-    Rule: for the largest point, prepared statements, connections, open tables, open files, local ports and
-    the client's own files each need at most 90 % of their limit, those of other clients included. Otherwise
-    it is a stop that names the largest point that fits and the value that allows more. Before a server runs,
-    the limits that the experiment declares are checked.
+    Rule: at the largest point prepared statements, connections, open tables, open files, local ports and the
+    client's own files each need at most 90 % of their limit, including those of other clients. Otherwise it
+    is a stop that names the largest point that fits and the limit that would suffice. Before a server runs,
+    the check uses the limits that the experiment declares.
     """
     workloads = context.experiment.workloads if context.workload is None else (context.workload,)
     if moment is Moment.DESIGN:

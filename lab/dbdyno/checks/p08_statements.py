@@ -35,15 +35,16 @@ EXPLAINED = ("SELECT", "WITH", "UPDATE", "DELETE", "TABLE", "REPLACE", "INSERT")
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Full table scans, non-deterministic conditions and unusable indexes in the user's own statements.
 
-    Catches queries that measure something else than their name says. Seed 004 asks WHERE id =
-    FLOOR(RAND() * 10000000) and calls it a read by primary key: RAND() is evaluated per row, so each
-    execution reads the whole table, for 2.5 s, and returns no row, one, or several.
+    Catches statements that do not measure what their name says. A published benchmark called WHERE id =
+    FLOOR(RAND() * 10000000) a read by primary key: RAND() is evaluated per row, so each execution reads the
+    complete table, takes 2.5 s, and returns no row, one, or several.
 
     Rule: a function that is evaluated per row (RAND, UUID, …) in WHERE, ON or HAVING is a stop; one that
-    depends on the time of day is a warning. With the data loaded, EXPLAIN with values of the load: a full
-    scan of a table of at least 1,000 rows is a warning, and a stop where at most a hundredth of its rows are
-    expected and nothing is aggregated; a conversion that keeps an index from being used is a warning. A note
-    lists every plan. For a script a note says that its statements are unknown before the run.
+    depends on the time of day is a warning. With the data loaded, EXPLAIN runs with values of the load: a
+    full scan of a table of at least 1,000 rows is a warning, and a stop where the statement does not
+    aggregate and expects at most a hundredth of the rows; a conversion that keeps an index from being used is
+    a warning. A note lists every plan. For a script a note says that its statements are unknown before the
+    run.
     """
     workloads = (context.workload,) if context.workload else context.experiment.workloads
     own = [workload for workload in workloads if isinstance(workload, SqlWorkload)]
@@ -52,7 +53,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
             yield from _by_text(context, workload)
         yield from (_of_script(one) for one in workloads if isinstance(one, ScriptWorkload))
         return
-    # At the first start of each variant with its data: the same everywhere, and no later group waits for it.
+    # Only at the first start of each variant: plans do not change later, and no later group waits for it.
     if context.server is not None and context.description is not None and context.first is None:
         for workload in own:
             yield from _by_plan(context, workload)
@@ -94,7 +95,7 @@ def _of_condition(workload: SqlWorkload, name: str, statement: SqlStatement, con
     else:
         level = "warn"
         text = (
-            f"{what} selects other rows as time passes, by {condition.text}: late transactions of a run read "
+            f"{what} selects different rows over time ({condition.text}): late transactions of a run read "
             "other data than early ones."
         )
     evidence = {
@@ -108,7 +109,7 @@ def _of_condition(workload: SqlWorkload, name: str, statement: SqlStatement, con
 
 @dataclass(frozen=True)
 class _Explained:
-    """A statement and its plan, or why there is none."""
+    """A statement with its plan, or the reason why it has none."""
 
     name: str
     statement: SqlStatement
@@ -157,7 +158,7 @@ def _plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterato
                 return
             sql = filled(described, sample, dialect)
             if sql is None:
-                continue  # It needs what another one returns.
+                continue  # It needs the result of another statement.
             try:
                 yield _Explained(name, statement, explained(admin, sql, context.description.product))
             except ServerProblem as problem:

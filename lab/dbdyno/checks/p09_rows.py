@@ -1,4 +1,4 @@
-"""P09: statements return the expected number of rows, and how many rows the server examines for it."""
+"""P09: statements return the expected number of rows; how many rows the server examines for that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ READING = ("SELECT", "WITH", "TABLE", "VALUES")
 SECONDS_MAX = 5.0
 EXAMINED_MIN = 1_000
 
-# Errors of a statement that exceeds its time limit of a minute.
+# Server errors of a statement that exceeds the time limit of a minute.
 _TOOK_TOO_LONG = (3024, 1969, 57014)
 _LIMITS = {
     "mysql": "SET SESSION max_execution_time = 60000",
@@ -47,17 +47,17 @@ _LIMITS = {
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Unexpected row counts, and rows that the server examines for each that it returns.
+    """Unexpected row counts, and the rows that the server examines for each row it returns.
 
-    Catches statements over other data than they were written for. Nine in ten statements of seed 000 hit
-    nothing, and the query of seed 004 examines ten million rows to return one.
+    Catches statements over data they were not written for. In a published benchmark nine statements in ten
+    found no row; in another one a query examined ten million rows to return one.
 
     Rule: before the load each reading statement with expected `rows` is executed with five values, spread
-    over those of the load. Another number of rows for more than one of them is a stop, for one a warning. A
-    statement that the server refuses is a stop too. A note lists the rows that the server examined per
+    over those of the load. An unexpected row count for two or more values is a stop, for one value a warning.
+    A statement that the server refuses is a stop too. A note lists the rows that the server examined per
     execution by its own counters (Handler_read_* of the session; the scans of PostgreSQL's EXPLAIN ANALYZE);
-    at least 1,000 and over 100 for each row returned are a warning. Statements that write are not executed:
-    D04 counts them.
+    at least 1,000 and over 100 for each row returned are a warning. Writing statements are not executed: D04
+    counts their rows under load.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     workloads = (context.workload,) if context.workload else context.experiment.workloads
@@ -74,7 +74,7 @@ class _Tried:
 
     statement: SqlStatement
     rows: list[int] = field(default_factory=list)
-    # Unexpected row counts, and the values that gave them.
+    # Unexpected row counts, each with the values that caused it.
     unexpected: list[tuple[int, str]] = field(default_factory=list)
     examined: list[int] = field(default_factory=list)
     seconds: float = 0.0
@@ -93,8 +93,8 @@ class _Tried:
 
 
 def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
-    assert context.server is not None, "there is one when data are ready"
-    assert context.description is not None, "it was described"
+    assert context.server is not None, "READY checks run with a server"
+    assert context.description is not None, "a server is described when it has started"
     tried: dict[str, _Tried] = {}
     with asking(context.server, workload) as admin:
         admin.query(_LIMITS.get(context.description.product, "SELECT 1"))
@@ -162,7 +162,7 @@ def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -
 
 
 class _Trial:
-    """Plays the reading statements of transactions, once for each sample."""
+    """Executes the reading statements of transactions, once for each sample."""
 
     def __init__(
         self, workload: SqlWorkload, admin: AdminConnection, dialect: Dialect, tried: dict[str, _Tried]
@@ -170,14 +170,14 @@ class _Trial:
         self._workload, self._admin, self._dialect, self._tried = workload, admin, dialect, tried
         generators = {name: workload.generator(name) for name in workload.parameters}
         self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
-        # Reading the counters changes them by this much.
+        # Rows that one reading of the counters adds to them.
         self._own = 0
         if self._dialect == "mysql":
             before = self._handler()
             self._own = self._handler() - before
 
     def play(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:
-        """Its reading statements in order, with the values of that sample."""
+        """Execute the reading statements of a transaction in order, with the values of that sample."""
         sample = values(self._workload, number)
         for name, statement, described in transaction:
             if first_word(statement.sql, self._dialect) not in READING:
@@ -219,13 +219,13 @@ class _Trial:
             sample[parameter] = None if value is None else str(value)
 
     def _handler(self) -> int:
-        """Rows that the session has read by now, from any index or table."""
+        """Rows that the session has read so far, from any index or table."""
         return sum(
             int(count) for count in self._admin.pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").values()
         )
 
     def _analyzed(self, sql: str) -> tuple[int, int]:
-        """Rows returned, and rows that its scans looked at."""
+        """Rows that the statement returns, and rows that its scans examine."""
         ((answer,),) = self._admin.query(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}")
         root = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
         examined = 0.0

@@ -37,13 +37,12 @@ BUSY_SHARE = 0.05
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Client and server on the same CPUs, or another database server at work on this machine.
 
-    Catches charging the load generator's time to the server. In seed 001 both shared the one CPU of the
-    machine; in seed 004 client and server shared a virtual machine, and in seed 000 the client machine ran
-    an idle or busy server of the other version.
+    Catches results in which the load generator takes the server's CPU time. In a published benchmark both
+    shared the only CPU of the machine; in another one the client machine ran a server of the other version.
 
-    Rule: CPU sets of client and server that overlap (an undeclared set is all of them, where dbdyno does not
-    divide the CPUs itself) are a warning: results do not transfer. So is another database server that uses
-    more than 5 % of a CPU while no load runs.
+    Rule: overlapping CPU sets of client and server are a warning, since results do not transfer; an
+    undeclared set means all CPUs, unless dbdyno divides the CPUs itself. Another database server that uses
+    more than 5 % of a CPU while no load runs is a warning too.
     """
     if moment is Moment.DESIGN:
         yield from _overlaps(context)
@@ -90,7 +89,7 @@ class _Neighbour:
 def _neighbours(context: Context) -> Iterator[Finding]:
     busy = _busy_databases(_own_pids(context))
     if busy:
-        # No figures in the text: a neighbour is reported once, not again at every group with another figure.
+        # Without figures in the text, the same neighbour is reported once and not at every group.
         names = ", ".join(sorted(f"{one.name} (pid {one.pid})" for one in busy))
         yield Finding(
             code="P11",

@@ -10,19 +10,19 @@ from dbdyno.experiment.quantities import number
 from dbdyno.finding import Finding
 from dbdyno.servers.server import Description
 
-# Data over cache: between these, a small difference in caching is a large one in reads.
+# Ratios of data to cache between which a small difference in caching is a large one in reads.
 BORDERLINE = (0.8, 1.25)
 GIB = 1024.0**3
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Data and indexes over the size of the cache: in memory, borderline, or bound by reads.
+    """Ratio of data and indexes to the size of the cache: in memory, borderline, or more than it holds.
 
-    Catches results that depend on which pages happen to be cached. Seed 003 has 40 GB of data under a pool of
-    40 GB, and seed 001 does not say how large its pool is: 10 tables of 5 million rows need 12 GB.
+    Catches results that depend on which pages happen to be cached. A published benchmark had 40 GB of data
+    for a buffer pool of 40 GB.
 
-    Rule: a ratio between 0.8 and 1.25 is a warning; otherwise a note says which of the two was measured.
-    PostgreSQL also uses the OS page cache, so there it is always a note.
+    Rule: a ratio between 0.8 and 1.25 is a warning; otherwise a note says whether the data fit. PostgreSQL
+    also uses the OS page cache, so there it is always a note.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     description = context.description

@@ -13,20 +13,19 @@ from dbdyno.stats.signed_rank import blocks_needed
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
-    """Too few blocks, no interleaving, more than one difference between variants, or none at all.
+    """Too few blocks, no interleaving, several differences between variants, or none at all.
 
-    Catches what all five seeds share: each point was run once, all of one variant before all of the other,
-    so that drift, cache state and chance look like the factor. Seed 000 names the thread pool and changes
-    the version (both variants have the pool, and about twenty defaults differ); seed 004 has one run per
-    variant and no A/A.
+    Catches designs in which drift, cache state and chance look like the factor. Published benchmarks often
+    run each point once, and all of one variant before all of the other; one attributed to the thread pool
+    what came with another version and some twenty changed defaults.
 
-    Rule: a verdict sentence needs 2 / 2^blocks <= 0.05 / K, where K sentences share the chance of a false
-    word (all comparisons of a run, or all main effects and interactions): 6 blocks for one, 7 for three, 8
-    for six. Blocks that are no multiple of the variants cannot be balanced exactly. Points in a given order
-    always meet what earlier ones left. One variant is no comparison. More than one declared difference
-    between a variant and the baseline is a confounded design, unless the variants are all combinations of
-    declared factors, whose effects the judge takes apart. These are warnings. Identical variants are an
-    A/A experiment, which measures the noise floor: a note.
+    Rule: a verdict needs 2 / 2^blocks <= 0.05 / K, where K sentences share the chance of a false verdict (all
+    comparisons of a run, or all main effects and interactions): 6 blocks for one, 7 for three, 8 for six. The
+    order can be balanced exactly only if the number of blocks is a multiple of the number of variants. Points
+    in a fixed order run in the state that earlier points left. A single variant is no comparison. Several
+    declared differences between a variant and the baseline are confounded, unless the variants are all
+    combinations of declared factors, whose effects the judge separates. These are warnings. Identical
+    variants are an A/A test, which measures the noise floor: a note.
     """
     assert moment is Moment.DESIGN, "the registry asks at DESIGN only"
     experiment = context.experiment
@@ -64,7 +63,7 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
     if blocks < needed:
         share = f"{100 * ALPHA / sentences:.2g} %"
         single = (
-            "every variant runs once, so that drift looks like a difference"
+            "every variant runs once, so drift looks like a difference"
             if blocks == 1
             else f"the smallest p-value is 2/2^{blocks} = {100 * 2 / 2**blocks:.2g} %"
         )
@@ -89,7 +88,7 @@ def _blocks(experiment: Experiment) -> Iterator[Finding]:
 
 
 def _places(experiment: Experiment) -> Iterator[Finding]:
-    """Servers that keep their data keep their directory, port and socket too."""
+    """Servers that keep their data also keep their directory, port and socket."""
     started = [variant.name for variant in experiment.variants if variant.server.started]
     state = experiment.design.state
     if len(started) > 1 and state != "restore":
@@ -97,8 +96,8 @@ def _places(experiment: Experiment) -> Iterator[Finding]:
             code="P15",
             level="note",
             text=f"each variant keeps its directory, port and socket because state = {state} keeps data, "
-            "so that their effects count as the variant's.",
-            fix='Set state = "restore" in [design] to exchange them from block to block.',
+            "so their effects are attributed to the variant.",
+            fix='Set state = "restore" in [design] to rotate them from block to block.',
             evidence={"state": state, "variants": started},
         )
 

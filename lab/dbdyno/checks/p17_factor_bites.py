@@ -1,4 +1,4 @@
-"""P17: what is declared to differ between two variants differs on their servers too."""
+"""P17: a declared difference between two variants is a difference between their servers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ IDLE: Mapping[tuple[str, str], str] = {
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Declared differences without effect: both servers have the same value, or ignore the variable.
 
-    Catches factors without effect. Seed 004 compares 1 and 8 buffer pool instances without looking whether
-    the server took them: MySQL uses one where the pool is below 1G, and MariaDB always.
+    Catches factors without effect. A published benchmark compared 1 and 8 buffer pool instances and never
+    read the value back: MySQL uses one instance where the pool is smaller than 1G, and MariaDB always.
 
-    Rule: of the variables that a variant declares otherwise than the baseline at least one must differ in
-    effect. If none does, it is a warning that the variants are identical; if some do not, a note names them.
-    A variable that the server is known to ignore is no difference. After the run, the judge reports a
-    difference that no counter shows under the same code.
+    Rule: of the variables in which a variant's declaration differs from the baseline, at least one must
+    differ in effect. If none does, a warning says that the variants are identical; if some do not, a note
+    names them. A variable that the server is known to ignore is no difference. After the run the judge uses
+    the same code for a difference that changes no counter.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     baseline = context.experiment.variants[0]
@@ -54,7 +54,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def _why_idle(name: str, baseline: Description, variant: Description) -> str | None:
-    """Why a declared difference makes none; None where it does, or where the servers do not show it."""
+    """Why a declared difference has no effect; None where it has one, or where the servers do not show it."""
     for description in (variant, baseline):
         reason = IDLE.get((description.product, name))
         if reason and not _works(name, description):
@@ -64,7 +64,7 @@ def _why_idle(name: str, baseline: Description, variant: Description) -> str | N
 
 
 def _works(name: str, description: Description) -> bool:
-    """Whether the condition for the variable's effect holds."""
+    """Whether the variable takes effect on this server."""
     variables = description.variables
     needed = {
         "query_cache_size": variables.get("query_cache_type") not in (None, "OFF", "0"),
@@ -76,7 +76,7 @@ def _works(name: str, description: Description) -> bool:
 
 
 def _other_differences(experiment: Experiment, variant: Variant) -> int:
-    """Things other than variables in which it differs from the baseline."""
+    """How many things other than variables differ from the baseline."""
     first = experiment.variants[0].server
     fields = type(first).model_fields
     return sum(

@@ -19,7 +19,7 @@ from dbdyno.finding import Finding
 # A server also needs memory for connections, logs and the OS page cache.
 SHARE = 0.8
 
-# Caches that a server allocates whatever the load is.
+# Caches that a server allocates independent of the load.
 CACHES = ("innodb_buffer_pool_size", "shared_buffers")
 
 # The limit of this process's control group (cgroups v2 and v1).
@@ -29,12 +29,12 @@ _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Caches that are larger than the memory of the machine or the container.
 
-    Catches servers that swap, or are killed, under the load alone. Seed 004 runs its server in a container
-    inside a small virtual machine; seed 000 kept settings made for 16 GB when the machine grew to 32.
+    Catches servers that swap, or are killed, only under load. A published benchmark ran its server in a
+    container inside a small virtual machine.
 
-    Rule: the declared cache is at most 80 % of the container's limit, or of the memory that dbdyno may use.
-    Servers of the experiment that run here at the same time (those that dbdyno does not start) share it: the
-    sum counts. Beyond that is a stop.
+    Rule: the declared cache may have at most 80 % of the container's limit, or of the memory that dbdyno may
+    use. Servers that dbdyno does not start run at the same time, so the sum of their caches counts. More is a
+    stop.
     """
     if moment is Moment.DESIGN:
         for variant in context.experiment.variants:
@@ -45,7 +45,7 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
 
 
 def memory_bytes() -> int:
-    """The memory that this process and what it starts may use."""
+    """The memory that this process and its children may use."""
     limit = int(psutil.virtual_memory().total)
     for path in _LIMITS:
         with suppress(OSError, ValueError):

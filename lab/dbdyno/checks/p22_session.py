@@ -18,14 +18,14 @@ BYPASS = "TP_CONNECTION_ADMIN"
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
     """Connections that bypass a thread pool, and the account of the load where there is a pool.
 
-    Catches measuring one thread per connection under the pool's name. Seed 000 warns its readers: root, like
-    every account with all privileges, has TP_CONNECTION_ADMIN, and MySQL's pool keeps such connections in a
-    group of their own; and the extra_port of MariaDB and Percona Server has one thread per connection,
-    whatever thread_handling says.
+    Catches one thread per connection that is measured under the pool's name. MySQL's pool keeps connections
+    with TP_CONNECTION_ADMIN in a group of their own, and root has it, as every account with all privileges
+    has. The extra_port of MariaDB and Percona Server has one thread per connection, whatever thread_handling
+    says.
 
-    Rule: where a server has a thread pool, an account of the load with that privilege, by itself or by a role
-    that is active when it logs in, or a connection to the extra port, is a stop. Otherwise a note says which
-    account it was, and why it is right.
+    Rule: where the server has a thread pool, a connection to the extra port is a stop, and so is an account
+    of the load with that privilege, granted directly or by a role that is active at login. Otherwise a note
+    names the account and says why it uses the pool.
     """
     assert moment is Moment.READY, "the registry asks at READY only"
     server, description = context.server, context.description
@@ -51,13 +51,13 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
     with logged_in(server.address(), context.experiment.load.transport) as admin:
         account, roles = _account(admin)
         bypasses = _grants(admin, "SHOW GRANTS")
-        # Named, an account is shown without what its roles bring.
+        # With an account's name SHOW GRANTS leaves out the privileges of its roles.
         by_itself = _grants(admin, f"SHOW GRANTS FOR {account}")
     if not bypasses:
         yield _note(
             context,
             f"the load logs in as {account}, which lacks {BYPASS}: its connections go through MySQL's "
-            "thread pool. No role that is active when it logs in brings the privilege.",
+            "thread pool. No role that is active at login grants the privilege.",
             user=server.address().user,
             account=account,
             privilege=BYPASS,
@@ -83,14 +83,14 @@ def _mysql(context: Context, server: Server) -> Iterator[Finding]:
 
 
 def _account(admin: AdminConnection) -> tuple[str, str]:
-    """The load's account by the server, and its active roles, both in SQL."""
+    """The load's account as the server names it, and its active roles, both in SQL."""
     ((current,),) = admin.query("SELECT CURRENT_USER()")
     name, _, host = str(current).rpartition("@")
     account = "@".join("'" + part.replace("'", "''") + "'" for part in (name, host))
     try:
         ((roles,),) = admin.query("SELECT CURRENT_ROLE()")
     except ServerProblem:
-        # MySQL before 8.0 has none.
+        # MySQL before 8.0 has no roles.
         return account, ""
     return account, str(roles)
 

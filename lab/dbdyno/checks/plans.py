@@ -1,4 +1,4 @@
-"""How a server would execute a statement: EXPLAIN of MariaDB, MySQL and PostgreSQL in the same words."""
+"""How a server would execute a statement: EXPLAIN of MariaDB, MySQL and PostgreSQL in one form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dbdyno.experiment.sql_text import parsed, sqlglot
 from dbdyno.servers.admin.connection import AdminConnection
 from dbdyno.servers.server import ServerProblem
 
-# MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, where it
+# MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, with
+# note_verbosity set: "Cannot use key … part[0] for lookup: … of type …".
 # is asked for such notes: "Cannot use key … part[0] for lookup: … of type …".
 _UNUSABLE = "Cannot use "
 _ASK_FOR_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
@@ -26,12 +27,12 @@ class Access:
     """How one table is read."""
 
     table: str
-    # In the server's own word: "ALL", "ref", "Index Scan".
+    # The server's name of the access method: "ALL", "ref", "Index Scan".
     how: str
     index: str | None
-    # Rows the server believes to look at, or to return where it says that.
+    # The server's estimate of rows examined, or of rows returned where it shows only that.
     rows: int
-    # Every row of the table, or every entry of an index.
+    # Whether it reads every row of the table, or every entry of an index.
     whole: bool
 
     def __str__(self) -> str:
@@ -67,7 +68,7 @@ def _mysql(admin: AdminConnection, sql: str, product: str) -> Plan:
         if places is None:
             continue
         table, how, key, rows = (row[place] for place in places)
-        # Derived tables are <derived2>; what needs no table has none.
+        # Skip derived tables (<derived2>) and rows of the plan without a table.
         if table is not None and how is not None and not str(table).startswith("<"):
             whole = str(how).upper() in ("ALL", "INDEX")
             accesses.append(Access(str(table), str(how), key and str(key), int(rows or 0), whole))
@@ -93,21 +94,21 @@ def _postgresql(admin: AdminConnection, sql: str) -> Plan:
 
 
 def nodes(root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A node of PostgreSQL's plan and all below it."""
+    """A node of PostgreSQL's plan and all nodes below it."""
     yield root
     for below in root.get("Plans", ()):
         yield from nodes(below)
 
 
 def _table_rows(admin: AdminConnection, table: str) -> int:
-    """Rows by the statistics, since a plan reports rows after the filter."""
+    """Rows by the statistics, since a plan shows only rows after the filter."""
     name = table.replace("'", "''")
     rows = admin.query(f"SELECT reltuples::bigint FROM pg_class WHERE relname = '{name}' AND relkind = 'r'")
     return max((int(count) for (count,) in rows), default=0)
 
 
 def _casts(table: str, condition: str) -> Iterator[str]:
-    """Columns that a filter converts before it compares them, so that no index applies."""
+    """Columns that a filter converts before the comparison, so that no index applies."""
     tree = parsed(f"SELECT 1 WHERE {condition}", "postgres") if condition else None
     if tree is None:
         return

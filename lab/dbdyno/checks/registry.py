@@ -1,6 +1,6 @@
 """The catalogue of checks, and the function that runs it.
 
-A new check is one file in this folder that ends in a `CHECK`, and one line in `_MODULES`.
+A new check is one file in this folder that defines a `CHECK`, and one line in `_MODULES`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ OF_DATA = frozenset({"P02", "P08", "P09"})
 
 
 def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
-    """Every finding of the checks that look at this moment, gravest first.
+    """Every finding of the checks at this moment, the most severe first.
 
     `codes` limits the catalogue to those checks. The experiment's overrides are attached to the stops they
-    name. Raises `servers.server.ServerProblem` when the server no longer answers and no check stops.
+    name. Raises `servers.server.ServerProblem` where the server no longer answers and no check yields a stop.
     """
     selected = None if codes is None else frozenset(codes)
     findings: list[Finding] = []
@@ -49,7 +49,7 @@ def run(moment: Moment, context: Context, codes: Iterable[str] | None = None) ->
                 findings += [_overridden(finding, context) for finding in check.find(moment, context)]
             except ServerProblem as problem:
                 trouble = trouble or problem
-    # A check that found the wrong setting explains more than the server's refusal to answer another check.
+    # A stop explains more than the server's refusal to answer another check.
     if trouble is not None and not stops(findings):
         raise trouble
     if moment is Moment.DESIGN:
@@ -69,9 +69,9 @@ def _overridden(finding: Finding, context: Context) -> Finding:
 
 
 def _unknown_overrides(context: Context) -> list[Finding]:
-    """A misspelt code would otherwise look like an override and do nothing."""
+    """Without this check a misspelt code would look like an override and do nothing."""
     known = [check.code for check in ALL]
-    # The judge makes checks with these letters, on the stored run.
+    # Codes of the judge's checks on the stored run begin with these letters.
     later = tuple("DRQ")
     return [
         Finding(

@@ -1,7 +1,7 @@
 """Statements with values in place of their parameters, so that a server can explain or execute them.
 
-The values are some of those of the load: spread over the range of a random number, the first of a list, the
-first line of a CSV file. The result of an earlier statement is known once that has been executed.
+The values are ones that the load uses: spread over the range of a random number, the first of a list, the
+first line of a CSV file. A result of an earlier statement is known once that statement has been executed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dbdyno.servers.url import Target
 SAMPLES = 5
 # Statements of one workload that are checked; a .sql file may hold thousands.
 STATEMENTS_MAX = 200
-# More rows read for each row expected or returned are a scan.
+# A statement that reads more rows than this for each row expected or returned is a scan.
 ROWS_FOR_EACH = 100
 
 Value = int | float | str | None
@@ -43,8 +43,8 @@ def asking(server: Server, workload: SqlWorkload) -> Iterator[AdminConnection]:
 
 @contextmanager
 def logged_in(address: Address, transport: str | None = None) -> Iterator[AdminConnection]:
-    """A connection to the load's database by its account; over "tcp" a server may take it for another account
-    than over "unix". Raises ServerProblem.
+    """A connection to the load's database by its account. Over "tcp" a server may match another account than
+    over "unix". Raises ServerProblem.
     """
     socket = None if transport == "tcp" else address.unix_socket
     target = Target(
@@ -80,7 +80,7 @@ def about(
 
 
 def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
-    """Values of all parameters but results: the sample of that number, from 0 to SAMPLES - 1."""
+    """Values of all parameters except results: the sample of that number, from 0 to SAMPLES - 1."""
     sample: dict[str, Value] = {}
     for name in workload.parameters:
         for value in _sample(workload.generator(name), number):
@@ -89,7 +89,7 @@ def values(workload: SqlWorkload, number: int) -> dict[str, Value]:
 
 
 def _sample(generator: generators.Generator, number: int) -> Iterator[Value]:
-    """The value, if there is one."""
+    """The value, if the generator has one without a server."""
     match generator:
         case generators.Between(low=low, high=high):
             yield low + (high - low) * number // (SAMPLES - 1)

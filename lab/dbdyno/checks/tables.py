@@ -2,10 +2,10 @@
 
 Used by check P02, and by `dbdyno run` to decide whether existing tables may be used.
 
-Counting must change what the trial measures as little as possible: `COUNT(*)` scans the index on k, the
-smallest copy of the rows (some 13 bytes a row against 200 in the table itself), and InnoDB keeps pages that
-one scan has read at the old end of its list, so no hot page is evicted. `MIN(id)` and `MAX(id)` read one page
-each. Every group begins with the same scan, so no variant and no block starts warmer than another. Statistics
+Counting must disturb the trial as little as possible: `COUNT(*)` scans the index on k, the smallest copy of
+the rows (some 13 bytes a row against 200 in the table itself), and InnoDB keeps pages that one scan has read
+at the old end of its list, so no hot page is evicted. `MIN(id)` and `MAX(id)` read one page each. Every group
+begins with the same scan, so no variant and no block starts warmer than another. Statistics
 (information_schema.TABLES.TABLE_ROWS) would cost nothing and are wrong by tens of per cent.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from dbdyno.run.description import Column, Index, Tables
 
-# Runs one administrative statement and gives its rows.
+# Executes one administrative statement and returns its rows.
 Query = Callable[[str], list[tuple[Any, ...]]]
 
 _AUTO_INCREMENT = re.compile(r"\bAUTO_INCREMENT=(\d+)")
@@ -26,7 +26,7 @@ _AUTO_INCREMENT = re.compile(r"\bAUTO_INCREMENT=(\d+)")
 
 @dataclass
 class Shape:
-    """One table by the server's catalogue, without its rows."""
+    """One table as the server's catalogue describes it, without its rows."""
 
     engine: str = ""
     comment: str = ""
@@ -42,12 +42,12 @@ class Extent:
     rows: int
     id_min: int | None
     id_max: int | None
-    # The id of the next row without one; None where the server does not report it (sql_mode = ANSI).
+    # The next id that the server assigns; None where it does not report it (sql_mode = ANSI).
     auto_increment: int | None
 
 
 def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape]:
-    """The shape of those of the named tables that exist in `database`."""
+    """The shapes of the named tables, as far as they exist in `database`."""
     expected = set(names)
     shapes: dict[str, Shape] = {}
     schema = _literal(database)
@@ -57,7 +57,7 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
     ):
         if name in expected:
             shapes[name] = Shape(engine=str(engine or "view").lower(), comment=str(comment))
-    # Sorted here: a server whose sort buffer is part of the experiment may be unable to.
+    # Sorted here, since the experiment may set the server's sort buffer too small.
     columns = query(
         "SELECT TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, "
         f"IS_NULLABLE, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema}"
@@ -114,7 +114,7 @@ def _column_faults(column: Column, expected: Column) -> Iterator[str]:
 
 
 def _index_faults(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
-    """A further index is work for each write, so it is a difference too."""
+    """An additional index is work for each write, so it is a difference too."""
     there = dict(shape.indexes)
     for index in expected:
         name = next((name for name, columns in there.items() if columns == index.columns), None)
@@ -124,7 +124,9 @@ def _index_faults(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
         elif index.primary != (name == "PRIMARY"):
             yield f"{on} is {'not ' if index.primary else ''}the primary key"
         there.pop(name or "", None)
-    yield from (f"there is a further index {name} on {', '.join(columns)}" for name, columns in there.items())
+    yield from (
+        f"there is an additional index {name} on {', '.join(columns)}" for name, columns in there.items()
+    )
 
 
 def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
@@ -134,7 +136,7 @@ def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
     hint = f" FORCE INDEX ({_quoted(on_k)})" if on_k else ""
     ((rows,),) = query(f"SELECT COUNT(*) FROM {table}{hint}")
     ((id_min, id_max),) = query(f"SELECT MIN(id), MAX(id) FROM {table}")
-    # SHOW CREATE TABLE asks the table itself; information_schema may answer from a cache that is a day old.
+    # SHOW CREATE TABLE reads the table itself; information_schema may use a cache that is a day old.
     ((_, statement, *_),) = query(f"SHOW CREATE TABLE {table}")
     match = _AUTO_INCREMENT.search(str(statement))
     return Extent(

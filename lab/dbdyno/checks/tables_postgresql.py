@@ -1,7 +1,7 @@
 """Tables as PostgreSQL has them, in the types of `tables`.
 
-Rows are counted by `COUNT(*)`: over the index on k where its pages are known to be visible to all, as those
-of a vacuumed table are, otherwise over the table, which PostgreSQL reads through a small ring of buffers.
+`COUNT(*)` reads the index on k where its pages are known to be visible to all transactions, as after a
+vacuum; otherwise it reads the table, through a small ring of buffers.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dbdyno.checks.tables import Extent, Query, Shape
 from dbdyno.run.description import Column
 
-# PostgreSQL's own names of types.
+# PostgreSQL's names of types -> those of the engine.
 _TYPES = {"int4": "int", "int8": "bigint", "bpchar": "char"}
 
 
 def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, Shape]:  # noqa: ARG001
-    """The shape of those of the named tables that exist in the schema of the connection's database."""
+    """The shapes of the named tables, as far as they exist in the schema of the connection's database."""
     expected = set(names)
     shapes: dict[str, Shape] = {}
     for name, kind, comment in query(
@@ -53,7 +53,7 @@ def read_shapes(query: Query, database: str, names: Iterable[str]) -> dict[str, 
 
 
 def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:  # noqa: ARG001
-    """Count one table's rows, find its first and last id, and ask its sequence."""
+    """Count one table's rows, find its first and last id, and read its sequence."""
     ((rows, id_min, id_max),) = query(f'SELECT COUNT(*), MIN(id), MAX(id) FROM "{name}"')
     following = None
     if any(column.auto_increment for column in shape.columns if column.name == "id"):

@@ -11,9 +11,9 @@ from dbdyno.servers.url import parse_url
 
 
 def here(variant: Variant) -> bool:
-    """Whether a variant's server runs on this machine, as far as its address tells.
+    """Whether a variant's server runs on this machine, as far as its address shows.
 
-    A port that is forwarded, or a container with a network of its own, looks like another machine.
+    A forwarded port, or a container with its own network, looks like another machine.
     """
     if variant.server.started or variant.server.url is None:
         return True
