@@ -34,7 +34,7 @@ def test_a_section_names_the_moments(check: Check) -> None:
 @pytest.mark.parametrize("check", ALL, ids=CODES)
 def test_a_check_says_what_mistake_it_catches_and_its_rule(check: Check) -> None:
     words = check.find.__doc__ or ""
-    assert re.search(r"^\s*Catches .*\b[Ss]eeds?\b", words, re.MULTILINE | re.DOTALL)
+    assert re.search(r"^\s*Catches ", words, re.MULTILINE)
     assert re.search(r"^\s*Rule: ", words, re.MULTILINE)
 
 

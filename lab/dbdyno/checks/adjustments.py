@@ -3,7 +3,6 @@
 Rounding is part of the variable's definition and far too small to matter; clipping changes the experiment.
 The figures are those of MariaDB 10.11 ("Server System Variables" in its manual), verified on a running
 server.
-server.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ _MIB = 1024 * 1024
 # Why a server may change the requested value of a variable.
 _RULES = {
     "back_log": "0, or no value, lets the server derive it from max_connections",
-    "innodb_buffer_pool_instances": "MariaDB accepts it and ignores it since 10.5; "
-    "MySQL uses 1 where the pool is below 1G"
+    "innodb_buffer_pool_instances": "MariaDB accepts it since 10.5 and does nothing with it; "
     "MySQL uses 1 where the pool is below 1G",
     "innodb_buffer_pool_size": "a multiple of innodb_buffer_pool_chunk_size, or of 1M where that is 0",
     "innodb_flush_log_at_trx_commit": "0 to 3",

@@ -14,7 +14,6 @@ from dbdyno.servers.server import ServerProblem
 
 # MySQL: "Cannot use ref access on index … due to type or collation conversion on field …"; MariaDB, with
 # note_verbosity set: "Cannot use key … part[0] for lookup: … of type …".
-# is asked for such notes: "Cannot use key … part[0] for lookup: … of type …".
 _UNUSABLE = "Cannot use "
 _ASK_FOR_NOTES = "SET SESSION note_verbosity = 'basic,explain,unusable_keys'"
 

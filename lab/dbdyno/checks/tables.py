@@ -124,9 +124,7 @@ def _index_faults(shape: Shape, expected: Iterable[Index]) -> Iterator[str]:
         elif index.primary != (name == "PRIMARY"):
             yield f"{on} is {'not ' if index.primary else ''}the primary key"
         there.pop(name or "", None)
-    yield from (
-        f"there is an additional index {name} on {', '.join(columns)}" for name, columns in there.items()
-    )
+    yield from (f"there is a further index {name} on {', '.join(columns)}" for name, columns in there.items())
 
 
 def read_extent(query: Query, database: str, name: str, shape: Shape) -> Extent:
