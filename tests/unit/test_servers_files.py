@@ -206,3 +206,12 @@ def test_ports_are_the_same_for_the_same_name_and_never_taken_ones() -> None:
         with pytest.raises(ServerProblem, match=f"port {first[0]} on 127.0.0.1 is in use") as caught:
             ports.require_free(first[0])
         assert caught.value.exit_code == 3
+
+
+def test_a_user_namespace_needs_a_user_for_servers() -> None:
+    """There chown to nobody fails: the kernel maps root alone."""
+    code = "from dbdyno.servers.account import server_user; server_user()"
+    namespace = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
+    answer = subprocess.run(namespace, capture_output=True, text=True, check=False, timeout=60)
+    assert answer.returncode == 1
+    assert "ServerProblem: dbdyno runs as root of a user namespace without the user " in answer.stderr

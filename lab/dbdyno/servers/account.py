@@ -53,10 +53,19 @@ class ServerUser:
         return bool(status.st_mode & stat.S_IXOTH)
 
 
+def _is_mapped(kind: str, number: int) -> bool:
+    """Whether this user namespace has that user ("uid") or group ("gid"): the kernel refuses to change to
+    others (user_namespaces(7)).
+    """
+    lines = Path(f"/proc/self/{kind}_map").read_text().splitlines()
+    ranges = (map(int, line.split()) for line in lines)
+    return any(first <= number < first + count for first, _, count in ranges)
+
+
 def server_user() -> ServerUser:
     """The account for servers: ourselves, or `mysql` or `nobody` when we are root.
 
-    Raises ServerProblem when we are root and neither exists.
+    Raises ServerProblem when we are root and may not become either.
     """
     if os.geteuid() != 0:
         try:
@@ -64,13 +73,22 @@ def server_user() -> ServerUser:
         except KeyError:
             name = str(os.geteuid())
         return ServerUser(name, os.geteuid(), os.getegid(), switches=False)
+    unmapped = []
     for name in CANDIDATES:
         try:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        if entry.pw_uid != 0:
+        if entry.pw_uid != 0 and _is_mapped("uid", entry.pw_uid) and _is_mapped("gid", entry.pw_gid):
             return ServerUser(name, entry.pw_uid, entry.pw_gid, switches=True)
+        unmapped.append(name)
+    if unmapped:
+        raise ServerProblem(
+            f"dbdyno runs as root of a user namespace without the user {' or '.join(unmapped)}, and servers "
+            "must not run as root",
+            "run dbdyno as an ordinary user outside the namespace, or map more users into it "
+            "(unshare --map-auto)",
+        )
     raise ServerProblem(
         f"dbdyno runs as root, servers must not, and there is no user {' or '.join(CANDIDATES)}",
         "create one of them, or run dbdyno as an ordinary user",
