@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from statistics import median
 
@@ -24,7 +25,7 @@ from dbdyno.experiment.model import ServerSpec, Variant
 from dbdyno.run.engine import find_engine
 from dbdyno.servers import Workspace, open_server
 from dbdyno.servers.server import Address
-from dbdyno.stats.signed_rank import hodges_lehmann, interval, log_ratios, percent
+from dbdyno.stats.signed_rank import hodges_lehmann, interval, percent
 
 MYSQL = Path(__file__).resolve().parents[1] / ".servers" / "mysql-9.7"
 # Clients, and queries of all of them together: some seconds each.
@@ -177,7 +178,7 @@ def _pairs(
 
 def _row(client: Client, count: int, pairs: Sequence[tuple[Took, Took]], lines: list[str]) -> bool:
     ours, theirs = ([side.cpu_us for side in sides] for sides in zip(*pairs, strict=True))
-    ratios = log_ratios(theirs, ours)
+    ratios = [log(own) - log(other) for other, own in zip(theirs, ours, strict=True)]
     ratio = _factor(hodges_lehmann(ratios))
     # Five pairs reach 93.75 % at best.
     reach = interval(ratios, 0.0625 if len(pairs) < 6 else 0.05)

@@ -87,21 +87,14 @@ def of_server(
         ("table_open_cache", "open tables", 1, demand.tables, fix("table_open_cache")),
         # A socket per connection, a file per table, and what every server has open (logs, system
         # tablespaces).
-        (
-            "open_files_limit",
-            "open files",
-            1,
-            demand.tables + 50,
-            fix("open_files_limit", False),
-        ),
+        ("open_files_limit", "open files", 1, demand.tables + 50, fix("open_files_limit", False)),
     )
-    capacities = []
-    for name, what, per_connection, fixed, how in rows:
-        limit = number(limits.get(name, ""))
-        # For each of these variables 0 means "no limit" or "automatic".
-        if limit and per_connection:
-            capacities.append(Capacity(name, int(limit), what, per_connection, fixed, how))
-    return capacities
+    # For each of these variables 0 means "no limit" or "automatic".
+    return [
+        Capacity(name, int(limit), what, per_connection, fixed, how)
+        for name, what, per_connection, fixed, how in rows
+        if (limit := number(limits.get(name, ""))) and per_connection
+    ]
 
 
 def of_postgresql(
@@ -143,26 +136,10 @@ def of_postgresql(
 
 def of_client(ports: tuple[int, int] | None, files: int) -> list[Capacity]:
     """The client's limits: `ports` is the range of ephemeral ports, None where the load does not use TCP."""
-    capacities = [
-        Capacity(
-            "open files of the client",
-            files,
-            "sockets",
-            per_connection=1,
-            fixed=50,
-            fix="ulimit -n {value}",
-        )
-    ]
+    capacities = [Capacity("open files of the client", files, "sockets", 1, 50, "ulimit -n {value}")]
     if ports is not None:
         first, last = ports
-        capacities.append(
-            Capacity(
-                "net.ipv4.ip_local_port_range",
-                last - first + 1,
-                "local ports",
-                per_connection=1,
-                fixed=0,
-                fix='widen it to at least {value} ports, or use transport = "unix"',
-            )
-        )
+        fix = 'widen it to at least {value} ports, or use transport = "unix"'
+        name = "net.ipv4.ip_local_port_range"
+        capacities.append(Capacity(name, last - first + 1, "local ports", 1, 0, fix))
     return capacities

@@ -85,7 +85,7 @@ def _absent(option: str, declared: Setting, variables: Mapping[str, str], subjec
     name = variable_name(option)
     positive = name.removeprefix("skip_").removeprefix("disable_")
     visible = positive != name and variables.get(positive, "").upper() in {"ON", "OFF"}
-    if visible and same(positive, not _is_on(declared), variables[positive]):
+    if visible and same(positive, not same("", declared, "ON"), variables[positive]):
         return
     known = rule(name)
     yield Finding(
@@ -97,10 +97,6 @@ def _absent(option: str, declared: Setting, variables: Mapping[str, str], subjec
         evidence={"variable": name, "declared": as_text(declared), "effective": None, "rule": known},
         subject=subject,
     )
-
-
-def _is_on(declared: Setting) -> bool:
-    return same("", declared, "ON")
 
 
 CHECK = Check("P04", "Declared against effective", frozenset({Moment.READY}), find)

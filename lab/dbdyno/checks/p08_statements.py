@@ -51,22 +51,21 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     if moment is Moment.DESIGN:
         for workload in own:
             yield from _by_text(context, workload)
-        yield from (_of_script(one) for one in workloads if isinstance(one, ScriptWorkload))
+        for one in workloads:
+            if isinstance(one, ScriptWorkload):
+                yield Finding(
+                    "P08",
+                    "note",
+                    f"{one.title} is a script: its tables and statements are unknown before the run, so P02, "
+                    "P08 and P09 cannot check them, and P07 counts one connection per user and no prepared "
+                    "statement.",
+                    {"workload": one.title},
+                )
         return
     # Only at the first start of each variant: plans do not change later, and no later group waits for it.
     if context.server is not None and context.description is not None and context.first is None:
         for workload in own:
             yield from _by_plan(context, workload)
-
-
-def _of_script(workload: ScriptWorkload) -> Finding:
-    return Finding(
-        "P08",
-        "note",
-        f"{workload.title} is a script: its tables and statements are unknown before the run, so P02, P08 "
-        "and P09 cannot check them, and P07 counts one connection per user and no prepared statement.",
-        {"workload": workload.title},
-    )
 
 
 def _by_text(context: Context, workload: SqlWorkload) -> Iterator[Finding]:

@@ -81,11 +81,6 @@ class _Tried:
     refused: str = ""
 
     @property
-    def is_slow(self) -> bool:
-        """Whether it exceeded the time limit."""
-        return any(f"(error {code})" in self.refused for code in _TOOK_TOO_LONG)
-
-    @property
     def may_repeat(self) -> bool:
         """Whether it is executed again."""
         mean_s = self.seconds / max(len(self.rows), 1)
@@ -117,11 +112,12 @@ def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
 def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> Iterator[Finding]:
     what = f"statement {name} of {workload.title}"
     if one.refused:
+        is_slow = any(f"(error {code})" in one.refused for code in _TOOK_TOO_LONG)
         yield about(
             "P09",
             context,
             workload,
-            "warn" if one.is_slow else "stop",
+            "warn" if is_slow else "stop",
             f"the server refused {what}: {one.refused}",
             statement=name,
         )
@@ -171,10 +167,7 @@ class _Trial:
         generators = {name: workload.generator(name) for name in workload.parameters}
         self._results = {name: one for name, one in generators.items() if isinstance(one, Result)}
         # Rows that one reading of the counters adds to them.
-        self._own = 0
-        if self._dialect == "mysql":
-            before = self._handler()
-            self._own = self._handler() - before
+        self._own = -self._handler() + self._handler() if dialect == "mysql" else 0
 
     def play(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:
         """Execute the reading statements of a transaction in order, with the values of that sample."""

@@ -13,6 +13,9 @@ from dbdyno.servers.server import Server, ServerProblem
 
 # MySQL serves connections with this privilege outside of its thread pool.
 BYPASS = "TP_CONNECTION_ADMIN"
+_PLUGIN = (
+    "SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'thread_pool' AND PLUGIN_STATUS = 'ACTIVE'"
+)
 
 
 def find(moment: Moment, context: Context) -> Iterator[Finding]:
@@ -31,20 +34,11 @@ def find(moment: Moment, context: Context) -> Iterator[Finding]:
     server, description = context.server, context.description
     if server is None or description is None:
         return
-    if description.product == "mysql" and _has_plugin(server):
+    if description.product == "mysql" and server.query(_PLUGIN):
         yield from _mysql(context, server)
     elif description.variables.get("thread_handling") == "pool-of-threads":
         whose = "MariaDB" if description.product == "mariadb" else "Percona Server"
         yield from _built_in(context, server, whose, description.variables.get("extra_port", "0"))
-
-
-def _has_plugin(server: Server) -> bool:
-    return bool(
-        server.query(
-            "SELECT 1 FROM information_schema.PLUGINS "
-            "WHERE PLUGIN_NAME = 'thread_pool' AND PLUGIN_STATUS = 'ACTIVE'"
-        )
-    )
 
 
 def _mysql(context: Context, server: Server) -> Iterator[Finding]:

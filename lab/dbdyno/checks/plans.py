@@ -115,11 +115,8 @@ def _casts(table: str, condition: str) -> Iterator[str]:
     for cast in tree.find_all(exp.Cast):
         comparison = cast.parent if isinstance(cast.parent, exp.Predicate | exp.Binary) else None
         inner = cast.this.unnest()
-        if isinstance(inner, exp.Column) and comparison is not None and not _is_text(cast, exp):
+        # A varchar column is always shown as `(column)::text`, which costs no index.
+        is_text = cast.to.this == exp.DataType.Type.TEXT
+        if isinstance(inner, exp.Column) and comparison is not None and not is_text:
             to = cast.to.sql(dialect="postgres").lower()
             yield f"{table}.{inner.name} is converted to {to}: {condition}"
-
-
-def _is_text(cast: Any, exp: Any) -> bool:
-    """A varchar column is always shown as `(column)::text`, which costs no index."""
-    return bool(cast.to.this == exp.DataType.Type.TEXT)

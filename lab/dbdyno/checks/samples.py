@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 
 from dbdyno.checks.check import Context
@@ -47,17 +48,8 @@ def logged_in(address: Address, transport: str | None = None) -> Iterator[AdminC
     over "unix". Raises ServerProblem.
     """
     socket = None if transport == "tcp" else address.unix_socket
-    target = Target(
-        address.user,
-        address.host,
-        address.port,
-        address.database,
-        socket,
-        address.others,
-        address.connect,
-        address.protocol,
-    )
-    admin = PROTOCOLS[address.protocol].admin(target, address.password)
+    target = {field.name: getattr(address, field.name) for field in fields(Target)}
+    admin = PROTOCOLS[address.protocol].admin(Target(**target | {"unix_socket": socket}), address.password)
     try:
         admin.query("SELECT 1")
         yield admin

@@ -17,7 +17,6 @@ from dbdyno.problem import Problem
 from dbdyno.report import words
 from dbdyno.run.warmup import is_rehearsed, length_s
 from dbdyno.store import Run
-from dbdyno.store.explained import ExplainedFile
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Effect, VerdictFile
 
@@ -61,23 +60,22 @@ def show(run: Run, experiment: Experiment) -> None:
         console = Console(highlight=False, width=WIDTH)
     for workload in experiment.workloads:
         console.print(_table(measured, experiment, verdict, workload.title))
-    shown = [one for one in verdict.checks if _is_shown(one)]
+    # The report has the other notes.
+    shown = [one for one in verdict.checks if one.level != "note" or one.evidence.get("what") == "unchecked"]
     for finding in shown:
         _finding(console, finding)
     notes = len(verdict.checks) - len(shown)
     if notes:
         console.print(f"{notes} note{'s' if notes > 1 else ''} in the report")
-    _why(console, explained)
+    for comparison in explained.comparisons:
+        changed = [one.sentence for one in comparison.measures if one.significant]
+        for sentence in changed[:REASONS]:
+            console.print(Text(f"why ({comparison.workload}): {sentence}"), soft_wrap=True)
     console.print(Text(verdict.family.text), soft_wrap=True)
     for one, _ in verdict.sentences:
         print(one.sentence)
     # Before the report, whose charts may fail.
     sys.stdout.flush()
-
-
-def _is_shown(finding: Finding) -> bool:
-    """Whether a finding is printed with the result: all but notes, and an unchecked warm state."""
-    return finding.level != "note" or finding.evidence.get("what") == "unchecked"
 
 
 def write_report(run: Run) -> None:
@@ -95,14 +93,6 @@ def write_report(run: Run) -> None:
 def warn_missing_charts(reason: str) -> None:
     """One line on standard error for charts that could not be rendered."""
     print(f"warning: report.html lacks charts: {reason}", file=sys.stderr)
-
-
-def _why(console: Console, explained: ExplainedFile) -> None:
-    """The most certain changes of each comparison, in a few lines."""
-    for comparison in explained.comparisons:
-        changed = [one.sentence for one in comparison.measures if one.significant]
-        for sentence in changed[:REASONS]:
-            console.print(Text(f"why ({comparison.workload}): {sentence}"), soft_wrap=True)
 
 
 def _workload(workload: Workload) -> str:

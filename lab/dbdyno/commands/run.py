@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn, get_args
@@ -32,7 +32,6 @@ from dbdyno.run.engine import Engine
 from dbdyno.run.environment import environment
 from dbdyno.run.sweep import sweep
 from dbdyno.servers.kinds.remote import RemoteServer, password
-from dbdyno.servers.url import Target
 from dbdyno.store import Run, StoredTrial
 
 # The table shows a trial without a result in its row.
@@ -85,8 +84,11 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     profile: Annotated[str | None, typer.Option(help="Overrides from [profile.NAME] of FILE.toml.")] = None,
 ) -> None:
     """Benchmark one server at several loads, and print a table."""
-    if target is None and _is_experiment(what):
-        _file(Path(what), profile, assignments or [], results)
+    path = Path(what)
+    if target is None and (
+        path.suffix == ".toml" or (path.is_file() and path.suffix not in (".sql", ".lua"))
+    ):
+        _file(path, profile, assignments or [], results)
     options = SweepOptions(
         what,
         target or "",
@@ -102,16 +104,13 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     _target(options, password_file, results, keep_data=keep_data)
 
 
-def _is_experiment(what: str) -> bool:
-    return what.endswith(".toml") or (Path(what).is_file() and not what.endswith((".sql", ".lua")))
-
-
 def _target(options: SweepOptions, password_file: Path | None, results: Path, *, keep_data: bool) -> NoReturn:
     """Benchmark an existing server."""
     experiment, where, source = experiment_of(options)
     require_cpus(experiment)
     engine = Engine()
-    secret = password(password_file, _ask(where) if sys.stdin.isatty() else None)
+    prompt = f"Password of {where.user} on {where.host}: "
+    secret = password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with closing(RemoteServer(where, secret)) as server:
         # A server that cannot be reached leaves no run behind.
         server.start()
@@ -157,10 +156,6 @@ def _print_kept(stored: Run) -> None:
     if not stored.discard_if_empty() and done:
         points = "1 finished point is" if done == 1 else f"{done} finished points are"
         print(f"{points} stored in {stored.path}", file=sys.stderr)
-
-
-def _ask(where: Target) -> Callable[[], str]:
-    return lambda: getpass.getpass(f"Password of {where.user} on {where.host}: ")
 
 
 def _conclude(stored: Run, end: Conclusion) -> NoReturn:

@@ -36,7 +36,7 @@ def row(trial: StoredTrial) -> str:
     failed = failure(trial, recording)
     if failed is not None:
         reason, _ = failed
-        return f"{connections:>{_WIDTHS[0]}} failed: {_one_line(reason)}"
+        return f"{connections:>{_WIDTHS[0]}} failed: {' '.join(reason.split())}"
     measured = recording.measure
     elapsed_s = (measured["end_us"] - measured["start_us"]) / _US_PER_S
     whole = figures(recording, Window(measured["start_us"], measured["end_us"], cut_us=None))
@@ -64,7 +64,3 @@ def _latency(measured: Figures, name: str) -> str:
 
 def _line(cells: tuple[str, ...]) -> str:
     return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -81,73 +81,64 @@ class _Plain:
         match value:
             case progress.Began():
                 self._trials, self._ended = len(value.todo) + value.kept, value.kept
-                _began(self._console, value, self._estimate.left_s())
+                self._begin(value)
             case progress.Step():
-                self._line(f"{value.text}{self._left()}")
+                self._show_step(value.text)
             case progress.Trouble():
-                _trouble(self._console, value)
+                self._print(value.text, "red")
             case progress.Loading():
-                tenth = 10 * value.rows // max(1, value.rows_planned)
-                if tenth > self._tenth:
-                    self._line(f"{value.rows:,} of {value.rows_planned:,} rows")
-                self._tenth = tenth
+                self._show_rows(value.rows, value.rows_planned)
+            case progress.TrialBegan():
+                self._begin_trial(value.trial)
             case progress.TrialEnded():
                 self._ended += 1
-                self._line(f"[{self._ended}/{self._trials}] {_ended(value)}{self._left()}")
+                self._end_trial(value)
             case progress.Extended():
                 self._trials += len(value.trials)
-                self._line(f"{value.text}{self._left()}")
+                self._print(f"{value.text}{self._left()}")
             case progress.NewFindings():
                 for finding in value.findings:
                     show(self._console, finding)
+
+    def _begin(self, value: progress.Began) -> None:
+        groups = len({trial.group for trial in value.todo})
+        kept = f", {value.kept} are there already" if value.kept else ""
+        about = format_duration(self._estimate.left_s())
+        self._print(f"{len(value.todo)} trials in {groups} groups{kept}; about {about}")
+        self._print(f"results in {value.path}")
+
+    def _show_step(self, text: str) -> None:
+        self._print(f"{text}{self._left()}")
+
+    def _show_rows(self, rows: int, planned: int) -> None:
+        tenth = 10 * rows // max(1, planned)
+        if tenth > self._tenth:
+            self._print(f"{rows:,} of {planned:,} rows")
+        self._tenth = tenth
+
+    def _begin_trial(self, trial: Trial) -> None:
+        """Nothing: its line comes at its end."""
+
+    def _end_trial(self, value: progress.TrialEnded) -> None:
+        self._print(f"[{self._ended}/{self._trials}] {_ended(value)}{self._left()}")
 
     def _left(self) -> str:
         return f"; {format_duration(self._estimate.left_s())} left"
 
-    def _line(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+    def _print(self, text: str, style: str = "") -> None:
+        self._console.print(Text(text, style=style), soft_wrap=True)
 
 
-class _Live:
-    """One moving line; failures and findings stay above it."""
+class _Live(_Plain):
+    """One moving line with the time left; failures and findings stay above it."""
 
     def __init__(self, console: Console, experiment: Experiment, bar: Progress) -> None:
-        self._console, self._estimate, self._bar = console, Estimate(experiment), bar
-        self._task = bar.add_task("starting", total=None, ends_at=None)
+        super().__init__(console, experiment)
+        self._bar, self._task = bar, bar.add_task("starting", total=None, ends_at=None)
         self._began = time.monotonic()
-        self._trials = 0
-        self._ended = 0
         self._last = ""
 
-    def listen(self, value: progress.Progress) -> None:
-        self._estimate.listen(value)
-        match value:
-            case progress.Began():
-                self._trials, self._ended = len(value.todo) + value.kept, value.kept
-                _began(self._console, value, self._estimate.left_s())
-            case progress.Step():
-                self._move(value.text)
-            case progress.Trouble():
-                _trouble(self._console, value)
-            case progress.Loading():
-                text = f"loading: {value.rows:,} of {value.rows_planned:,} rows"
-                self._bar.update(self._task, description=text)
-            case progress.TrialBegan():
-                self._move(f"[{self._ended + 1}/{self._trials}] {_name(value.trial)}{self._last}")
-            case progress.TrialEnded():
-                self._ended += 1
-                self._last = f" (previous trial: {value.events_per_s:,.0f} tps)" if value.events_per_s else ""
-                if value.reason:
-                    self._console.print(Text(_ended(value), style="red"))
-                self._move(f"[{self._ended}/{self._trials}] {_ended(value)}")
-            case progress.Extended():
-                self._trials += len(value.trials)
-                self._console.print(Text(value.text), soft_wrap=True)
-            case progress.NewFindings():
-                for finding in value.findings:
-                    show(self._console, finding)
-
-    def _move(self, text: str) -> None:
+    def _show_step(self, text: str) -> None:
         passed_s, left_s = time.monotonic() - self._began, self._estimate.left_s()
         self._bar.update(
             self._task,
@@ -157,17 +148,20 @@ class _Live:
             ends_at=time.monotonic() + left_s,
         )
 
+    def _show_rows(self, rows: int, planned: int) -> None:
+        self._bar.update(self._task, description=f"loading: {rows:,} of {planned:,} rows")
 
-def _began(console: Console, value: progress.Began, left_s: float) -> None:
-    groups = len({trial.group for trial in value.todo})
-    kept = f", {value.kept} are there already" if value.kept else ""
-    text = f"{len(value.todo)} trials in {groups} groups{kept}; about {format_duration(left_s)}"
-    console.print(Text(text))
-    console.print(Text(f"results in {value.path}"), soft_wrap=True)
+    def _begin_trial(self, trial: Trial) -> None:
+        self._show_step(f"[{self._ended + 1}/{self._trials}] {_name(trial)}{self._last}")
 
+    def _end_trial(self, value: progress.TrialEnded) -> None:
+        self._last = f" (previous trial: {value.events_per_s:,.0f} tps)" if value.events_per_s else ""
+        if value.reason:
+            self._print(_ended(value), "red")
+        self._show_step(f"[{self._ended}/{self._trials}] {_ended(value)}")
 
-def _trouble(console: Console, value: progress.Trouble) -> None:
-    console.print(Text(value.text, style="red"), soft_wrap=True)
+    def _left(self) -> str:
+        return ""
 
 
 def _name(trial: Trial) -> str:

@@ -6,11 +6,10 @@ of `PARAMETERS` or `COLUMNS`.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from dbdyno.experiment.base import Model
 from dbdyno.experiment.calls import Call, parse
@@ -35,15 +34,18 @@ def _keys(value: Any) -> Any:
     return Keys.model_validate({"distribution": value}) if isinstance(value, str) else value
 
 
-Distribution = Annotated[Keys, BeforeValidator(_keys)]
+Distribution = Annotated[Keys, BeforeValidator(_keys), PlainSerializer(Keys.plan)]
 
 
 class Generator(Model):
-    """Something that gives values."""
+    """Where a parameter or a column takes its values from."""
 
-    @abstractmethod
+    # Its key in an engine plan.
+    key: ClassVar[str]
+
     def plan(self) -> dict[str, Any]:
         """The generator of an engine plan."""
+        return {self.key: self.model_dump(by_alias=True)}
 
 
 class Between(Generator):
@@ -61,7 +63,7 @@ class Between(Generator):
         return self
 
     def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
+        """A distribution's parameters stand inside it."""
         parameters = self.model_dump(exclude={"low", "high"})
         keys = Keys.model_validate({"distribution": type(self).__name__.lower(), **parameters})
         return {"integer": {"low": self.low, "high": self.high, "distribution": keys.plan()}}
@@ -99,6 +101,7 @@ class Zipfian(Between):
 class Sequence(Generator):
     """Integers one after the other, each to one user alone."""
 
+    key = "sequence"
     first: Integer = 1
     # After this one it begins again. None: it never ends.
     last: Integer | None = None
@@ -108,10 +111,6 @@ class Sequence(Generator):
         if self.last is not None and self.last < self.first:
             raise ValueError(f"it goes from {self.first} to {self.last}: the first comes first")
         return self
-
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        return {"sequence": self.model_dump()}
 
 
 class OneOf(Generator):
@@ -131,7 +130,7 @@ class OneOf(Generator):
         return self
 
     def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
+        """Without `weights` every value is equally likely."""
         return {"one_of": self.model_dump(exclude_none=self.weights is None, include={"values", "weights"})}
 
 
@@ -143,75 +142,57 @@ class Csv(Generator):
     order: Literal["random", "in-order"] = "random"
 
     def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
+        """The engine reads the file itself."""
         return {"csv": {"from": {"path": self.file}, "column": self.column, "order": self.order}}
 
 
 class Result(Generator):
     """A column of the first row that an earlier statement of the transaction returned."""
 
+    key = "result"
     statement: str = Field(min_length=1)
     # From 1.
     column: int = Field(default=1, ge=1, le=4096)
-
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        return {"result": self.model_dump()}
 
 
 class Numbers(Generator):
     """`first`, `first + step`, … by row."""
 
+    key = "sequence"
     first: Integer = 1
     step: Integer = 1
 
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        return {"sequence": {"first": self.first, "step": self.step}}
-
 
 class Decimal(Generator):
-    """A random decimal number."""
+    """A random number from `low` to `high` with `scale` digits behind the point."""
 
+    key = "decimal"
     low: float
     high: float
     scale: int = Field(default=2, ge=0, le=18)
     distribution: Distribution = Field(default_factory=Keys)
 
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        bounds = {"low": self.low, "high": self.high, "scale": self.scale}
-        return {"decimal": {**bounds, "distribution": self.distribution.plan()}}
-
 
 class Timestamp(Generator):
     """An instant between two, as `2024-01-31 12:00:00`."""
 
-    begin: str
-    end: str
+    key = "timestamp"
+    begin: str = Field(serialization_alias="from")
+    end: str = Field(serialization_alias="to")
     # Digits of the second's fraction.
     digits: int = Field(default=0, ge=0, le=6)
     order: Literal["random", "rising"] = "random"
     distribution: Distribution = Field(default_factory=Keys)
 
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        which = {"order": self.order, "distribution": self.distribution.plan()}
-        return {"timestamp": {"from": self.begin, "to": self.end, "digits": self.digits, **which}}
-
 
 class Date(Generator):
     """A day between two, as `2024-01-31`."""
 
-    begin: str
-    end: str
+    key = "date"
+    begin: str = Field(serialization_alias="from")
+    end: str = Field(serialization_alias="to")
     order: Literal["random", "rising"] = "random"
     distribution: Distribution = Field(default_factory=Keys)
-
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        which = {"order": self.order, "distribution": self.distribution.plan()}
-        return {"date": {"from": self.begin, "to": self.end, **which}}
 
 
 class Text(Generator):
@@ -222,7 +203,7 @@ class Text(Generator):
     alphabet: str | None = Field(default=None, min_length=1)
 
     def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
+        """`longest` makes the length a range."""
         length = self.length if self.longest is None else {"low": self.length, "high": self.longest}
         alphabet = {} if self.alphabet is None else {"alphabet": self.alphabet}
         return {"text": {"length": length, **alphabet}}
@@ -231,32 +212,25 @@ class Text(Generator):
 class ForeignKey(Generator):
     """A value that a column of another generated table holds."""
 
+    key = "foreign_key"
     table: str = Field(min_length=1)
     column: str = Field(min_length=1)
     distribution: Distribution = Field(default_factory=Keys)
-
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        of = {"table": self.table, "column": self.column}
-        return {"foreign_key": {**of, "distribution": self.distribution.plan()}}
 
 
 class Constant(Generator):
     """The same value in every row."""
 
+    key = "constant"
     value: Value
 
-    def plan(self) -> dict[str, Any]:
-        """See `Generator`."""
-        return {"constant": {"value": self.value}}
 
+_INTEGERS: Mapping[str, type[Generator]] = {
+    one.__name__.lower(): one for one in (Uniform, Zipfian, Pareto, Gaussian, Special)
+}
 
 PARAMETERS: Mapping[str, type[Generator]] = {
-    "uniform": Uniform,
-    "zipfian": Zipfian,
-    "pareto": Pareto,
-    "gaussian": Gaussian,
-    "special": Special,
+    **_INTEGERS,
     "sequence": Sequence,
     "one_of": OneOf,
     "csv": Csv,
@@ -264,12 +238,8 @@ PARAMETERS: Mapping[str, type[Generator]] = {
 }
 
 COLUMNS: Mapping[str, type[Generator]] = {
+    **_INTEGERS,
     "sequence": Numbers,
-    "uniform": Uniform,
-    "zipfian": Zipfian,
-    "pareto": Pareto,
-    "gaussian": Gaussian,
-    "special": Special,
     "decimal": Decimal,
     "timestamp": Timestamp,
     "date": Date,

@@ -105,8 +105,8 @@ class Comparison:
     floor_percent: float | None = None
     level_floors: tuple[float | None, ...] = ()
     order: Order | None = None
-    # Variant -> the loads, by their index, at which it has a result.
-    present: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    # Variants without a result at some load.
+    lacking: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, str, str]:

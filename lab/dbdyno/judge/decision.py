@@ -143,13 +143,13 @@ class _Question:
             order=None
             if is_unfinished(self.trials)
             else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
-            present={name: self._loads_of(name) for name in (baseline, variant)},
+            lacking=frozenset(name for name in (baseline, variant) if self._lacks_load(name)),
         )
 
-    def _loads_of(self, variant: str) -> frozenset[int]:
-        """The loads, by their index, at which a variant has a result."""
+    def _lacks_load(self, variant: str) -> bool:
+        """Whether a variant has no result at some load."""
         mine = [t.place.at for t in self.trials if t.place.variant == variant and t.is_result]
-        return frozenset(index for index, pairs in enumerate(self.pairs) if pairs.at in mine)
+        return any(pairs.at not in mine for pairs in self.pairs)
 
 
 def is_unfinished(trials: Sequence[MeasuredTrial]) -> bool:

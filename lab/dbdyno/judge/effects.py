@@ -58,11 +58,6 @@ class Judged:
         sure = (Verdict.FASTER, Verdict.SLOWER)
         return [index for index, verdict in enumerate(self.level_verdicts) if verdict in sure]
 
-    @property
-    def agrees_everywhere(self) -> bool:
-        """Whether every load has the direction that all loads together have."""
-        return all(verdict == self.verdict for verdict in self.level_verdicts)
-
 
 def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
     """The effects of one question at its share of the chance of a false word."""

@@ -148,7 +148,8 @@ def _entry(
 ) -> Factor:
     standard = scale(experiment)
     partners = _interacting(one, judged) if len(one.contrast.factors) == 1 else []
-    verdict = Verdict.MIXED if partners and _has_word(word) else word.verdict
+    has_word = word.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
+    verdict = Verdict.MIXED if partners and has_word else word.verdict
     text = _sentence(one, word, verdict, partners, experiment)
     return Factor(
         factors=list(one.contrast.factors),
@@ -163,10 +164,6 @@ def _entry(
         verdict=verdict.value,
         sentence=with_caveats(text, one.failures, one.findings),
     )
-
-
-def _has_word(word: Judged) -> bool:
-    return word.verdict not in (Verdict.NOT_COMPARABLE, Verdict.UNFINISHED, Verdict.TOO_FEW_BLOCKS)
 
 
 def _interacting(one: _Question, judged: Sequence[tuple[_Question, Judged]]) -> list[str]:

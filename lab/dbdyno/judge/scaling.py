@@ -52,24 +52,14 @@ class _Sweep:
     medians: Mapping[float, float]
 
     @property
-    def low(self) -> float:
-        """The fewest connections."""
-        return min(self.medians)
-
-    @property
-    def high(self) -> float:
-        """The most connections."""
-        return max(self.medians)
+    def range(self) -> tuple[float, float]:
+        """The fewest and the most connections."""
+        return min(self.medians), max(self.medians)
 
     @property
     def highest(self) -> float:
         """The connections with the highest median."""
         return max(self.medians, key=self.medians.__getitem__)
-
-    @property
-    def has_failures(self) -> bool:
-        """Whether any trial has no throughput because its server failed."""
-        return any(throughput == 0.0 for block in self.blocks.values() for throughput in block.values())
 
     def logs(self) -> NDArray[np.float64]:
         """Log throughput of the blocks that lack no load: a row per block, a column per load."""
@@ -94,14 +84,15 @@ def scaling(trials: Sequence[MeasuredTrial], experiment: Experiment) -> list[Sca
 
 
 def _scaling(sweep: _Sweep, workload: str, variant: str) -> Scaling:
-    """One variant on one workload."""
+    """One variant on one workload. A trial that its server failed has no throughput."""
+    has_failures = any(0.0 in block.values() for block in sweep.blocks.values())
     return Scaling(
         workload=workload,
         variant=variant,
-        levels=(sweep.low, sweep.high),
+        levels=sweep.range,
         highest=Highest(connections=sweep.highest, throughput=sweep.medians[sweep.highest]),
         blocks=len(sweep.blocks),
-        **({} if sweep.has_failures else _law(sweep)),
+        **({} if has_failures else _law(sweep)),
     )
 
 
@@ -121,7 +112,7 @@ def _law(sweep: _Sweep) -> dict[str, Any]:
         "rate": law.rate,
         "sigma": law.sigma,
         "kappa": law.kappa,
-        "curve": _curve(law, sweep.low, sweep.high),
+        "curve": _curve(law, *sweep.range),
     }
 
 
@@ -177,13 +168,14 @@ def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[
     single = usl.knees(list(sweep.blocks.values()))
     logs = [math.log(max(knee, 1e-9)) for knee in single]
     knee = math.exp(hodges_lehmann(logs)) if logs else law.knee
-    place = "below" if knee < sweep.low else "above" if knee > sweep.high else "inside"
-    rises, falls = plateau[0] > sweep.low, plateau[1] < sweep.high
+    low, high = sweep.range
+    place = "below" if knee < low else "above" if knee > high else "inside"
+    rises, falls = plateau[0] > low, plateau[1] < high
     if (place != "below" and not rises) or (place != "above" and not falls):
         return {}
     ends = interval(logs, ALPHA) if logs else None
     # An end outside the measured levels is open.
-    bounds = ends and (_within(math.exp(ends.low), sweep), _within(math.exp(ends.high), sweep))
+    bounds = ends and [n if low <= n <= high else None for n in map(math.exp, (ends.low, ends.high))]
     inside = place == "inside"
     return {
         "knee": place,
@@ -192,10 +184,6 @@ def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[
         # The law may be higher than the measured throughput, which the server need not reach.
         "knee_throughput": min(law.throughput(knee), sweep.medians[sweep.highest]) if inside else None,
     }
-
-
-def _within(knee: float, sweep: _Sweep) -> float | None:
-    return knee if sweep.low <= knee <= sweep.high else None
 
 
 def _curve(law: usl.Law, low: float, high: float) -> list[tuple[float, float]]:

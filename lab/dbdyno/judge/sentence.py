@@ -87,7 +87,7 @@ def _direction(comparison: Comparison, effect: Effect, *, faster: bool) -> str:
     relation = f"{variant} {better(comparison.scale.metric, faster=faster)} {baseline}"
     where = f"{_where(comparison)}; {_blocks(comparison, effect)}"
     if _several(comparison):
-        if judged.agrees_everywhere:
+        if all(word == judged.verdict for word in judged.level_verdicts):
             relation += " at every load"
         else:
             same = [index for index in judged.sure_levels if judged.level_verdicts[index] == judged.verdict]
@@ -223,11 +223,7 @@ def _not_comparable(comparison: Comparison) -> str:
         others = f"; {join_words(more)} failed too" if more else ""
         return f"{variant} and {baseline} are not comparable: {text} ({first.code}){others}"
     missing = [pair.at for pair in comparison.pairs if not pair.baseline]
-    names = [
-        name
-        for name in (variant, baseline)
-        if any(name not in _present(comparison, index) for index in range(len(comparison.pairs)))
-    ]
+    names = [name for name in (variant, baseline) if name in comparison.lacking]
     who = join_words(names) if names else f"{variant} and {baseline}"
     have = "have" if len(names) != 1 else "has"
     together = "" if names else " in the same block"
@@ -237,11 +233,6 @@ def _not_comparable(comparison: Comparison) -> str:
             "compared over the whole range (R04)"
         )
     return f"No block holds {variant} and {baseline} at every load, so they cannot be compared (R04)"
-
-
-def _present(comparison: Comparison, index: int) -> set[str]:
-    """The variants that have a result at one load."""
-    return {name for name, levels in comparison.present.items() if index in levels}
 
 
 def _several(comparison: Comparison) -> bool:

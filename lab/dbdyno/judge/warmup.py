@@ -207,6 +207,7 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
     interval = [percent(end) if math.isfinite(end) else None for end in change.interval]
     on = f" on {workload}" if len(experiment.workloads) > 1 else ""
     more = f" more than that of {change.baseline}" if change.baseline else ""
+    confidence = round(100.0 * (1.0 - change.alpha), 1)
     verb = "rose" if size > 0.0 else "fell"
     if is_ratio(size):
         moved = f"{verb} to {times(size)} times"
@@ -219,7 +220,7 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
         "R01",
         "warn",
         f"throughput of {change.variant}{on} still {moved} {_FROM_TO[change.part]} "
-        f"({_confidence(change.alpha)} {low} to {high}): its figures are not those of a warm server",
+        f"({confidence:g} % CI {low} to {high}): its figures are not those of a warm server",
         {
             "variant": change.variant,
             "workload": workload,
@@ -233,10 +234,6 @@ def _drift(change: Change, workload: str, experiment: Experiment, fix: str) -> F
         change.variant,
         fix=fix,
     )
-
-
-def _confidence(alpha: float) -> str:
-    return f"{round(100.0 * (1.0 - alpha), 1):g} % CI"
 
 
 def _longer_warmup(trials: Sequence[MeasuredTrial], experiment: Experiment) -> str:

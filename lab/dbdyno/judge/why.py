@@ -26,7 +26,7 @@ from dbdyno.explain.measures import Measure
 from dbdyno.finding import Finding
 from dbdyno.judge.comparison import change
 from dbdyno.stats.max_t import family_p_values
-from dbdyno.stats.paired import ALPHA, Effect, Ratios, effect
+from dbdyno.stats.paired import ALPHA, Ratios, effect
 from dbdyno.stats.words import BLOCKS_MIN
 from dbdyno.store.document import At
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per
@@ -44,27 +44,11 @@ HEADLINE = (
 TrialCosts = Mapping[int, Mapping[str, Cost]]
 
 
-@dataclass(frozen=True)
-class MeasureChange:
-    """One measure of one comparison."""
-
-    measure: Measure
-    # Of baseline and variant: geometric mean over the points of the median over the blocks.
-    levels: tuple[float, float]
-    effect: Effect
-    # Adjusted for all measures of the comparison.
-    p_value: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether both interval and adjusted p-value exclude chance."""
-        return self.effect.blocks >= BLOCKS_MIN and self.p_value <= ALPHA and self.effect.is_sure
-
-    @property
-    def rank(self) -> tuple[bool, bool, float]:
-        """Sorts significant and large changes to the front."""
-        far = abs(math.log1p(max(self.effect.effect_percent, -99.999999) / 100.0))
-        return not self.significant, self.measure.group != "resource", -far
+def _rank(one: MeasuredChange) -> tuple[bool, bool, float, str]:
+    """Sorts significant and large changes to the front."""
+    assert one.effect_percent is not None, "amounts are positive, so their ratios are finite"
+    far = abs(math.log1p(max(one.effect_percent, -99.999999) / 100.0))
+    return not one.significant, one.group != "resource", -far, one.key
 
 
 def explained(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment) -> ExplainedFile:
@@ -78,19 +62,13 @@ def explained(trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Ex
     for variant in experiment.variants[1:]:
         for workload in experiment.workloads:
             of = [trial for trial in trials if trial.place.workload == workload.title]
-            unit = per[workload.title]
-            pairs = _pairs(of, costs, experiment, variant.name)
+            pairs = _pairs(of, costs, experiment, variant.name, per[workload.title])
             comparisons.append(
                 ComparisonChanges(
                     variant=variant.name,
                     workload=workload.title,
-                    measures=[_entry(one, variant.name, baseline, unit) for one in changes(pairs)],
-                    points=[
-                        ChangesAt(
-                            at=at, measures=[_entry(one, variant.name, baseline, unit) for one in significant]
-                        )
-                        for at, significant in significant_at(pairs)
-                    ],
+                    measures=_changes(pairs),
+                    points=list(_significant_at(pairs)),
                 )
             )
     return ExplainedFile(
@@ -108,6 +86,9 @@ def _statements(trials: Sequence[MeasuredTrial], workload: str) -> float:
 class _Pairs:
     """The trials of baseline (arm 0) and variant (arm 1) on one workload that can be compared."""
 
+    baseline: str
+    variant: str
+    per: Per
     # Arm, level of the point, block -> costs by key.
     cells: Mapping[tuple[int, float, int], Mapping[str, Cost]]
     points: Sequence[At]
@@ -138,11 +119,8 @@ class _Pairs:
             for block in self.blocks
         ]
 
-    def amounts(self, key: str, levels: Sequence[float]) -> tuple[float, float]:
-        """Baseline's and variant's: geometric mean over the points of the median over the blocks."""
-        return self._amount(key, 0, levels), self._amount(key, 1, levels)
-
-    def _amount(self, key: str, arm: int, levels: Sequence[float]) -> float:
+    def amount(self, key: str, arm: int, levels: Sequence[float]) -> float:
+        """Geometric mean over the points of the median over the blocks."""
         costs = [[self.cells[arm, at, block][key] for block in self.blocks] for at in levels]
         if not any(cost.counted for of_point in costs for cost in of_point):
             return 0.0
@@ -154,7 +132,7 @@ class _Pairs:
 
 
 def _pairs(
-    trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment, variant: str
+    trials: Sequence[MeasuredTrial], costs: TrialCosts, experiment: Experiment, variant: str, per: Per
 ) -> _Pairs:
     """The trials of one workload that both arms have; blocks that lack one are left out."""
     names = (experiment.variants[0].name, variant)
@@ -169,7 +147,7 @@ def _pairs(
         for block in sorted({block for _, _, block in cells})
         if all((arm, _level(point), block) in cells for arm in (0, 1) for point in points)
     ]
-    return _Pairs(cells, points, blocks)
+    return _Pairs(*names, per, cells, points, blocks)
 
 
 def _level(at: At) -> float:
@@ -177,7 +155,7 @@ def _level(at: At) -> float:
     return level
 
 
-def changes(pairs: _Pairs) -> list[MeasureChange]:
+def _changes(pairs: _Pairs) -> list[MeasuredChange]:
     """Every measure over all loads, ranked; [] where no block is complete."""
     levels = pairs.levels
     kept = {
@@ -190,14 +168,13 @@ def changes(pairs: _Pairs) -> list[MeasureChange]:
     # A resource and its parts would count twice.
     family = [key for key, measure in measures.items() if measure.group != "part"]
     adjusted = dict(zip(family, family_p_values([kept[key] for key in family]), strict=True))
-    ranked = [
-        MeasureChange(measures[key], pairs.amounts(key, levels), _effect(differences), adjusted.get(key, 1.0))
-        for key, differences in kept.items()
-    ]
-    return sorted(ranked, key=lambda one: (*one.rank, one.measure.key))
+    found = (
+        _change(pairs, key, levels, of_blocks, adjusted.get(key, 1.0)) for key, of_blocks in kept.items()
+    )
+    return sorted(found, key=_rank)
 
 
-def significant_at(pairs: _Pairs) -> Iterator[tuple[At, list[MeasureChange]]]:
+def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:
     """The significant changes at each of several points, ranked; nothing for a single point.
 
     All measures at all points are one family, so that the chance of a false word holds for all of them.
@@ -208,39 +185,37 @@ def significant_at(pairs: _Pairs) -> Iterator[tuple[At, list[MeasureChange]]]:
     places = list(itertools.product(pairs.levels, keys))
     differences = [pairs.differences(key, at) for at, key in places]
     adjusted = zip(places, differences, family_p_values(differences), strict=True)
-    significant: dict[float, list[MeasureChange]] = {at: [] for at in pairs.levels}
+    significant: dict[float, list[MeasuredChange]] = {at: [] for at in pairs.levels}
     for (at, key), of_blocks, p_value in adjusted:
-        if p_value <= ALPHA:
-            one = MeasureChange(pairs.measure(key), pairs.amounts(key, [at]), _effect(of_blocks), p_value)
-            if one.significant:
-                significant[at].append(one)
+        if p_value <= ALPHA and (one := _change(pairs, key, [at], of_blocks, p_value)).significant:
+            significant[at].append(one)
     for point in pairs.points:
-        yield point, sorted(significant[_level(point)], key=lambda one: (*one.rank, one.measure.key))
+        yield ChangesAt(at=point, measures=sorted(significant[_level(point)], key=_rank))
 
 
-def _effect(differences: Sequence[float]) -> Effect:
+def _change(
+    pairs: _Pairs, key: str, levels: Sequence[float], differences: Sequence[float], p_value: float
+) -> MeasuredChange:
+    """One measure by the log ratio of every block. It is significant where interval and p-value agree."""
     by_block = dict(enumerate(differences))
     of_blocks = effect(Ratios(by_block, by_block))
     assert of_blocks is not None, "there is a block"
-    return of_blocks
-
-
-def _entry(one: MeasureChange, variant: str, baseline: str, per: Per) -> MeasuredChange:
-    measure = one.measure
+    measure = pairs.measure(key)
+    amounts = pairs.amount(key, 0, levels), pairs.amount(key, 1, levels)
     return MeasuredChange(
         key=measure.key,
         title=measure.title,
         group=measure.group,
         unit=measure.unit,
-        per=per,
-        baseline=one.levels[0],
-        variant=one.levels[1],
-        shown=(amount(measure, one.levels[0]), amount(measure, one.levels[1])),
-        **change(one.effect),
-        blocks=one.effect.blocks,
-        p_value=one.p_value,
-        significant=one.significant,
-        sentence=sentence(measure, variant, baseline, one.levels, per),
+        per=pairs.per,
+        baseline=amounts[0],
+        variant=amounts[1],
+        shown=(amount(measure, amounts[0]), amount(measure, amounts[1])),
+        **change(of_blocks),
+        blocks=of_blocks.blocks,
+        p_value=p_value,
+        significant=of_blocks.blocks >= BLOCKS_MIN and p_value <= ALPHA and of_blocks.is_sure,
+        sentence=sentence(measure, pairs.variant, pairs.baseline, amounts, pairs.per),
     )
 
 

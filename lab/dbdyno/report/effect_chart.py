@@ -159,7 +159,10 @@ def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, l
     labels = "format(datum.value, '~g')" if axis.ratios else percent
     x_axis = alt.Axis(labelExpr=labels, title=title, tickCount=8)
     x = alt.X("x:Q", scale=scale, axis=x_axis)
-    y = alt.Y("label:N", sort=[row["label"] for row in rows], axis=_row_axis(), title=None)
+    row_axis = alt.Axis(
+        domain=False, ticks=False, labelFontSize=13, labelColor=INK, labelPadding=12, labelLimit=260
+    )
+    y = alt.Y("label:N", sort=[row["label"] for row in rows], axis=row_axis, title=None)
     base = chart_of(rows)
 
     def arrows(side: str) -> Any:
@@ -193,9 +196,3 @@ def _plot(rows: list[Row], ticks: list[Row], axis: _Axis, delta: float | None, l
         zone = chart_of([{"from": axis.at(-delta), "to": axis.at(delta)}]).mark_rect(color=SHADE)
         layers.insert(0, zone.encode(x=alt.X("from:Q", scale=scale, axis=x_axis), x2="to:Q"))
     return alt.layer(*layers).properties(width=EFFECT_WIDTH, height=alt.Step(34))
-
-
-def _row_axis() -> Any:
-    return alt.Axis(
-        domain=False, ticks=False, labelFontSize=13, labelColor=INK, labelPadding=12, labelLimit=260
-    )

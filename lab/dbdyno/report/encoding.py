@@ -11,7 +11,8 @@ from typing import Any
 import altair as alt
 
 from dbdyno.report.figure import DASHES, PALETTE, SHAPES
-from dbdyno.report.model import Report, Trial
+from dbdyno.report.model import Report
+from dbdyno.store.measured import MeasuredTrial
 
 
 def chart_of(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -46,6 +47,6 @@ def layered(layers: Sequence[Any], width: int, height: int) -> Any:
     return alt.layer(*layers).properties(width=width, height=height).resolve_legend(strokeDash="independent")
 
 
-def levels_of(trials: Iterable[Trial]) -> list[float]:
-    """The load levels, ascending."""
-    return sorted({trial.level for trial in trials})
+def levels_of(trials: Iterable[MeasuredTrial]) -> list[float]:
+    """Connections or rates, ascending."""
+    return sorted({trial.place.level[1] for trial in trials})

@@ -12,7 +12,8 @@ import altair as alt
 from dbdyno.report import words
 from dbdyno.report.encoding import chart_of, color, dash, layered, levels_of, shape
 from dbdyno.report.figure import HALF_WIDTH, HEIGHT, Figure
-from dbdyno.report.model import Report, Trial
+from dbdyno.report.model import Report, value
+from dbdyno.store.measured import MeasuredTrial
 
 # Share of the axis by which the variants stand apart at one load level.
 DODGE = 0.03
@@ -20,12 +21,12 @@ DODGE = 0.03
 LABEL_ROOM = 0.06
 
 
-def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) -> Figure:
+def levels(report: Report, workload: str, trials: Sequence[MeasuredTrial], metric: str) -> Figure:
     """Throughput or latency over the load: the median of the blocks as a line, every block as a mark."""
     dots: list[dict[str, Any]] = [
-        {"variant": t.variant, "at": t.level, "x": _dodged(report, trials, t), "value": value}
+        {"variant": t.place.variant, "at": t.place.level[1], "x": _dodged(report, trials, t), "value": shown}
         for t in trials
-        if (value := _shown(metric, t)) is not None
+        if (shown := _shown(metric, t)) is not None
     ]
     middle = medians(report, trials, metric)
     unit = "offered transactions/s" if report.open_loop else "connections"
@@ -63,26 +64,27 @@ def levels(report: Report, workload: str, trials: Sequence[Trial], metric: str) 
 
 
 def medians(
-    report: Report, trials: Sequence[Trial], metric: str, *, dodged: bool = True
+    report: Report, trials: Sequence[MeasuredTrial], metric: str, *, dodged: bool = True
 ) -> list[dict[str, Any]]:
     """The median over the blocks of every variant at every level, in the chart's units."""
     groups: dict[tuple[str, float, float], list[float]] = {}
     for trial in trials:
-        x = _dodged(report, trials, trial) if dodged else trial.level
-        if (value := _shown(metric, trial)) is not None:
-            groups.setdefault((trial.variant, trial.level, x), []).append(value)
+        at = trial.place.level[1]
+        x = _dodged(report, trials, trial) if dodged else at
+        if (shown := _shown(metric, trial)) is not None:
+            groups.setdefault((trial.place.variant, at, x), []).append(shown)
     return [
         {"variant": name, "at": at, "x": x, "value": statistics.median(values)}
         for (name, at, x), values in groups.items()
     ]
 
 
-def _shown(metric: str, trial: Trial) -> float | None:
-    value = trial.value(metric)
-    return value if value is None or metric == "throughput" else value / 1000.0
+def _shown(metric: str, trial: MeasuredTrial) -> float | None:
+    shown = value(trial, metric)
+    return shown if shown is None or metric == "throughput" else shown / 1000.0
 
 
-def _failures(trials: Sequence[Trial], metric: str) -> str:
+def _failures(trials: Sequence[MeasuredTrial], metric: str) -> str:
     """What the chart does with trials that failed by their server."""
     failed = sum(trial.figures is None for trial in trials)
     if not failed:
@@ -91,22 +93,22 @@ def _failures(trials: Sequence[Trial], metric: str) -> str:
     return f" {failed} of {len(trials)} trials failed by their server and {shown}."
 
 
-def _dodged(report: Report, trials: Sequence[Trial], trial: Trial) -> float:
+def _dodged(report: Report, trials: Sequence[MeasuredTrial], trial: MeasuredTrial) -> float:
     """The level, moved a little along the logarithmic axis so that variants do not hide one another."""
     levels = levels_of(trials)
     span = math.log(levels[-1] / levels[0]) or math.log(4.0)
-    place = report.variants.index(trial.variant) - (len(report.variants) - 1) / 2
-    return trial.level * math.exp(place * DODGE * span)
+    place = report.variants.index(trial.place.variant) - (len(report.variants) - 1) / 2
+    return trial.place.level[1] * math.exp(place * DODGE * span)
 
 
-def level_scale(trials: Sequence[Trial]) -> Any:
+def level_scale(trials: Sequence[MeasuredTrial]) -> Any:
     """A logarithmic axis with room at both ends."""
     levels = levels_of(trials)
     room = (levels[-1] / levels[0]) ** 0.1 if len(levels) > 1 else 2.0
     return alt.Scale(type="log", domain=[levels[0] / room, levels[-1] * room], nice=False)
 
 
-def axis_values(trials: Sequence[Trial]) -> list[float]:
+def axis_values(trials: Sequence[MeasuredTrial]) -> list[float]:
     """The levels themselves, thinned where their labels would touch."""
     levels = levels_of(trials)
     span = math.log(levels[-1] / levels[0]) or 1.0

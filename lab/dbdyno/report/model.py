@@ -11,7 +11,7 @@ from dbdyno.finding import LEVELS, Finding
 from dbdyno.report.differences import Difference, differences
 from dbdyno.store import Run, StoreProblem
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange
-from dbdyno.store.measured import ComparisonBlocks, Figures, MeasuredTrial
+from dbdyno.store.measured import ComparisonBlocks, MeasuredTrial
 from dbdyno.store.rehearsal import rehearsed_warmup_s
 from dbdyno.store.verdict import Comparison, Factor, Scaling, VerdictFile
 
@@ -35,38 +35,15 @@ COSTS = (
 ALIKE_SHOWN = 3
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One planned trial. Every figure is None where the trial has none."""
-
-    index: int
-    block: int
-    variant: str
-    workload: str
-    # "connections" or "rate", and how many.
-    unit: str
-    level: float
-    failure: str | None
-    # "server" where the failure is a result; else the trial is left out ("harness", "not-run").
-    failed_by: str | None
-    figures: Figures | None
-    # Start and end of what counts, and end of the warm-up phase, in seconds since the start of the run.
-    window_s: tuple[float, float] | None
-    # Middle of each interval in seconds, and transactions per second in it.
-    series: Sequence[tuple[float, float]]
-    # The block that this one repeats.
-    repeats: int | None = None
-
-    def value(self, metric: str) -> float | None:
-        """A figure. The throughput of a trial that failed by its server is 0."""
-        if self.figures is not None:
-            return self.figures.metric(metric)
-        return 0.0 if metric == "throughput" and self.failed_by == "server" else None
+def value(trial: MeasuredTrial, metric: str) -> float | None:
+    """A figure; None without one. The throughput of a trial that failed by its server is 0."""
+    shown = trial.figures is not None or (metric == "throughput" and trial.failed_by == "server")
+    return trial.value(metric) if shown else None
 
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report."""
+    """What page, charts and tables show of one judged run."""
 
     run_id: str
     experiment: Experiment
@@ -77,7 +54,9 @@ class Report:
     # Per comparison the effect of every single block.
     blocks: Sequence[ComparisonBlocks]
     explained: ExplainedFile
-    trials: Sequence[Trial]
+    trials: Sequence[MeasuredTrial]
+    # Trial -> the block that its block repeats.
+    repeats: Mapping[int, int]
     # Variant -> server.json of its first trial.
     servers: Mapping[str, Mapping[str, Any]]
     differences: Sequence[Difference]
@@ -165,7 +144,6 @@ def gather(run: Run) -> Report:
             f"{run.path} has not been judged", f"Run dbdyno report {run.path}, which judges it first"
         )
     verdict, measured, explained = judged
-    repeats = {entry["index"]: entry.get("repeats") for entry in run.schedule()}
     servers: dict[str, Mapping[str, Any]] = {}
     sessions: dict[str, Mapping[str, Any]] = {}
     for stored in run.trials():
@@ -185,31 +163,10 @@ def gather(run: Run) -> Report:
         verdict=verdict,
         blocks=measured.comparisons,
         explained=explained,
-        trials=[_trial(trial, repeats) for trial in measured.trials],
+        trials=measured.trials,
+        repeats={entry["index"]: entry["repeats"] for entry in run.schedule() if "repeats" in entry},
         servers={v.name: servers[v.name] for v in experiment.variants if v.name in servers},
         sessions={v.name: sessions[v.name] for v in experiment.variants if sessions.get(v.name)},
         differences=differences(servers, [v.name for v in experiment.variants if v.name in servers]),
         warmup_s=experiment.load.warmup_allowance_s() if rehearsed_s is None else rehearsed_s,
-    )
-
-
-def _trial(trial: MeasuredTrial, repeats: Mapping[int, int | None]) -> Trial:
-    place, window = trial.place, trial.window
-    unit, level = place.level
-    return Trial(
-        index=place.index,
-        block=place.block,
-        variant=place.variant,
-        workload=place.workload,
-        unit=unit,
-        level=level,
-        failure=trial.failure,
-        failed_by=trial.failed_by,
-        figures=trial.figures,
-        window_s=None if window is None else (window.start_us / 1e6, window.end_us / 1e6),
-        series=[
-            ((start_us + end_us) / 2e6, events / ((end_us - start_us) / 1e6))
-            for start_us, end_us, events in trial.seconds
-        ],
-        repeats=repeats.get(place.index),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
@@ -36,19 +36,17 @@ def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
         report=report,
         experiment=report.experiment,
         style=Markup(style),  # noqa: S704 — our own file
-        pictures=list(_pictures(figures, drawings)),
+        pictures=[
+            (figure, Markup(inline(picture.svg, figure)))  # noqa: S704 — escaped by the chart library
+            for figure in figures
+            if (picture := drawings.pictures.get(figure.name))
+        ],
         missing=drawings.failure,
         facts=facts(report.environment),
         design=design(report),
         created_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
     )
-
-
-def _pictures(figures: Sequence[Figure], drawings: Drawings) -> Iterator[tuple[Figure, Markup]]:
-    for figure in figures:
-        if picture := drawings.pictures.get(figure.name):
-            yield figure, Markup(inline(picture.svg, figure))  # noqa: S704 — escaped by the chart library
 
 
 def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -69,10 +67,6 @@ def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, s
     return rows
 
 
-def _prewarm(prewarm: str) -> str:
-    return ", all tables and indexes read first" if prewarm == "scan" else ""
-
-
 def design(report: Report) -> list[tuple[str, str]]:
     """The design of the experiment as rows of name and text."""
     experiment = report.experiment
@@ -80,13 +74,15 @@ def design(report: Report) -> list[tuple[str, str]]:
     warmup = f"{report.warmup_s:g} s"
     if load.warmup_s is None:
         warmup += " (auto), then a cut per trial (MSER-5)"
+    if load.prewarm == "scan":
+        warmup += ", all tables and indexes read first"
     rows = [
         (
             "blocks",
             f"{plan.blocks}, each with every variant once at every load, variants in {_order(plan)}, "
             f"loads in {plan.order} order",
         ),
-        ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}{_prewarm(load.prewarm)}"),
+        ("one trial", f"{load.duration_s:g} s measured, warm-up {warmup}"),
         ("data", f"{plan.state}, per {plan.state_per}"),
         ("load", _load(report)),
         ("transport", load.transport),

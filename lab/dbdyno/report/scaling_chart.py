@@ -11,11 +11,14 @@ from dbdyno.report import words
 from dbdyno.report.encoding import chart_of, color, dash, layered, shape
 from dbdyno.report.figure import HEIGHT, WIDTH, Figure
 from dbdyno.report.level_chart import axis_values, level_scale, medians
-from dbdyno.report.model import Report, Trial
+from dbdyno.report.model import Report
+from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Scaling
 
 
-def scaling(report: Report, workload: str, trials: Sequence[Trial], entries: Sequence[Scaling]) -> Figure:
+def scaling(
+    report: Report, workload: str, trials: Sequence[MeasuredTrial], entries: Sequence[Scaling]
+) -> Figure:
     """The medians as marks, the law as a line, its knee as a diamond, intervals and plateaus as bars."""
     fitted = [entry for entry in entries if entry.model is not None]
     flat = [entry for entry in entries if entry.model is None]

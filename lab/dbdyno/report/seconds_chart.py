@@ -12,14 +12,15 @@ import altair as alt
 from dbdyno.report import words
 from dbdyno.report.encoding import chart_of, color, levels_of
 from dbdyno.report.figure import HALF_WIDTH, MUTED, SHADE, WIDTH, Figure
-from dbdyno.report.model import Report, Trial
+from dbdyno.report.model import Report, value
+from dbdyno.store.measured import MeasuredTrial
 
 PANELS_PER_ROW = 3
 # Ratio of largest to smallest throughput from which panels get scales of their own.
 OWN_SCALES_FROM = 3.0
 
 
-def seconds(report: Report, workload: str, trials: Sequence[Trial]) -> Figure:
+def seconds(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Figure:
     """Throughput second by second, a panel per load level, a thin line per block, the warm-up shaded.
 
     Every trial has a series.
@@ -27,12 +28,12 @@ def seconds(report: Report, workload: str, trials: Sequence[Trial]) -> Figure:
     levels = levels_of(trials)
     medians = [
         statistics.median(
-            value for t in trials if t.level == at and (value := t.value("throughput")) is not None
+            tps for t in trials if t.place.level[1] == at and (tps := value(t, "throughput")) is not None
         )
         for at in levels
     ]
     own = max(medians) >= OWN_SCALES_FROM * min(medians)
-    panels = [_panel(report, [t for t in trials if t.level == at], len(levels)) for at in levels]
+    panels = [_panel(report, [t for t in trials if t.place.level[1] == at], len(levels)) for at in levels]
     chart = alt.concat(*panels, columns=PANELS_PER_ROW, spacing=24).resolve_scale(
         y="independent" if own else "shared"
     )
@@ -47,16 +48,21 @@ def seconds(report: Report, workload: str, trials: Sequence[Trial]) -> Figure:
     )
 
 
-def _panel(report: Report, trials: Sequence[Trial], panels: int) -> Any:
+def _panel(report: Report, trials: Sequence[MeasuredTrial], panels: int) -> Any:
     rows: list[dict[str, Any]] = [
-        {"variant": trial.variant, "trial": trial.index, "s": s, "tps": tps}
+        {
+            "variant": trial.place.variant,
+            "trial": trial.place.index,
+            "s": (start_us + end_us) / 2e6,
+            "tps": events / ((end_us - start_us) / 1e6),
+        }
         for trial in trials
-        for s, tps in trial.series
+        for start_us, end_us, events in trial.seconds
     ]
-    starts = [trial.window_s[0] for trial in trials if trial.window_s]
+    starts = [trial.window.start_us / 1e6 for trial in trials if trial.window]
     start = statistics.median(starts) if starts else 0.0
     end = max(row["s"] for row in rows)
-    unit = trials[0].unit
+    unit, level = trials[0].place.level
     width = {1: WIDTH - 60, 2: HALF_WIDTH}.get(panels, 250)
     scale = alt.Scale(domain=[0, math.ceil(end)], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=6)
@@ -78,4 +84,4 @@ def _panel(report: Report, trials: Sequence[Trial], panels: int) -> Any:
         .encode(x=x, y=alt.value(0))
     )
     layers = [shade, named, lines] if start > 0 else [lines]
-    return alt.layer(*layers).properties(width=width, height=190, title=words.level(unit, trials[0].level))
+    return alt.layer(*layers).properties(width=width, height=190, title=words.level(unit, level))

@@ -8,8 +8,9 @@ import json
 from dataclasses import asdict
 
 from dbdyno.report import words
-from dbdyno.report.model import Report, Trial, gather
+from dbdyno.report.model import Report, gather, value
 from dbdyno.store import Run
+from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Comparison, Effect
 
 COLUMNS = (
@@ -38,9 +39,10 @@ def as_csv(run: Run) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for trial in report.trials:
-        place = [trial.index, trial.block, trial.variant, trial.workload, trial.unit, f"{trial.level:g}"]
+        where, (unit, level) = trial.place, trial.place.level
+        place = [where.index, where.block, where.variant, where.workload, unit, f"{level:g}"]
         status = [_status(trial), trial.failure or "", trial.failed_by or ""]
-        throughput = trial.value("throughput")
+        throughput = value(trial, "throughput")
         figures = {
             **(asdict(trial.figures) if trial.figures else {}),
             "throughput_per_s": "" if throughput is None else throughput,
@@ -51,7 +53,7 @@ def as_csv(run: Run) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def _status(trial: Trial) -> str:
+def _status(trial: MeasuredTrial) -> str:
     if trial.failure is None:
         return "done"
     return "not-run" if trial.failed_by == "not-run" else "failed"

@@ -16,14 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from dbdyno.experiment.model import (
-    Experiment,
-    OltpWorkload,
-    ScriptWorkload,
-    SqlWorkload,
-    Variant,
-    Workload,
-)
+from dbdyno.experiment.model import Experiment, OltpWorkload, ScriptWorkload, SqlWorkload, Variant, Workload
 from dbdyno.problem import ExitCode, Problem
 from dbdyno.run import progress
 from dbdyno.run.engine import Engine, Record
@@ -45,11 +38,7 @@ class DataState:
     """Opens servers with their data, and brings them to the state that each group begins with."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        workspace: Workspace,
-        engine: Engine,
-        listen: Listener,
+        self, experiment: Experiment, workspace: Workspace, engine: Engine, listen: Listener
     ) -> None:
         self._experiment, self._workspace = experiment, workspace
         self._engine, self._listen = engine, listen
@@ -110,7 +99,8 @@ class DataState:
             server.restore()
         server.start()
         if self._state == "reset":
-            self._reset(server, workload)
+            self._clean(server, workload)
+            self._load(server, workload)
         elif first and not variant.server.started and self._state != "restore":
             self._load(server, workload)
         self._begun.add((server, workload.title))
@@ -125,10 +115,6 @@ class DataState:
         if not any(later is server for later in following):
             self._drop_made(server)
         server.stop(clean=self._state != "restore")
-
-    def _reset(self, server: Server, workload: Workload) -> None:
-        self._clean(server, workload)
-        self._load(server, workload)
 
     def _load(self, server: Server, workload: Workload) -> None:
         """Load missing tables with the engine's `prepare`."""

@@ -156,7 +156,8 @@ class Engine:
                     _stop(process, reader)
                     raise
                 finally:
-                    _kill(process)
+                    # Nothing where it has ended.
+                    process.kill()
         return EngineResult(process.returncode, reader.hello, reader.end, reader.words)
 
 
@@ -277,11 +278,3 @@ def _stop(process: subprocess.Popen[bytes], reader: _Reader) -> None:
         process.send_signal(signal.SIGINT)
     with suppress(Problem, KeyboardInterrupt):
         reader.read(process, STOP_S_MAX)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End an engine that still runs."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            process.kill()
-        process.wait()

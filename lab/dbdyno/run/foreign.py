@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +99,12 @@ class ForeignMeter:
 
     def read(self) -> Reading | None:
         """Read them now; None where the kernel does not show every CPU of the set."""
-        processes = {process.pid: process for process in _processes()}
+        processes: dict[int, _Process] = {}
+        for name in os.listdir(usage.PROC):  # noqa: PTH208 — paths by the thousand cost.
+            if name.isdecimal():
+                # A process may end between listing and reading.
+                with suppress(OSError, ValueError, IndexError):
+                    processes[int(name)] = _process(int(name))
         own = _tree(processes, self._roots)
         own |= {pid for pid, process in processes.items() if process.name in self._carriers}
         best: tuple[float, Reading] | None = None
@@ -230,14 +235,6 @@ def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
             cpu = int(name.removeprefix("cpu"))
             cpus[cpu] = _Cpu(idle + iowait, irq + softirq, steal, sum(seconds))
     return cpus, apart
-
-
-def _processes() -> Iterator[_Process]:
-    for name in os.listdir(usage.PROC):  # noqa: PTH208 — paths by the thousand cost.
-        if name.isdecimal():
-            # A process may end between listing and reading.
-            with suppress(OSError, ValueError, IndexError):
-                yield _process(int(name))
 
 
 def _process(pid: int) -> _Process:

@@ -6,7 +6,7 @@ schema/plan.schema.json has its shape and the defaults of what is left out here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.experiment.model import Experiment, Load, Point, Variant, Workload
@@ -85,18 +85,11 @@ def trial_plan(
     if warmup_s is not None:
         document["phases"]["warmup_us"] = round(warmup_s * US)
     # Behind those of the trials before, whose rows are still there.
-    if endless := list(_endless_sequences(document["workload"])):
-        used = turn(experiment, trial, planned) * SEQUENCE_ROOM
-        for sequence in endless:
-            sequence["first"] += used
-    return document
-
-
-def _endless_sequences(workload: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    parameters = workload["sql"]["parameters"] if "sql" in workload else {}
-    for generator in parameters.values():
+    used = turn(experiment, trial, planned) * SEQUENCE_ROOM
+    for generator in document["workload"].get("sql", {}).get("parameters", {}).values():
         if "sequence" in generator and generator["sequence"]["last"] is None:
-            yield generator["sequence"]
+            generator["sequence"]["first"] += used
+    return document
 
 
 def scheduling(experiment: Experiment, variant: Variant) -> str:

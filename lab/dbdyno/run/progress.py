@@ -13,8 +13,12 @@ from dbdyno.experiment.schedule import Trial
 from dbdyno.finding import Finding
 
 
+class Progress:
+    """One of the values below."""
+
+
 @dataclass(frozen=True)
-class Began:
+class Began(Progress):
     """The run is about to begin."""
 
     path: Path
@@ -34,21 +38,21 @@ class Began:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Progress):
     """Something other than a trial begins, such as restoring the data."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Trouble(Progress):
     """A failure that does not end the run, and that the user must clean up after."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Loading:
+class Loading(Progress):
     """Rows loaded so far."""
 
     rows: int
@@ -56,38 +60,38 @@ class Loading:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class Loaded(Progress):
     """All data of the experiment are loaded."""
 
 
 @dataclass(frozen=True)
-class Rehearsed:
+class Rehearsed(Progress):
     """A server was started once and checked, as a group without its trials."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
-class LongTrialEnded:
+class LongTrialEnded(Progress):
     """A trial that finds the warm-up is over."""
 
 
 @dataclass(frozen=True)
-class WarmupChosen:
+class WarmupChosen(Progress):
     """The warm-up of all trials, in seconds."""
 
     warmup_s: float
 
 
 @dataclass(frozen=True)
-class TrialBegan:
+class TrialBegan(Progress):
     """A trial begins."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
-class TrialEnded:
+class TrialEnded(Progress):
     """A trial is over."""
 
     trial: Trial
@@ -98,7 +102,7 @@ class TrialEnded:
 
 
 @dataclass(frozen=True)
-class GroupEnded:
+class GroupEnded(Progress):
     """All trials of one server start are over."""
 
     trials: int
@@ -106,7 +110,7 @@ class GroupEnded:
 
 
 @dataclass(frozen=True)
-class Extended:
+class Extended(Progress):
     """Trials were added to the run, and why."""
 
     text: str
@@ -114,26 +118,10 @@ class Extended:
 
 
 @dataclass(frozen=True)
-class NewFindings:
+class NewFindings(Progress):
     """New findings of the checks."""
 
     findings: tuple[Finding, ...]
 
-
-Progress = (
-    Began
-    | Step
-    | Trouble
-    | Loading
-    | Loaded
-    | Rehearsed
-    | LongTrialEnded
-    | WarmupChosen
-    | TrialBegan
-    | TrialEnded
-    | GroupEnded
-    | Extended
-    | NewFindings
-)
 
 Listener = Callable[[Progress], None]

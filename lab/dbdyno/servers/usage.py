@@ -12,6 +12,7 @@ started and every process it has started: PostgreSQL's backends, what a containe
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -43,10 +44,6 @@ class _Thread:
     # Runnable without a CPU.
     wait_ns: int
 
-    def fell_behind(self, earlier: _Thread) -> bool:
-        """Whether it counts less than `earlier`: then another thread has its number now."""
-        return self.voluntary < earlier.voluntary or self.involuntary < earlier.involuntary
-
 
 @dataclass
 class Usage:
@@ -68,18 +65,19 @@ class Usage:
         if not processes:
             return {}
         use: dict[str, float] = {"processes": float(len(processes))}
-        for pid in processes:
+        for pid, counters in itertools.product(processes, (_stat, _io)):
             with suppress(OSError):
-                _add(use, _stat(pid))
-            with suppress(OSError):
-                _add(use, _io(pid))
+                for name, value in counters(pid).items():
+                    use[name] = use.get(name, 0.0) + value
         return use | self.watch(processes)
 
     def watch(self, processes: list[int] | None = None) -> dict[str, float]:
         """The part of `read` that the kernel keeps per thread; call it now and then when threads may end."""
         seen = dict(_threads(list(_tree(self.pid)) if processes is None else processes))
         for number, earlier in self._last.items():
-            if number not in seen or seen[number].fell_behind(earlier):
+            now = seen.get(number)
+            # One that counts less than before is another thread with the same number.
+            if now is None or now.voluntary < earlier.voluntary or now.involuntary < earlier.involuntary:
                 self._ended.append(earlier)
         self._last = seen
         threads = [*seen.values(), *self._ended]
@@ -134,11 +132,6 @@ def _tree(pid: int) -> Iterator[int]:
     yield pid
     for child in children:
         yield from _tree(int(child))
-
-
-def _add(use: dict[str, float], more: Mapping[str, float]) -> None:
-    for name, value in more.items():
-        use[name] = use.get(name, 0.0) + value
 
 
 def _stat(pid: int) -> dict[str, float]:

@@ -44,25 +44,6 @@ class Interval:
         return value < self.low or value > self.high
 
 
-def log_ratios(baseline: Sequence[float], variant: Sequence[float]) -> NDArray[np.float64]:
-    """Natural logarithms of variant / baseline, block by block; the benchmarks of the engine use it.
-
-    Raises ValueError when the lengths differ or a value is not positive: a ratio to zero is no effect size.
-    """
-    if len(baseline) != len(variant):
-        raise ValueError(
-            f"{len(baseline)} baseline values against {len(variant)} variant values; pairs are needed"
-        )
-    below, above = np.asarray(baseline, dtype=np.float64), np.asarray(variant, dtype=np.float64)
-    if not (
-        np.all(below > 0) and np.all(above > 0) and np.all(np.isfinite(below)) and np.all(np.isfinite(above))
-    ):
-        raise ValueError("a log ratio needs finite values above 0")
-    # The difference of two logarithms changes only its sign when the arms are exchanged; the logarithm of the
-    # quotient may differ in the last bit.
-    return np.asarray(np.log(above) - np.log(below))
-
-
 def percent(log_ratio: float) -> float:
     """A log ratio as a change in percent: (variant / baseline - 1) * 100; infinite if too large."""
     try:

@@ -59,7 +59,9 @@ class Run:
         files.write_json(run.path / "schedule.json", [_entry(trial) for trial in schedule(experiment)])
         files.write_json(run.path / "checks.json", [])
         # Last: a folder with experiment.json is a run.
-        files.write_json(run.path / "experiment.json", _experiment_json(experiment, profile))
+        resolved = experiment.model_dump(mode="json")
+        entry = {"hash": _hash(resolved, experiment), "profile": profile, "experiment": resolved}
+        files.write_json(run.path / "experiment.json", entry)
         return run
 
     @classmethod
@@ -217,11 +219,6 @@ class Run:
         return value
 
 
-def experiment_hash(experiment: Experiment) -> str:
-    """SHA-256 over everything that decides what is measured, configuration files by their content."""
-    return _hash(experiment.model_dump(mode="json"), experiment)
-
-
 def _hash(stored: Any, experiment: Experiment) -> str:
     """SHA-256 of an experiment in the form in which it is stored, and of its configuration files."""
     digest = hashlib.sha256(_canonical(stored))
@@ -234,14 +231,6 @@ def _hash(stored: Any, experiment: Experiment) -> str:
 
 def _canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _experiment_json(experiment: Experiment, profile: str | None) -> dict[str, Any]:
-    return {
-        "hash": experiment_hash(experiment),
-        "profile": profile,
-        "experiment": experiment.model_dump(mode="json"),
-    }
 
 
 def _entry(trial: Trial) -> dict[str, Any]:
@@ -266,15 +255,9 @@ def _identity(finding: Finding) -> tuple[str, str, str]:
 def _runs_near(path: Path) -> str:
     """A fix for a path that is not a run: the newest run near it."""
     folder = path if path.is_dir() else path.parent
-    runs = sorted(
-        (
-            file.parent
-            for pattern in ("*/experiment.json", "*/*/experiment.json")
-            for file in folder.glob(pattern)
-        ),
-        key=lambda run: run.name,
-    )
-    return f"The newest run there is {runs[-1]}" if runs else "Give the folder that dbdyno compare printed"
+    found = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
+    newest = max((file.parent for file in found), key=lambda run: run.name, default=None)
+    return f"The newest run there is {newest}" if newest else "Give the folder that dbdyno compare printed"
 
 
 def _differing(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]:

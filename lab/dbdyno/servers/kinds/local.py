@@ -177,7 +177,8 @@ class LocalServer(PrivateServer):
         """Move the data directory of a cleanly stopped server to `target`, on the same file system."""
         assert self._process is None, "only a stopped server's data are complete"
         for path in self._place.data.rglob("*"):
-            if path.is_file() and not self._product.is_kept(path.relative_to(self._place.data)):
+            names = {path.name, path.relative_to(self._place.data).parts[0]}
+            if path.is_file() and names & self._product.transient:
                 path.unlink()
         self._place.data.rename(target)
 

@@ -211,7 +211,8 @@ class RemoteMySQL(RemoteProtocol):
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
         """SET GLOBAL."""
-        before = admin.pairs(f"SHOW GLOBAL VARIABLES LIKE {_mysql_literal(_like(name))}")
+        pattern = _mysql_literal(name.replace("_", r"\_"))
+        before = admin.pairs(f"SHOW GLOBAL VARIABLES LIKE {pattern}")
         if name not in before:
             raise ServerProblem(f"the server has no variable {name!r}")
         admin.query(f"SET GLOBAL {name} = {_mysql_value(rendered(name, value))}")
@@ -224,10 +225,6 @@ class RemoteMySQL(RemoteProtocol):
     def revert_sql(self, name: str, before: str) -> str:
         """SET GLOBAL."""
         return f"SET GLOBAL {name} = {_mysql_value(before)}"
-
-
-def _like(name: str) -> str:
-    return name.replace("_", r"\_")
 
 
 def _mysql_literal(text: str) -> str:

@@ -256,10 +256,6 @@ class Product(ABC):
     def data_bytes(self, admin: AdminConnection, database: str) -> int | None:
         """Bytes of a database, indexes included, as the server reports."""
 
-    def is_kept(self, file: Path) -> bool:
-        """Whether a file of a cleanly stopped data directory (relative path) belongs into a snapshot."""
-        return self.transient.isdisjoint((file.name, file.parts[0]))
-
     def startup_error(self, log: str) -> str:  # noqa: ARG002 — not every server starts without it.
         """An error in the log of a server that started without something that the variant declares."""
         return ""

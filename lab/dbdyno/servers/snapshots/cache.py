@@ -47,10 +47,6 @@ EMPTY_BYTES = 300_000_000
 Report = Callable[[str], None]
 
 
-def _silent(_: str) -> None:
-    pass
-
-
 class Snapshots:
     """The cache of snapshots in a workspace."""
 
@@ -63,7 +59,7 @@ class Snapshots:
         workload: Workload,
         variant: Variant,
         load: Callable[[Server], None],
-        report: Report = _silent,
+        report: Report = lambda _: None,
     ) -> Snapshot:
         """The snapshot that `variant` opens for `workload`: found in the cache, or made now.
 
