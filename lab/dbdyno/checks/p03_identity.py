@@ -100,13 +100,11 @@ def _misplaced(context: Context, description: Description) -> Iterator[Finding]:
         details = ", ".join(
             f"{key} is {one['now']} instead of {one['expected']}" for key, one in wrong.items()
         )
-        yield Finding(
-            code="P03",
-            level="stop",
-            text=f"another server answers than the one dbdyno started: {details}.",
-            fix="Find the process that listens on that port or socket, stop it, and run again.",
-            evidence=wrong,
-            subject=context.subject,
+        yield _stop(
+            f"another server answers than the one dbdyno started: {details}.",
+            "Find the process that listens on that port or socket, stop it, and run again.",
+            wrong,
+            context.subject,
         )
 
 
@@ -126,13 +124,11 @@ def _changed(
     changed = [key for key in known if _differ(key, old[key], new[key])]
     if changed:
         details = ", ".join(f"{key} was {old[key]} and is {new[key]}" for key in changed)
-        yield Finding(
-            code="P03",
-            level="stop",
-            text=f"the server changed {since}: {details}. The results of two servers were mixed.",
-            fix="Find out why it restarted or was replaced, and run again.",
-            evidence={key: {"before": old[key], "now": new[key]} for key in changed},
-            subject=subject,
+        yield _stop(
+            f"the server changed {since}: {details}. The results of two servers were mixed.",
+            "Find out why it restarted or was replaced, and run again.",
+            {key: {"before": old[key], "now": new[key]} for key in changed},
+            subject,
         )
 
 
@@ -152,34 +148,28 @@ def _restarted_by_commands(context: Context) -> bool:
 def _against_peer(context: Context, name: str, mine: Description, peer: Description) -> Iterator[Finding]:
     facts, other = _facts(mine), _facts(peer)
     if all(facts.get(key) is not None and facts.get(key) == other.get(key) for key in ONE_START):
-        yield Finding(
-            code="P03",
-            level="stop",
-            text=f"the same server process answers for {context.subject} and {name} (pid {facts['pid']}): "
+        yield _stop(
+            f"the same server process answers for {context.subject} and {name} (pid {facts['pid']}): "
             "one server was measured twice.",
-            fix="Give each variant its own server.",
-            evidence={key: facts[key] for key in ONE_START},
-            subject=context.subject,
+            "Give each variant its own server.",
+            {key: facts[key] for key in ONE_START},
+            context.subject,
         )
     if _reached_twice(facts, other):
-        yield Finding(
-            code="P03",
-            level="stop",
-            text=f"{context.subject} ({facts['url']}) and {name} ({other['url']}) lead to the same server "
+        yield _stop(
+            f"{context.subject} ({facts['url']}) and {name} ({other['url']}) lead to the same server "
             f"({_named(facts)}): one server was measured twice.",
-            fix="Correct one of the URLs.",
-            evidence={"urls": [facts["url"], other["url"]]},
-            subject=context.subject,
+            "Correct one of the URLs.",
+            {"urls": [facts["url"], other["url"]]},
+            context.subject,
         )
     if facts["version"] != other["version"] and _same_software(context, name):
-        yield Finding(
-            code="P03",
-            level="stop",
-            text=f"{context.subject} runs version {facts['version']} and {name} runs {other['version']}, "
+        yield _stop(
+            f"{context.subject} runs version {facts['version']} and {name} runs {other['version']}, "
             "but the experiment asks for the same software in both.",
-            fix="Set basedir where versions are to differ, or install one version.",
-            evidence={"version": {context.subject: facts["version"], name: other["version"]}},
-            subject=context.subject,
+            "Set basedir where versions are to differ, or install one version.",
+            {"version": {context.subject: facts["version"], name: other["version"]}},
+            context.subject,
         )
 
 
@@ -188,14 +178,12 @@ def _declared_version(context: Context, description: Description) -> Iterator[Fi
     declared = context.variant.server.version if context.variant is not None else None
     if declared is None or re.match(rf"{re.escape(declared.rstrip('.'))}(?![0-9])", description.version):
         return
-    yield Finding(
-        code="P03",
-        level="stop",
-        text=f"the server is {description.product} {description.version}, and the experiment asks for "
+    yield _stop(
+        f"the server is {description.product} {description.version}, and the experiment asks for "
         f"version {declared}.",
-        fix="Set the right basedir, image or url, or correct version.",
-        evidence={"version": description.version, "wanted": declared},
-        subject=context.subject,
+        "Set the right basedir, image or url, or correct version.",
+        {"version": description.version, "wanted": declared},
+        context.subject,
     )
 
 
@@ -239,6 +227,10 @@ def _same_software(context: Context, name: str) -> bool:
         peer.image,
         peer.version,
     )
+
+
+def _stop(text: str, fix: str, evidence: Mapping[str, Any], subject: str) -> Finding:
+    return Finding("P03", "stop", text, evidence, subject, fix=fix)
 
 
 CHECK = Check("P03", "Identity", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dbdyno.checks import samples
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.non_deterministic import Condition, conditions
 from dbdyno.checks.plans import Plan, explained
-from dbdyno.checks.samples import (
-    ROWS_FOR_EACH,
-    STATEMENTS_MAX,
-    about,
-    asking,
-    filled,
-    refused,
-    statements,
-    values,
-)
 from dbdyno.experiment.model import ScriptWorkload, SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_reading import dialect_of
 from dbdyno.experiment.sql_text import Dialect, first_word, parsed, sqlglot
@@ -125,7 +116,7 @@ def _by_plan(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
         if one.plan is not None:
             yield from _of_plan(context, workload, one, dialect)
         elif one.reason:
-            yield about(
+            yield samples.about(
                 "P08",
                 context,
                 workload,
@@ -136,7 +127,7 @@ def _by_plan(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     known = {one.name: str(one.plan) for one in plans if one.plan is not None}
     if known:
         plans_text = "; ".join(f"{name}: {plan}" for name, plan in known.items())
-        yield about(
+        yield samples.about(
             "P08", context, workload, "note", f"plans of {workload.title}: {plans_text}.", plans=known
         )
 
@@ -145,23 +136,23 @@ def _plans(context: Context, workload: SqlWorkload, dialect: Dialect) -> Iterato
     assert context.server is not None, "there is one when data are ready"
     assert context.description is not None, "it was described"
     # A value from the middle, since the first and the last of a range may be special.
-    sample = values(workload, 2)
+    sample = samples.values(workload, 2)
     done: set[str] = set()
-    with asking(context.server, workload) as admin:
+    with samples.asking(context.server, workload) as admin:
         protocol = context.server.address().protocol
-        for name, statement, described in statements(context, workload, protocol):
+        for name, statement, described in samples.statements(context, workload, protocol):
             if statement.sql in done or first_word(statement.sql, dialect) not in EXPLAINED:
                 continue
             done.add(statement.sql)
-            if len(done) > STATEMENTS_MAX:
+            if len(done) > samples.STATEMENTS_MAX:
                 return
-            sql = filled(described, sample, dialect)
+            sql = samples.filled(described, sample, dialect)
             if sql is None:
                 continue  # It needs the result of another statement.
             try:
                 yield _Explained(name, statement, explained(admin, sql, context.description.product))
             except ServerProblem as problem:
-                yield _Explained(name, statement, None, refused(problem))
+                yield _Explained(name, statement, None, samples.refused(problem))
 
 
 def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: Dialect) -> Iterator[Finding]:
@@ -171,10 +162,10 @@ def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: 
         if not access.whole or access.rows < SMALL_ROWS:
             continue
         expected = one.statement.rows
-        few = expected is not None and access.rows > ROWS_FOR_EACH * max(expected, 1)
+        few = expected is not None and access.rows > samples.ROWS_FOR_EACH * max(expected, 1)
         stops = few and not _aggregates(one.statement.sql, dialect)
         to_return = f" to return {expected:,}" if expected is not None else ""
-        yield about(
+        yield samples.about(
             "P08",
             context,
             workload,
@@ -188,7 +179,7 @@ def _of_plan(context: Context, workload: SqlWorkload, one: _Explained, dialect: 
         )
     if one.plan.conversions:
         conversion = "; ".join(one.plan.conversions)
-        yield about(
+        yield samples.about(
             "P08",
             context,
             workload,

@@ -8,20 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from dbdyno.checks import samples
 from dbdyno.checks.check import Check, Context, Moment
 from dbdyno.checks.plans import nodes
-from dbdyno.checks.samples import (
-    ROWS_FOR_EACH,
-    SAMPLES,
-    STATEMENTS_MAX,
-    Value,
-    about,
-    asking,
-    filled,
-    refused,
-    statements,
-    values,
-)
+from dbdyno.checks.samples import Value
 from dbdyno.experiment.generators import Result
 from dbdyno.experiment.model import SqlStatement, SqlWorkload
 from dbdyno.experiment.sql_text import Dialect, first_word
@@ -91,14 +81,14 @@ def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     assert context.server is not None, "READY checks run with a server"
     assert context.description is not None, "a server is described when it has started"
     tried: dict[str, _Tried] = {}
-    with asking(context.server, workload) as admin:
+    with samples.asking(context.server, workload) as admin:
         admin.query(_LIMITS.get(context.description.product, "SELECT 1"))
         protocol = context.server.address().protocol
-        described = statements(context, workload, protocol)
+        described = samples.statements(context, workload, protocol)
         transactions = [list(islice(described, len(one.statements))) for one in workload.transactions]
         trial = _Trial(workload, admin, DIALECTS[protocol], tried)
-        for number in range(SAMPLES):
-            for transaction in transactions[:STATEMENTS_MAX]:
+        for number in range(samples.SAMPLES):
+            for transaction in transactions[: samples.STATEMENTS_MAX]:
                 trial.play(transaction, number)
     for name, one in tried.items():
         yield from _findings(context, workload, name, one)
@@ -106,14 +96,14 @@ def _of_workload(context: Context, workload: SqlWorkload) -> Iterator[Finding]:
     if examined:
         listed = ", ".join(f"{name} {count:,}" for name, count in examined.items())
         text = f"maximum rows examined per execution, by the server's counters: {listed}."
-        yield about("P09", context, workload, "note", text, examined=examined)
+        yield samples.about("P09", context, workload, "note", text, examined=examined)
 
 
 def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -> Iterator[Finding]:
     what = f"statement {name} of {workload.title}"
     if one.refused:
         is_slow = any(f"(error {code})" in one.refused for code in _TOOK_TOO_LONG)
-        yield about(
+        yield samples.about(
             "P09",
             context,
             workload,
@@ -124,7 +114,7 @@ def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -
     if one.unexpected:
         rows, with_values = one.unexpected[0]
         level: Level = "stop" if len(one.unexpected) > 1 else "warn"
-        yield about(
+        yield samples.about(
             "P09",
             context,
             workload,
@@ -140,12 +130,12 @@ def _findings(context: Context, workload: SqlWorkload, name: str, one: _Tried) -
         (
             (examined, rows)
             for examined, rows in zip(one.examined, one.rows, strict=False)
-            if examined >= EXAMINED_MIN and examined > ROWS_FOR_EACH * max(rows, 1)
+            if examined >= EXAMINED_MIN and examined > samples.ROWS_FOR_EACH * max(rows, 1)
         ),
         default=None,
     )
     if worst is not None:
-        yield about(
+        yield samples.about(
             "P09",
             context,
             workload,
@@ -171,18 +161,18 @@ class _Trial:
 
     def play(self, transaction: Iterable[tuple[str, SqlStatement, Statement]], number: int) -> None:
         """Execute the reading statements of a transaction in order, with the values of that sample."""
-        sample = values(self._workload, number)
+        sample = samples.values(self._workload, number)
         for name, statement, described in transaction:
             if first_word(statement.sql, self._dialect) not in READING:
                 continue
             one = self._tried.setdefault(name, _Tried(statement))
-            sql = filled(described, sample, self._dialect)
+            sql = samples.filled(described, sample, self._dialect)
             if sql is None or not one.may_repeat:
                 continue
             try:
                 self._try(sql, name, one, sample)
             except ServerProblem as problem:
-                one.refused = refused(problem)
+                one.refused = samples.refused(problem)
 
     def _try(self, sql: str, name: str, one: _Tried, sample: dict[str, Value]) -> None:
         began = time.monotonic()

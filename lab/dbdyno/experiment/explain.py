@@ -7,44 +7,28 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from dbdyno.experiment import model as models
 from dbdyno.experiment import shapes
 from dbdyno.experiment.faults import Fault, did_you_mean
-from dbdyno.experiment.model import (
-    Client,
-    Design,
-    Experiment,
-    Keys,
-    Load,
-    OltpName,
-    OltpWorkload,
-    ScriptWorkload,
-    ServerSpec,
-    SqlReplay,
-    SqlStatement,
-    SqlTable,
-    SqlTransaction,
-    SqlWorkload,
-    Variant,
-)
 
 # Sections of the file whose name in the model differs.
 _SECTION = {"workloads": "workload", "variants": "variant"}
 _MODEL: dict[str, type[BaseModel]] = {
-    "workload": OltpWorkload,
-    "workload.keys": Keys,
-    "lua": ScriptWorkload,
-    "lua.keys": Keys,
-    "sql": SqlWorkload,
-    "sql.replay": SqlReplay,
-    "sql.transactions": SqlTransaction,
-    "sql.transactions.statements": SqlStatement,
-    "sql.tables": SqlTable,
-    "load": Load,
+    "workload": models.OltpWorkload,
+    "workload.keys": models.Keys,
+    "lua": models.ScriptWorkload,
+    "lua.keys": models.Keys,
+    "sql": models.SqlWorkload,
+    "sql.replay": models.SqlReplay,
+    "sql.transactions": models.SqlTransaction,
+    "sql.transactions.statements": models.SqlStatement,
+    "sql.tables": models.SqlTable,
+    "load": models.Load,
     **{f"load.{key}": table for key, table in shapes.TABLES.items()},
-    "design": Design,
-    "client": Client,
-    "variant": Variant,
-    "variant.server": ServerSpec,
+    "design": models.Design,
+    "client": models.Client,
+    "variant": models.Variant,
+    "variant.server": models.ServerSpec,
 }
 # Durations, which the file names without their unit.
 _KEY = {
@@ -64,6 +48,11 @@ _WANTED = {
     "dict_type": "a table",
     "model_type": "a table",
     "path_type": "a path in quotes",
+}
+_EXAMPLES = {
+    "experiment.name": 'Add name = "my-experiment" under [experiment]',
+    "load.connections": "Add connections = [10, 20, 40] under [load]",
+    "load.duration": 'Add duration = "30s" under [load]',
 }
 _BOUND = {
     "greater_than_equal": ("ge", "must be at least {}"),
@@ -92,7 +81,7 @@ def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
     if kind == "extra_forbidden":
         return Fault(key, value, "there is no such key", did_you_mean(last, _known_keys(location, family)))
     if kind == "missing":
-        return Fault(key, None, "this is missing", _example(key))
+        return Fault(key, None, "this is missing", _EXAMPLES.get(key, "Add it"))
     if kind == "literal_error":
         return _choice(key, value, location)
     if kind in _BOUND:
@@ -143,30 +132,21 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
 
 def _choice(key: str, value: Any, location: tuple[int | str, ...]) -> Fault:
     if location[0] == "workloads" and location[-1] == "name":
-        names = (*get_args(OltpName), "sql")
+        names = (*get_args(models.OltpName), "sql")
         fix = f'There are: {", ".join(names)}; and script = "FILE.lua" without a name'
         return Fault(key, value, "there is no such workload", fix)
-    model: Any = Experiment
+    model: Any = models.Experiment
     if location[0] == "workloads":
-        location, model = _in_workload(location)
+        # The rest of the way, from the kind of workload that has such a key.
+        location = location[2:]
+        kinds = (models.OltpWorkload, models.SqlWorkload, models.ScriptWorkload)
+        model = next(kind for kind in kinds if location[0] in kind.model_fields)
     for part in location:
         if isinstance(part, str):
             annotation = model.model_fields[part].annotation
-            model = next(
-                (inner for inner in (annotation, *get_args(annotation)) if _is_model(inner)), annotation
-            )
+            nested = (one for one in (annotation, *get_args(annotation)) if hasattr(one, "model_fields"))
+            model = next(nested, annotation)
     return Fault(key, value, "there is no such choice", did_you_mean(str(value), _choices(model)))
-
-
-def _in_workload(location: tuple[int | str, ...]) -> tuple[tuple[int | str, ...], type[BaseModel]]:
-    """The rest of the way from the kind of workload that has such a key."""
-    rest = location[2:]
-    models: tuple[type[BaseModel], ...] = (OltpWorkload, SqlWorkload, ScriptWorkload)
-    return rest, next(model for model in models if rest[0] in model.model_fields)
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _choices(annotation: Any) -> list[str]:
@@ -174,12 +154,3 @@ def _choices(annotation: Any) -> list[str]:
     for inner in get_args(annotation):
         choices += [inner] if isinstance(inner, str) else _choices(inner)
     return choices
-
-
-def _example(key: str) -> str:
-    examples = {
-        "experiment.name": 'Add name = "my-experiment" under [experiment]',
-        "load.connections": "Add connections = [10, 20, 40] under [load]",
-        "load.duration": 'Add duration = "30s" under [load]',
-    }
-    return examples.get(key, "Add it")

@@ -269,17 +269,11 @@ class Experiment(Model):
 
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""
-        for variant in self.variants:
-            if variant.name == name:
-                return variant
-        raise KeyError(name)
+        return {variant.name: variant for variant in self.variants}[name]
 
     def workload(self, title: str) -> Workload:
         """The workload that is called so. Raises KeyError."""
-        for workload in self.workloads:
-            if workload.title == title:
-                return workload
-        raise KeyError(title)
+        return {workload.title: workload for workload in self.workloads}[title]
 
     def shares_cpus(self, variant: Variant) -> bool:
         """Whether the load generator and that variant's server may run on the same CPU."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from dbdyno.experiment.faults import Fault, did_you_mean
@@ -75,9 +76,9 @@ class _Reader:
             "column": self._column,
             "transaction": self._transaction,
             "statement": self._statement,
-            "order": self._choice("order"),
-            "statements": self._choice("statements"),
-            **{section: self._section(section) for section in SECTIONS},
+            "order": partial(self._choose, "order"),
+            "statements": partial(self._choose, "statements"),
+            **{section: partial(self._section, section) for section in SECTIONS},
         }
 
     def fault(self, line: int, problem: str, fix: str = "") -> None:
@@ -156,13 +157,10 @@ class _Reader:
         self._table = {"rows": given["rows"], "columns": {}}
         self._document.setdefault("tables", {})[words[0]] = self._table
 
-    def _section(self, name: str) -> Callable[[int, str], None]:
-        def begin(line: int, text: str) -> None:
-            if text:
-                self.fault(line, f"@{name} takes nothing more", "Put the statements on the lines below")
-            self._into, self._in_transaction = self._document.setdefault(name, []), False
-
-        return begin
+    def _section(self, name: str, line: int, text: str) -> None:
+        if text:
+            self.fault(line, f"@{name} takes nothing more", "Put the statements on the lines below")
+        self._into, self._in_transaction = self._document.setdefault(name, []), False
 
     def _transaction(self, line: int, text: str) -> None:
         words, given = self._words(line, text, ("weight", "name"))
@@ -180,11 +178,8 @@ class _Reader:
             given["draw"] = str(given["draw"]).split(",")
         self._next |= given
 
-    def _choice(self, key: str) -> Callable[[int, str], None]:
-        def choose(_line: int, text: str) -> None:
-            self._document[key] = text
-
-        return choose
+    def _choose(self, key: str, _line: int, text: str) -> None:
+        self._document[key] = text
 
     def _words(self, line: int, text: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
         """Words without and with `=`; numbers become numbers."""
@@ -228,20 +223,11 @@ def _number(text: str) -> Any:
 
 def _queries(pieces: list[Piece], dialect: Dialect) -> Iterator[dict[str, Any]]:
     """Each statement as a transaction of its own, and those between BEGIN and COMMIT as one."""
-    group: list[Piece] = []
-    number = 0
+    groups: list[list[dict[str, Any]]] = [[]]
     for piece in pieces:
         word = first_word(piece.sql, dialect)
-        group.append(piece)
-        if word in _BEGIN or (len(group) > 1 and word not in _END):
-            continue
-        number += 1
-        yield _query(number, group)
-        group = []
-    if group:
-        yield _query(number + 1, group)
-
-
-def _query(number: int, pieces: list[Piece]) -> dict[str, Any]:
-    statements = [{"sql": piece.sql, "line": piece.line} for piece in pieces]
-    return {"name": f"query{number}", "statements": statements}
+        groups[-1].append({"sql": piece.sql, "line": piece.line})
+        if word not in _BEGIN and (len(groups[-1]) == 1 or word in _END):
+            groups.append([])
+    for number, statements in enumerate(filter(None, groups), start=1):
+        yield {"name": f"query{number}", "statements": statements}

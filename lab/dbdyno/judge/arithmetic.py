@@ -38,12 +38,7 @@ _SUMS = (
 
 def faults(recording: Recording) -> list[str]:
     """The identities this recording breaks, each with both sides of it; empty when all hold."""
-    return [
-        *_sums(recording),
-        *_statements(recording),
-        *_little(recording),
-        *_elapsed(recording),
-    ]
+    return [*_sums(recording), *_statements(recording), *_little(recording), *_elapsed(recording)]
 
 
 def _sums(recording: Recording) -> Iterator[str]:

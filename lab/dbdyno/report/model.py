@@ -17,8 +17,6 @@ from dbdyno.store.verdict import Comparison, Factor, Scaling, VerdictFile
 
 # Rows of significant changes that are shown.
 REASONS = 15
-# The same for each of several loads.
-REASONS_AT = 3
 # Costs of a transaction: key of explained.json and head of its column, in order. Empty columns are left out.
 COSTS = (
     ("cpu_us", "CPU time"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from dbdyno.experiment.model import Experiment
 from dbdyno.experiment.schedule import Trial
@@ -13,13 +13,8 @@ from dbdyno.servers import user_commands
 from dbdyno.servers.server import Description, Server, ServerProblem
 from dbdyno.servers.user_commands import Ended, Running
 from dbdyno.store import StoreProblem
-
-
-class HookWriter(Protocol):
-    """Writes the files of a trial, or of a long trial of the rehearsal."""
-
-    def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
-        """Keep a hook's output and its exit status. Raises StoreProblem."""
+from dbdyno.store.rehearsal import LongTrialWriter
+from dbdyno.store.trial import TrialWriter
 
 
 class TrialHooks:
@@ -35,7 +30,7 @@ class TrialHooks:
         trial: Trial,
         server: Server,
         description: Description,
-        writer: HookWriter,
+        writer: TrialWriter | LongTrialWriter,
         *,
         measured_s: float,
     ) -> None:

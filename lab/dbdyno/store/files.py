@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from dbdyno.problem import ExitCode, Problem
 
@@ -45,13 +45,15 @@ def plainly(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write(path: Path, content: bytes) -> None:
-    """Write a whole file, or leave what was there. Raises StoreProblem."""
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that replaces `path` when it is whole, or leaves what was there. Raises StoreProblem."""
     temporary = path.with_name(f".{path.name}.partial")
     with plainly(path):
         try:
             with temporary.open("wb") as file:
-                file.write(content)
+                yield file
+                file.flush()
                 _sync(file.fileno())
             temporary.replace(path)
             _sync_folder(path.parent)
@@ -59,6 +61,12 @@ def write(path: Path, content: bytes) -> None:
             with suppress(OSError):
                 temporary.unlink()
             raise
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a whole file, or leave what was there. Raises StoreProblem."""
+    with _replacing(path) as file:
+        file.write(content)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -78,22 +86,14 @@ def read_json(path: Path) -> Any:
 
 def compress(path: Path) -> None:
     """Replace `path` by `path`.gz. The same content gives the same bytes. Raises StoreProblem."""
-    target = path.with_name(path.name + ".gz")
-    temporary = target.with_name(f".{target.name}.partial")
-    with plainly(target):
-        try:
-            with path.open("rb") as source, temporary.open("wb") as file:
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                    shutil.copyfileobj(source, packed, COPY_BYTES)
-                file.flush()
-                _sync(file.fileno())
-            temporary.replace(target)
-            path.unlink()
-            _sync_folder(path.parent)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+    with (
+        _replacing(path.with_name(path.name + ".gz")) as file,
+        path.open("rb") as source,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
+    ):
+        shutil.copyfileobj(source, packed, COPY_BYTES)
+    with plainly(path):
+        path.unlink()
 
 
 def make_folder(path: Path) -> None:

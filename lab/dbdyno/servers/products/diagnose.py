@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Collection, Sequence
 
 from dbdyno.servers import ports
-from dbdyno.servers.products.product import Failure, Patterns
+from dbdyno.servers.products.product import Explanation, Failure, Patterns
 from dbdyno.servers.server import ServerProblem
 
 LINES_QUOTED = 6
@@ -71,6 +71,15 @@ def listed(failure: Failure, *arguments: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout
+
+
+def message(text: str, fix: str) -> Explanation:
+    """An explanation that needs the groups of its pattern alone, and {title} for the product."""
+
+    def explain(match: re.Match[str], failure: Failure) -> ServerProblem:
+        return ServerProblem(text.format(title=failure.title, **match.groupdict()), fix)
+
+    return explain
 
 
 def port_taken(_: re.Match[str], failure: Failure) -> ServerProblem:

@@ -52,13 +52,6 @@ def _value(match: re.Match[str], failure: Failure) -> ServerProblem:
     return diagnose.refused_value(failure, normal(match["name"]), match["value"])
 
 
-def _ambiguous(match: re.Match[str], failure: Failure) -> ServerProblem:
-    return ServerProblem(
-        f"{match['name']!r} begins several options of this {failure.title} server: {match['candidates']}",
-        "write the name in full",
-    )
-
-
 def _memory(match: re.Match[str], failure: Failure) -> ServerProblem:
     size = failure.declared.get("innodb_buffer_pool_size", "its default size")
     return ServerProblem(
@@ -67,23 +60,14 @@ def _memory(match: re.Match[str], failure: Failure) -> ServerProblem:
     )
 
 
-def _page_size(match: re.Match[str], _: Failure) -> ServerProblem:
-    return ServerProblem(
-        f"the data were made with pages of {match['made']} bytes and the variant asks for {match['asked']}",
-        "declare innodb_page_size as one number in every place",
-    )
-
-
-def _print_defaults(_: re.Match[str], __: Failure) -> ServerProblem:
-    return ServerProblem(
-        "mariadb-install-db needs the program my_print_defaults, which is not installed",
-        "install the Debian package mariadb-client-core",
-    )
-
-
 PATTERNS: Patterns = (
     (re.compile(r"unknown (?:variable|option) '(?P<name>[^']*)'"), _unknown),
-    (re.compile(r"ambiguous option '(?P<name>[^'=]*)[^']*' \((?P<candidates>[^)]*)\)"), _ambiguous),
+    (
+        re.compile(r"ambiguous option '(?P<name>[^'=]*)[^']*' \((?P<candidates>[^)]*)\)"),
+        diagnose.message(
+            "{name!r} begins several options of this {title} server: {candidates}", "write the name in full"
+        ),
+    ),
     (re.compile(r"Error while setting value '(?P<value>[^']*)' to '(?P<name>[^']*)'"), _value),
     (re.compile(r"Address already in use"), diagnose.port_taken),
     (
@@ -94,11 +78,20 @@ PATTERNS: Patterns = (
         re.compile(
             r"uses page size (?P<made>\d+), but the innodb_page_size start-up parameter is (?P<asked>\d+)"
         ),
-        _page_size,
+        diagnose.message(
+            "the data were made with pages of {made} bytes and the variant asks for {asked}",
+            "declare innodb_page_size as one number in every place",
+        ),
     ),
     (re.compile(r"Cannot (?:map|allocate memory for) [^\n]*buffer.pool[^\n]*"), _memory),
     (re.compile(r"Cannot allocate memory for the buffer pool|MY-012681[^\n]*"), _memory),
-    (re.compile(r"my_print_defaults"), _print_defaults),
+    (
+        re.compile(r"my_print_defaults"),
+        diagnose.message(
+            "mariadb-install-db needs the program my_print_defaults, which is not installed",
+            "install the Debian package mariadb-client-core",
+        ),
+    ),
     (re.compile(r"Bind on TCP/IP port"), diagnose.port_taken),
     (re.compile(r"Permission denied|Errcode: 13"), diagnose.denied),
 )

@@ -35,39 +35,12 @@ def _value(match: re.Match[str], failure: Failure) -> ServerProblem:
     return diagnose.refused_value(failure, match["name"], match["value"], hint[1].strip() if hint else "")
 
 
-def _range(match: re.Match[str], _: Failure) -> ServerProblem:
-    return ServerProblem(
-        f"this PostgreSQL server refuses {match['name']!r}: {match['value']} is outside {match['range']}",
-        "choose a value inside it",
-    )
-
-
-def _fixed(match: re.Match[str], _: Failure) -> ServerProblem:
-    return ServerProblem(
-        f"the PostgreSQL setting {match['name']!r} cannot be changed", "remove it from the variant"
-    )
-
-
 def _memory(_: re.Match[str], failure: Failure) -> ServerProblem:
     size = failure.declared.get("shared_buffers", "its default size")
     return ServerProblem(
         f"not enough memory for shared buffers of {size} (shared_buffers, max_connections): "
         + "; ".join(failure.errors[:2]),
         "declare a smaller one",
-    )
-
-
-def _library(match: re.Match[str], _: Failure) -> ServerProblem:
-    return ServerProblem(
-        f"the PostgreSQL server has no library {match['name']!r} (shared_preload_libraries)",
-        "install the extension's package, or remove it from the variant",
-    )
-
-
-def _other_version(match: re.Match[str], _: Failure) -> ServerProblem:
-    return ServerProblem(
-        f"the data were made by PostgreSQL {match['made']} and this server is {match['is']}",
-        "name the folder of that version as server.basedir",
     )
 
 
@@ -78,20 +51,34 @@ PATTERNS: Patterns = (
             r"(?P<value>-?[\d.]+(?: \w+)?) is outside the valid range for parameter "
             r'"(?P<name>[^"]*)" (?P<range>\([^)]*\))'
         ),
-        _range,
+        diagnose.message(
+            "this PostgreSQL server refuses {name!r}: {value} is outside {range}", "choose a value inside it"
+        ),
     ),
     (re.compile(r'invalid value for parameter "(?P<name>[^"]*)": "(?P<value>[^"]*)"'), _value),
-    (re.compile(r'parameter "(?P<name>[^"]*)" cannot be changed'), _fixed),
+    (
+        re.compile(r'parameter "(?P<name>[^"]*)" cannot be changed'),
+        diagnose.message("the PostgreSQL setting {name!r} cannot be changed", "remove it from the variant"),
+    ),
     (re.compile(r"Address already in use|could not bind IPv4"), diagnose.port_taken),
     (re.compile(r"No space left on device"), diagnose.disk_full),
     (re.compile(r"Cannot allocate memory|could not map anonymous shared memory"), _memory),
-    (re.compile(r'could not access file "(?P<name>[^"]*)": No such file'), _library),
+    (
+        re.compile(r'could not access file "(?P<name>[^"]*)": No such file'),
+        diagnose.message(
+            "the PostgreSQL server has no library {name!r} (shared_preload_libraries)",
+            "install the extension's package, or remove it from the variant",
+        ),
+    ),
     (
         re.compile(
             r"initialized by PostgreSQL version (?P<made>[\d.]+), "
             r"which is not compatible with this version (?P<is>[\d.]+)"
         ),
-        _other_version,
+        diagnose.message(
+            "the data were made by PostgreSQL {made} and this server is {is}",
+            "name the folder of that version as server.basedir",
+        ),
     ),
     (re.compile(r"Permission denied"), diagnose.denied),
 )

@@ -95,13 +95,17 @@ class Snapshots:
     def _made_of(self, experiment: Experiment, workload: Workload, variant: Variant) -> dict[str, Any]:
         declaration = read_declaration(variant)
         product = declaration.product
+        users = {}
+        if isinstance(workload, ScriptWorkload):
+            # Its `prepare` may read them; a bundled workload's data have them as tables.
+            users = {"users": max(point.connections for point in experiment.load.points())}
         return {
             "format": FORMAT,
             "dbdyno": dbdyno.__version__,
             "product": product.name,
             "version": _software(variant),
             "options": dict(sorted(declaration.init_options().items())),
-            "data": {**workload.data(), **_users(experiment, workload)},
+            "data": {**workload.data(), **users},
             "seed": experiment.design.seed,
         }
 
@@ -169,15 +173,6 @@ class Snapshots:
 _KINDS: Mapping[str, type[LocalServer]] = {"local": LocalServer, "docker": DockerServer}
 
 
-def _users(experiment: Experiment, workload: Workload) -> dict[str, Any]:
-    """The number of users, which the `prepare` of a script may read; a bundled workload's data have it as
-    tables.
-    """
-    if not isinstance(workload, ScriptWorkload):
-        return {}
-    return {"users": max(point.connections for point in experiment.load.points())}
-
-
 def _software(variant: Variant) -> str:
     """What makes the files: product and version, and of an image its content. Raises ServerProblem."""
     if variant.server.kind == "docker":
@@ -193,19 +188,10 @@ def _key(made_of: Mapping[str, Any]) -> str:
 def _neutral(variant: Variant) -> Variant:
     """The server that loads: the variant's software and file format, and none of its tuning."""
     declaration = read_declaration(variant)
-    settings: dict[str, str | int | float | bool] = {
-        **declaration.product.neutral,
-        **declaration.init_options(),
-    }
-    spec = ServerSpec(
-        kind=variant.server.kind,
-        product=variant.server.product,
-        basedir=variant.server.basedir,
-        image=variant.server.image,
-        network=variant.server.network,
-        variables=settings,
-    )
-    return Variant(name="snapshot", server=spec)
+    spec = variant.server
+    kept = {name: getattr(spec, name) for name in ("kind", "product", "basedir", "image", "network")}
+    settings: Mapping[str, Any] = {**declaration.product.neutral, **declaration.init_options()}
+    return Variant(name="snapshot", server=ServerSpec(**kept, variables=dict(settings)))
 
 
 def _write(path: Path, text: str) -> None:
