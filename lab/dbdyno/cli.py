@@ -47,7 +47,7 @@ def _dbdyno(
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A dynamometer for databases: a known load, two or more variants, one sentence with an interval."""
+    """A comparative benchmark tool for databases: a known load, two or more variants, one verdict."""
 
 
 def _app(arguments: Sequence[str]) -> typer.Typer:
