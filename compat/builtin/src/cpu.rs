@@ -7,7 +7,7 @@ use dbdyno_random::Rng;
 use dbdyno_sysbench::declaration::{Declaration, Kind};
 use dbdyno_sysbench::report::{Tally, TestReport};
 
-use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
+use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 
 pub struct Cpu;
 
@@ -21,11 +21,11 @@ impl Test for Cpu {
             "cpu-max-prime",
             Kind::Int,
             Some("10000"),
-            "limit of the primes that an event counts",
+            "an event counts the primes below this",
         )]
     }
 
-    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
         match parameters.options.int("cpu_max_prime")? {
             limit if limit > 0 => Ok(Box::new(Primes { limit: limit as u64 })),
             limit => Err(TestError::fatal(format!("Invalid value of cpu-max-prime: {limit}."))),
@@ -38,7 +38,7 @@ struct Primes {
     limit: u64,
 }
 
-impl Configured for Primes {
+impl ConfiguredTest for Primes {
     fn mode_lines(&self) -> Vec<Line> {
         vec![
             Line::info("Doing CPU performance benchmark\n"),
@@ -46,7 +46,7 @@ impl Configured for Primes {
         ]
     }
 
-    fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
+    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
         Ok(Arc::new(*self))
     }
 
@@ -60,7 +60,7 @@ impl Configured for Primes {
     }
 }
 
-impl Bench for Primes {
+impl OpenTest for Primes {
     fn runner(self: Arc<Self>, _thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
         Ok(Box::new(*self))
     }
@@ -74,7 +74,7 @@ impl Runner for Primes {
     }
 }
 
-/// Primes from 3 on below `limit`, each tried with every divisor up to its root.
+/// Counts the primes from 3 up to `limit` - 1, by trying every divisor up to the square root.
 fn count(limit: u64) -> u64 {
     let mut primes = 0;
     for candidate in 3..limit {
@@ -88,25 +88,25 @@ fn count(limit: u64) -> u64 {
     primes
 }
 
-/// A 64-bit division. Compilers divide small numbers by 32 bits, several times faster on some processors; sysbench's event
-/// is 64-bit work.
+/// A 64-bit division, as in sysbench. Compilers use a 32-bit division for small numbers, which is several times faster on
+/// some processors.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)] // One instruction.
 #[inline]
 fn remainder(dividend: u64, divisor: u64) -> u64 {
     assert!(divisor != 0);
-    let rest;
-    // SAFETY: the divisor is not 0, and the upper half of the dividend is, so that the quotient fits.
+    let remainder;
+    // SAFETY: the divisor is not 0, and the upper half of the dividend is 0, so the quotient fits.
     unsafe {
         std::arch::asm!(
             "div {divisor}",
             divisor = in(reg) divisor,
             inout("rax") dividend => _,
-            inout("rdx") 0u64 => rest,
+            inout("rdx") 0u64 => remainder,
             options(pure, nomem, nostack)
         );
     }
-    rest
+    remainder
 }
 
 #[cfg(not(target_arch = "x86_64"))]

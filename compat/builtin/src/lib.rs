@@ -1,20 +1,19 @@
 //! sysbench's built-in tests: what a machine can do without a database.
 //!
 //! ```text
-//!  Test ──configure──▶ Configured ──open──▶ Bench ──runner──▶ Runner   one for each thread
-//!                                                               ▲
-//!                                        run: threads, clock, ──┘──▶ Records
+//!  Test ──configure──▶ ConfiguredTest ──open──▶ OpenTest ──runner──▶ Runner   one per thread
+//!                                                                      ▲
+//!                                               run: threads, clock, ──┘──▶ Records
 //! ```
 //! A test defines an event and its report; [`mod@run`] starts and counts the events of all tests.
-//! The users of a database share a few event loops; every user here is an operating system thread, because threads are what
-//! is measured.
+//! Every user is an operating system thread, because these tests measure threads; users of a database share event loops.
 //!
 //! # Layout
 //! - [`test`](mod@test): the interface of a test. [`TESTS`]: the tests.
 //! - [`mod@run`]: threads, phases, intervals, rate and limits.
-//! - [`cpu`], [`memory`], [`threads`], [`mutex`], [`fileio`]: one file, or folder, for each test.
+//! - [`cpu`], [`memory`], [`threads`], [`mutex`], [`fileio`]: one file or folder per test.
 
-// Only dbdyno-compat uses this crate: names that explain themselves have no comment.
+// Only dbdyno-compat uses this crate, so a comment that repeats a name helps nobody.
 #![allow(missing_docs)]
 // The tests time events and use files, unlike the other crates below `runner` (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
@@ -29,7 +28,7 @@ mod step;
 pub mod test;
 pub mod threads;
 
-pub use test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
+pub use test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 
 /// In sysbench's order.
 pub const TESTS: [&dyn Test; 5] =

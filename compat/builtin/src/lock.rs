@@ -1,5 +1,5 @@
-//! The C library's locks, which the `threads` and `mutex` tests measure: others spin before they wait, or pass the lock on
-//! in another order, and would give another figure for the same machine.
+//! The C library's locks, which the `threads` and `mutex` tests measure. Other locks spin before they wait or wake waiters in
+//! another order, so their results could not be compared with sysbench's.
 #![allow(unsafe_code)] // Functions of the C library.
 
 use std::cell::UnsafeCell;
@@ -9,7 +9,7 @@ pub(crate) struct Locks(Box<[Lock]>);
 
 pub(crate) struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: sharing between threads is the purpose of a lock.
+// SAFETY: pthread mutexes may be shared between threads.
 unsafe impl Sync for Lock {}
 
 impl Locks {
@@ -31,7 +31,7 @@ impl Lock {
     /// Runs `work`, which must not panic, under the lock.
     #[inline]
     pub(crate) fn hold(&self, work: impl FnOnce()) {
-        // SAFETY: it is initialised, has not moved since, and is locked once by this thread.
+        // SAFETY: the mutex is initialised, has not moved since, and this thread does not hold it.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
         work();
         // SAFETY: this thread holds it.
@@ -41,7 +41,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // SAFETY: a holder would have a reference.
+        // SAFETY: nobody holds the lock, because a holder would have a reference.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }

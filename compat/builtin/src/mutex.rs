@@ -1,4 +1,4 @@
-//! `mutex`: threads that take one of many locks for a moment, after some steps without any.
+//! `mutex`: threads run empty loops and then hold one of many locks briefly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use dbdyno_sysbench::declaration::{Declaration, Kind};
 
 use crate::lock::Locks;
 use crate::step::step;
-use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
+use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 
 pub struct Mutexes;
 
@@ -20,13 +20,13 @@ impl Test for Mutexes {
     fn declared(&self) -> Vec<Declaration> {
         let row = |name, default, help| Declaration::new(name, Kind::Int, Some(default), help);
         vec![
-            row("mutex-num", "4096", "locks"),
+            row("mutex-num", "4096", "number of locks"),
             row("mutex-locks", "50000", "locks that each thread takes in sequence"),
             row("mutex-loops", "10000", "empty steps before each of them"),
         ]
     }
 
-    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
         let number = parameters.options.int("mutex_num")?;
         if number <= 0 {
             return Err(TestError::fatal(format!("Invalid value for mutex-num: {number}")));
@@ -47,12 +47,12 @@ struct Options {
     loops: u32,
 }
 
-impl Configured for Options {
+impl ConfiguredTest for Options {
     fn mode_lines(&self) -> Vec<Line> {
         vec![Line::info("Doing mutex performance test")]
     }
 
-    fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
+    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
         let locks = Locks::new(self.number);
         Ok(Arc::new(Shared { options: *self, locks, counter: AtomicU64::new(0) }))
     }
@@ -61,11 +61,11 @@ impl Configured for Options {
 struct Shared {
     options: Options,
     locks: Locks,
-    /// Changed under any of the locks.
+    /// Incremented under whichever lock the thread holds.
     counter: AtomicU64,
 }
 
-impl Bench for Shared {
+impl OpenTest for Shared {
     fn counts_events(&self) -> bool {
         false
     }
@@ -75,7 +75,7 @@ impl Bench for Shared {
     }
 }
 
-/// Has one event.
+/// Runs one event per thread.
 struct LocksRunner {
     shared: Arc<Shared>,
     rng: Rng,

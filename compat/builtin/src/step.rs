@@ -1,6 +1,6 @@
 //! Loops that a compiler does not optimise away.
 
-/// A step of a loop. It costs nothing, and keeps the compiler from removing, unrolling or vectorising the loop.
+/// A step of a loop: costs nothing and keeps the compiler from removing, unrolling or vectorising the loop.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[allow(unsafe_code)] // An empty instruction list, which is opaque to the compiler.
 #[inline(always)]

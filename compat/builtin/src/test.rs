@@ -1,4 +1,4 @@
-//! The interface of a test.
+//! The interface of a built-in test.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Line {
 /// Why a command of a test fails; the exit code is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TestError {
-    /// A line for standard error: an invalid number.
+    /// One line for standard error, without a log prefix, for example about an invalid number.
     Usage(String),
     Log(Vec<Line>),
     /// A required option is missing: a fatal line, followed by the list of the test's options.
@@ -67,7 +67,7 @@ impl From<Vec<Line>> for TestError {
 
 #[derive(Clone, Copy)]
 pub struct Parameters<'a> {
-    /// The test asks for whole numbers by names with underscores, which messages show.
+    /// Tests read integers by names with underscores, because sysbench's messages show those names.
     pub options: &'a Registry,
     pub settings: &'a Settings,
     pub seed: u64,
@@ -80,55 +80,55 @@ pub trait Test: Sync {
 
     fn declared(&self) -> Vec<Declaration>;
 
-    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError>;
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError>;
 
-    /// Creates what the test works on.
+    /// Creates the files of the test.
     fn prepare(&self, _parameters: Parameters<'_>, _log: &mut dyn FnMut(Line)) -> Result<(), TestError> {
         Err(TestError::NoCommand)
     }
 
-    /// Removes what [`Test::prepare`] created.
+    /// Removes the files that [`Test::prepare`] created.
     fn cleanup(&self, _parameters: Parameters<'_>, _log: &mut dyn FnMut(Line)) -> Result<(), TestError> {
         Err(TestError::NoCommand)
     }
 }
 
 /// A test with its options.
-pub trait Configured: Send + Sync {
+pub trait ConfiguredTest: Send + Sync {
     /// Lines before a run.
     fn mode_lines(&self) -> Vec<Line> {
         Vec::new()
     }
 
-    /// Opens what all threads share.
-    fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>>;
+    /// Creates the state that all threads share.
+    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>>;
 
     fn report(&self, _tally: &Tally, _work: Work) -> TestReport {
         TestReport::default()
     }
 }
 
-/// What all threads of a run share.
-pub trait Bench: Send + Sync {
-    /// Whether the run's limit of events applies; otherwise the test ends itself.
+/// The state of a test that all threads of a run share.
+pub trait OpenTest: Send + Sync {
+    /// Whether `--events` limits the run; otherwise the test ends itself.
     fn counts_events(&self) -> bool {
         true
     }
 
-    /// Called on the thread that then calls the runner.
+    /// Called by the thread that uses the runner.
     fn runner(self: Arc<Self>, thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>>;
 }
 
 /// The work of one thread. An error ends the run without a report.
 pub trait Runner {
-    /// Chooses the next event, outside its latency; false where there is none.
+    /// Chooses the next event, outside its latency; false if there is none.
     fn next(&mut self) -> bool {
         true
     }
 
     fn event(&mut self) -> Result<Work, Vec<Line>>;
 
-    /// The remaining work after the last event; not an event itself.
+    /// Completes remaining work after the last event; not counted as an event.
     fn finish(&mut self) -> Result<Work, Vec<Line>> {
         Ok(Work::default())
     }
@@ -144,7 +144,7 @@ pub struct Work {
     pub written_bytes: u64,
 }
 
-/// A failed system call in the original's form.
+/// A failed system call in sysbench's form.
 pub(crate) fn errno(error: &std::io::Error) -> String {
     let text = error.to_string();
     let message = text.split(" (os error").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `threads`: threads that yield while they hold one of a few locks.
+//! `threads`: threads yield while they hold one of a few locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use dbdyno_random::Rng;
 use dbdyno_sysbench::declaration::{Declaration, Kind};
 
 use crate::lock::Locks;
-use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
+use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 
 pub struct Threads;
 
@@ -20,11 +20,11 @@ impl Test for Threads {
         let row = |name, default, help| Declaration::new(name, Kind::Int, Some(default), help);
         vec![
             row("thread-yields", "1000", "lock, yield and unlock cycles of an event"),
-            row("thread-locks", "8", "locks, taken by the events in turn"),
+            row("thread-locks", "8", "number of locks, which events take in turn"),
         ]
     }
 
-    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
         let yields = parameters.options.int("thread_yields")?;
         let locks = parameters.options.int("thread_locks")?;
         if locks <= 0 {
@@ -39,7 +39,7 @@ struct Yields {
     locks: usize,
 }
 
-impl Configured for Yields {
+impl ConfiguredTest for Yields {
     fn mode_lines(&self) -> Vec<Line> {
         let Self { yields, locks } = self;
         vec![
@@ -48,7 +48,7 @@ impl Configured for Yields {
         ]
     }
 
-    fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
+    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
         let locks = Locks::new(self.locks);
         Ok(Arc::new(Shared { yields: self.yields, locks, turn: AtomicUsize::new(0) }))
     }
@@ -61,7 +61,7 @@ struct Shared {
     turn: AtomicUsize,
 }
 
-impl Bench for Shared {
+impl OpenTest for Shared {
     fn runner(self: Arc<Self>, _thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
         Ok(Box::new(LockRunner { shared: self, lock: 0 }))
     }
@@ -69,7 +69,7 @@ impl Bench for Shared {
 
 struct LockRunner {
     shared: Arc<Shared>,
-    /// Of the current event.
+    /// Index of the current event's lock.
     lock: usize,
 }
 

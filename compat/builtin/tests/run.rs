@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dbdyno_builtin::run::{IntervalWork, RunSpec, channel, run};
-use dbdyno_builtin::{Bench, Line, Runner, Work};
+use dbdyno_builtin::{Line, OpenTest, Runner, Work};
 use dbdyno_metrics::ExtraCounts;
 use dbdyno_random::Rng;
 use dbdyno_schema::Record;
@@ -22,7 +22,7 @@ struct Reads {
     runners: Arc<AtomicU64>,
 }
 
-impl Bench for Reads {
+impl OpenTest for Reads {
     fn runner(self: Arc<Self>, thread: u32, _rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
         self.runners.fetch_add(1, Ordering::Relaxed);
         match self.fails_at {
@@ -79,11 +79,11 @@ struct Told {
 }
 
 impl Told {
-    fn of(bench: Reads, spec: &RunSpec) -> Self {
+    fn of(test: Reads, spec: &RunSpec) -> Self {
         let (_control, inbox) = channel();
         let (mut records, work) = (Vec::new(), IntervalWork::default());
-        let bench: Arc<dyn Bench> = Arc::new(bench);
-        let ended = run(&bench, spec, &work, &inbox, &mut |record| {
+        let test: Arc<dyn OpenTest> = Arc::new(test);
+        let ended = run(&test, spec, &work, &inbox, &mut |record| {
             records.push(record.clone());
             true
         });
@@ -204,9 +204,9 @@ fn what_takes_too_long_is_given_up() {
 fn a_stop_from_outside_still_reports() {
     let (control, inbox) = channel();
     let stop = control.clone();
-    let bench: Arc<dyn Bench> = Arc::new(reads(1000));
+    let test: Arc<dyn OpenTest> = Arc::new(reads(1000));
     let mut told = 0;
-    let ended = run(&bench, &spec(2, 0, None), &IntervalWork::default(), &inbox, &mut |record| {
+    let ended = run(&test, &spec(2, 0, None), &IntervalWork::default(), &inbox, &mut |record| {
         if let Record::Interval(interval) = record {
             told += interval.counts.events;
             if told > 0 {

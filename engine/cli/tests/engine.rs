@@ -192,7 +192,7 @@ fn a_server_that_is_not_there_is_exit_3() {
 #[test]
 fn the_end_of_input_stops_a_run_on_command() {
     let plan = with("start", json!({"on-command": {"start_timeout_us": 5_000_000}}));
-    // The order to start and then the end of input: the run begins and is abandoned.
+    // The start command and then the end of input: the run begins and is abandoned.
     let start = json!({"type": "start", "data": {"at_unix_us": 0}});
     let output = engine("run", &format!("{plan}\n{start}\n"));
     assert_eq!(output.status.code(), Some(4));

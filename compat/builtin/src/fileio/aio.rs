@@ -1,4 +1,4 @@
-//! Linux's native asynchronous I/O, as in the original. There is no crate for it, and many containers forbid `io_uring`.
+//! Linux's native asynchronous I/O, which sysbench uses too. No crate offers it, and many containers forbid `io_uring`.
 #![allow(unsafe_code)] // System calls with pointers.
 
 use std::io;
@@ -47,7 +47,7 @@ pub(super) struct Completion {
     pub(super) is_complete: bool,
 }
 
-fn checked(result: libc::c_long) -> io::Result<usize> {
+fn check(result: libc::c_long) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
@@ -55,7 +55,7 @@ impl Queue {
     pub(super) fn new(backlog: usize) -> io::Result<Self> {
         let mut context: libc::c_ulong = 0;
         // SAFETY: the kernel writes the context's number to the pointer's target.
-        checked(unsafe { libc::syscall(libc::SYS_io_setup, backlog as libc::c_long, &raw mut context) })?;
+        check(unsafe { libc::syscall(libc::SYS_io_setup, backlog as libc::c_long, &raw mut context) })?;
         Ok(Self { context, pending: 0, events: vec![IoEvent::default(); backlog] })
     }
 
@@ -64,7 +64,7 @@ impl Queue {
     }
 
     /// # Safety
-    /// `buffer` stays valid, and unchanged for a write, until `wait` has returned the request or the queue is dropped.
+    /// Until `wait` has returned the request or the queue is dropped, `buffer` must stay valid, and for a write unchanged.
     pub(super) unsafe fn submit(
         &mut self,
         (file, at): (i32, u64),
@@ -82,48 +82,48 @@ impl Queue {
             ..Iocb::default()
         };
         let mut list = [&raw mut request];
-        // SAFETY: the kernel copies the request from the list; the buffer is the caller's promise.
-        checked(unsafe {
+        // SAFETY: the kernel copies the request from the list; the caller guarantees the buffer.
+        check(unsafe {
             libc::syscall(libc::SYS_io_submit, self.context, 1 as libc::c_long, list.as_mut_ptr())
         })?;
         self.pending += 1;
         Ok(())
     }
 
-    /// Waits for at least `least` requests, and returns all that have ended.
-    pub(super) fn wait(&mut self, least: usize) -> io::Result<Vec<Completion>> {
-        let (least, most) = (least.min(self.pending), self.events.len());
+    /// Waits until at least `min` requests have completed, and returns all that have.
+    pub(super) fn wait(&mut self, min: usize) -> io::Result<Vec<Completion>> {
+        let (min, max) = (min.min(self.pending), self.events.len());
         let timeout: *const libc::timespec = std::ptr::null();
-        let ended = loop {
-            // SAFETY: there is room for `most` events.
+        let completed = loop {
+            // SAFETY: there is room for `max` events.
             let result = unsafe {
                 let events = self.events.as_mut_ptr();
                 libc::syscall(
                     libc::SYS_io_getevents,
                     self.context,
-                    least as libc::c_long,
-                    most as libc::c_long,
+                    min as libc::c_long,
+                    max as libc::c_long,
                     events,
                     timeout,
                 )
             };
-            match checked(result) {
+            match check(result) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                ended => break ended?,
+                result => break result?,
             }
         };
-        self.pending -= ended;
+        self.pending -= completed;
         let done = |event: &IoEvent| {
             let bytes = event.data >> 1;
             Completion { writes: event.data & 1 == 1, bytes, is_complete: event.result == bytes as i64 }
         };
-        Ok(self.events[..ended].iter().map(done).collect())
+        Ok(self.events[..completed].iter().map(done).collect())
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: it is this queue's context. The kernel waits for pending requests and touches no buffer later.
+        // SAFETY: the context is this queue's. The kernel waits for pending requests, so no buffer is used afterwards.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

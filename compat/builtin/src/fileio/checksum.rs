@@ -1,8 +1,8 @@
-//! Self-validating blocks in the original's format: random bytes, their CRC-32, and the block's offset in its file.
+//! Self-validating blocks in sysbench's format: random bytes, their CRC-32, and the block's offset in its file.
 
 use dbdyno_random::Rng;
 
-/// Checksum and offset, least significant byte first.
+/// Checksum and offset, little-endian.
 pub(super) const TRAILER_BYTES: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub(super) enum Mismatch {
     Offset { stored: u64 },
 }
 
-/// Fills `block` for the offset `at`.
-pub(super) fn seal(block: &mut [u8], at: u64, rng: &mut Rng) {
+/// Fills `block` with random bytes and the trailer for the offset `at`.
+pub(super) fn fill_block(block: &mut [u8], at: u64, rng: &mut Rng) {
     let content = block.len() - TRAILER_BYTES;
     for chunk in block[..content].chunks_mut(8) {
         chunk.copy_from_slice(&rng.bits().to_le_bytes()[..chunk.len()]);
@@ -45,7 +45,7 @@ mod tests {
     fn a_block_is_good_at_its_place_alone_and_as_long_as_nobody_changes_it() {
         let mut block = vec![0; 512];
         assert!(matches!(check(&block, 0), Err(Mismatch::Checksum { stored: 0, .. })));
-        seal(&mut block, 1024, &mut Rng::new(1, &[]));
+        fill_block(&mut block, 1024, &mut Rng::new(1, &[]));
         assert_eq!(check(&block, 1024), Ok(()));
         assert_eq!(check(&block, 512), Err(Mismatch::Offset { stored: 1024 }));
         block[100] ^= 1;

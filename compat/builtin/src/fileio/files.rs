@@ -20,10 +20,10 @@ pub(super) fn name(number: usize) -> String {
 
 fn open_options(options: &Options) -> OpenOptions {
     let flags = options.flags;
-    let named = [(flags.sync, libc::O_SYNC), (flags.dsync, libc::O_DSYNC), (flags.direct, libc::O_DIRECT)];
+    let flags = [(flags.sync, libc::O_SYNC), (flags.dsync, libc::O_DSYNC), (flags.direct, libc::O_DIRECT)];
     let mut open_options = OpenOptions::new();
     open_options
-        .custom_flags(named.iter().filter(|(on, _)| *on).fold(0, |all, (_, flag)| all | flag))
+        .custom_flags(flags.iter().filter(|(on, _)| *on).fold(0, |all, (_, flag)| all | flag))
         .mode(0o600);
     open_options
 }
@@ -56,7 +56,7 @@ pub(super) fn page_aligned(bytes: usize) -> Result<MmapMut, Vec<Line>> {
     buffer.map_err(|error| vec![Line::fatal(format!("Failed to allocate a buffer. {}", errno(&error)))])
 }
 
-/// Appends whole blocks until a file is as long as it should be. Returns the bytes written.
+/// Appends blocks until a file has its size. Returns the bytes written.
 fn fill(
     options: &Options,
     number: usize,
@@ -83,7 +83,7 @@ fn fill(
     let mut at = size;
     while at < options.file_bytes {
         if options.validate {
-            checksum::seal(buffer, at, rng);
+            checksum::fill_block(buffer, at, rng);
         }
         file.write_all(buffer).map_err(|error| failed("Failed to write file", error))?;
         at += options.block_bytes;
@@ -92,7 +92,7 @@ fn fill(
     Ok(at - size)
 }
 
-/// Removes the files; a missing one is no error.
+/// Removes the files; a missing file is not an error.
 pub(super) fn cleanup(options: &Options, log: &mut dyn FnMut(Line)) -> Result<(), TestError> {
     log(Line::notice("Removing test files..."));
     for number in 0..options.files {
@@ -107,7 +107,7 @@ pub(super) fn cleanup(options: &Options, log: &mut dyn FnMut(Line)) -> Result<()
     Ok(())
 }
 
-/// Opens the files for a run and checks their sizes. The creation test replaces them.
+/// Opens the files for a run and checks their sizes. Mode seqwr replaces them.
 pub(super) fn open(options: &Options) -> Result<Vec<File>, Vec<Line>> {
     let mut files = Vec::with_capacity(options.files);
     for number in 0..options.files {
@@ -134,14 +134,14 @@ pub(super) fn open(options: &Options) -> Result<Vec<File>, Vec<Line>> {
     Ok(files)
 }
 
-fn check(file: &File, name: &str, least: u64) -> Result<(), Vec<Line>> {
+fn check(file: &File, name: &str, min_bytes: u64) -> Result<(), Vec<Line>> {
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    if bytes >= least {
+    if bytes >= min_bytes {
         return Ok(());
     }
-    let (bytes, least) = (size(bytes), size(least));
+    let (bytes, min) = (size(bytes), size(min_bytes));
     Err(vec![
-        Line::fatal(format!("Size of file '{name}' is {bytes}, but at least {least} is expected.")),
+        Line::fatal(format!("Size of file '{name}' is {bytes}, but at least {min} is expected.")),
         Line::warning("Did you run 'prepare' with different --file-total-size or --file-num values?"),
     ])
 }

@@ -1,4 +1,4 @@
-//! Files in memory.
+//! Memory-mapped files.
 #![allow(unsafe_code)] // Copies without a reference, because other threads and programs may change the bytes.
 
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// A file's bytes, which all threads copy in and out without synchronisation, as with `read` and `write`.
+/// All threads copy bytes in and out without synchronisation, as with `read` and `write`.
 pub(super) struct Mapped(MmapRaw);
 
 impl Mapped {

@@ -2,17 +2,17 @@
 //!
 //! # Layout
 //! - [`FileIo`]: the test. `options`: its options.
-//! - `requests`: the sequence of requests. `player`: plays them. `aio`, `mapped`: the modes async and mmap.
-//! - `files`: creates, opens and removes the files; `opened`: what threads share of them. `checksum`: their blocks.
+//! - `requests`: the sequence of requests. `runner`: executes them. `aio`, `mapped`: the I/O modes async and mmap.
+//! - `files`: creates, opens and removes the files. `open_files`: the open files, shared by all threads. `checksum`: validation.
 
 mod aio;
 mod checksum;
 mod files;
 mod mapped;
-mod opened;
+mod open_files;
 mod options;
-mod player;
 mod requests;
+mod runner;
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::Declaration;
 use dbdyno_sysbench::report::{Tally, TestReport};
 
-use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
-use opened::Opened;
+use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
+use open_files::OpenFiles;
 use options::{Options, Purpose};
-use player::Player;
+use runner::FileRunner;
 
 const MIB: f64 = 1_048_576.0;
 const MB: f64 = 1_000_000.0;
@@ -40,7 +40,7 @@ impl Test for FileIo {
         options::declared()
     }
 
-    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
         Ok(Box::new(Options::read(parameters, Purpose::Run)?))
     }
 
@@ -53,13 +53,13 @@ impl Test for FileIo {
     }
 }
 
-impl Configured for Options {
+impl ConfiguredTest for Options {
     fn mode_lines(&self) -> Vec<Line> {
         Options::mode_lines(self)
     }
 
-    fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
-        Ok(Arc::new(Opened::new(*self)?))
+    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
+        Ok(Arc::new(OpenFiles::new(*self)?))
     }
 
     fn report(&self, tally: &Tally, work: Work) -> TestReport {
@@ -106,9 +106,9 @@ impl Configured for Options {
     }
 }
 
-impl Bench for Opened {
+impl OpenTest for OpenFiles {
     fn runner(self: Arc<Self>, _thread: u32, rng: Rng) -> Result<Box<dyn Runner>, Vec<Line>> {
-        Ok(Box::new(Player::new(self, rng)?))
+        Ok(Box::new(FileRunner::new(self, rng)?))
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told() {
+    fn reports() {
         let work = Work { reads: 30, writes: 20, syncs: 10, read_bytes: 3 << 20, written_bytes: 2 << 20 };
         let buckets = vec![(dbdyno_sysbench::latency::scale().bucket(1.25) as u16, 60)];
         let tally = Tally { end_us: 2_000_000, events: 60, buckets, ..Tally::default() };

@@ -1,4 +1,4 @@
-//! The options, and the lines that show them.
+//! The options of `fileio`, and the lines that print them before a run.
 
 use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::{Declaration, Kind};
@@ -62,8 +62,8 @@ pub(super) struct Options {
     pub(super) sync_end: bool,
     /// Use fdatasync.
     pub(super) data_only: bool,
-    /// Blocks of a sequential request; 0 and 1 are the same.
-    pub(super) merged: u64,
+    /// Maximum blocks of a sequential request; 0 and 1 both mean one.
+    pub(super) merged_blocks: u64,
     pub(super) rw_ratio: f64,
     pub(super) validate: bool,
     /// The run's limit of events.
@@ -74,7 +74,7 @@ pub(super) struct Options {
     pub(super) seed: u64,
 }
 
-/// The command, which decides on the required options.
+/// The command; only `run` requires a test mode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Run,
@@ -85,7 +85,7 @@ pub(super) fn declared() -> Vec<Declaration> {
     let row = |name, kind, default, help| Declaration::new(name, kind, default, help);
     use Kind::{Bool, Double, Int, List, Size, String};
     vec![
-        row("file-num", Int, Some("128"), "files"),
+        row("file-num", Int, Some("128"), "number of files"),
         row("file-block-size", Int, Some("16384"), "bytes of a request"),
         row("file-total-size", Size, Some("2G"), "total size of the files"),
         row("file-test-mode", String, None, "operation {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}"),
@@ -96,13 +96,18 @@ pub(super) fn declared() -> Vec<Declaration> {
         row("file-fsync-all", Bool, Some("off"), "sync a file after every write to it"),
         row("file-fsync-end", Bool, Some("on"), "sync all files at the end"),
         row("file-fsync-mode", String, Some("fsync"), "function for syncing {fsync, fdatasync}"),
-        row("file-merged-requests", Int, Some("0"), "maximum blocks of a sequential request; 0 for one"),
+        row(
+            "file-merged-requests",
+            Int,
+            Some("0"),
+            "maximum blocks of a sequential request; 0 for no merging",
+        ),
         row("file-rw-ratio", Double, Some("1.5"), "reads for each write, with rndrw"),
     ]
 }
 
 impl Options {
-    /// Reads the options in the order in which the original checks them.
+    /// Reads the options in the order in which sysbench checks them.
     pub(super) fn read(parameters: Parameters<'_>, purpose: Purpose) -> Result<Self, TestError> {
         let Parameters { options: values, settings, seed } = parameters;
         let files = values.int("file_num")?;
@@ -118,12 +123,12 @@ impl Options {
             if purpose == Purpose::Run { mode(values.string("file-test-mode"))? } else { Mode::default() };
         let flags = flags(values.list("file-extra-flags"))?;
         let io_mode = io_mode(values.string("file-io-mode").unwrap_or_default())?;
-        let merged = whole(values, "file-merged-requests")?;
+        let merged_blocks = non_negative(values, "file-merged-requests")?;
         let block_bytes = values.size("file-block-size");
         if block_bytes == 0 || block_bytes > i32::MAX as u64 {
             return Err(TestError::fatal(format!("Invalid value for file-block-size: {block_bytes}.")));
         }
-        let sync_every = whole(values, "file-fsync-freq")?;
+        let sync_every = non_negative(values, "file-fsync-freq")?;
         let data_only = match values.string("file-fsync-mode").unwrap_or_default() {
             "fsync" => false,
             "fdatasync" => true,
@@ -150,7 +155,7 @@ impl Options {
             sync_all: values.bool("file-fsync-all"),
             sync_end: values.bool("file-fsync-end") && !values.bool("file-fsync-all"),
             data_only,
-            merged,
+            merged_blocks,
             rw_ratio,
             validate: settings.validate,
             events: settings.events,
@@ -161,7 +166,7 @@ impl Options {
         options.fault(purpose).map_or(Ok(options), |fault| Err(TestError::fatal(fault)))
     }
 
-    /// Combinations on which the original fails later, with a worse message.
+    /// Combinations that sysbench accepts and that fail later, with a worse message.
     fn fault(&self, purpose: Purpose) -> Option<String> {
         let Self { file_bytes, block_bytes, files, total_bytes, .. } = *self;
         if purpose == Purpose::Run && file_bytes == 0 {
@@ -185,13 +190,13 @@ impl Options {
         })
     }
 
-    /// The maximum.
+    /// Maximum bytes of a request.
     pub(super) fn request_bytes(&self) -> usize {
-        self.block_bytes.saturating_mul(self.merged.max(1)).min(self.file_bytes.max(self.block_bytes))
+        self.block_bytes.saturating_mul(self.merged_blocks.max(1)).min(self.file_bytes.max(self.block_bytes))
             as usize
     }
 
-    /// The line about the flags, with the original's trailing blanks.
+    /// The line about the flags, with sysbench's trailing space.
     pub(super) fn flags_line(&self) -> Line {
         let Flags { sync, dsync, direct } = self.flags;
         let named = [(sync, "sync "), (dsync, "dsync "), (direct, "directio")];
@@ -208,8 +213,8 @@ impl Options {
             format!("{} total file size", size(self.file_bytes * self.files as u64)),
             format!("Block size {}", size(self.block_bytes)),
         ];
-        if self.merged > 0 {
-            let merged = size(self.block_bytes * self.merged);
+        if self.merged_blocks > 0 {
+            let merged = size(self.block_bytes * self.merged_blocks);
             lines.push(format!("Merging requests up to {merged} for sequential IO."));
         }
         if self.mode.is_random() {
@@ -280,19 +285,18 @@ fn flags(names: &[String]) -> Result<Flags, TestError> {
     Ok(flags)
 }
 
-/// A number that is not negative.
-fn whole(values: &Registry, name: &str) -> Result<u64, TestError> {
+fn non_negative(values: &Registry, name: &str) -> Result<u64, TestError> {
     let number = values.int(&name.replace('-', "_"))?;
     u64::try_from(number).map_err(|_| TestError::fatal(format!("Invalid value for {name}: {number}.")))
 }
 
-/// Bytes with at most five significant digits, in the largest unit not above them.
+/// At most five significant digits, in the largest unit in which the value is at least 1.
 pub(super) fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let power = (1..units.len()).rev().find(|&power| bytes >= 1 << (10 * power)).unwrap_or(0);
     let value = bytes as f64 / 1024f64.powi(power as i32);
-    let before = value.log10().max(0.0) as usize + 1;
-    let text = format!("{value:.*}", 5usize.saturating_sub(before));
+    let integer_digits = value.log10().max(0.0) as usize + 1;
+    let text = format!("{value:.*}", 5usize.saturating_sub(integer_digits));
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text}{}", units[power])
 }

@@ -1,4 +1,4 @@
-//! The original's sequence of requests, shared by all threads.
+//! sysbench's sequence of requests, shared by all threads.
 
 use dbdyno_random::Rng;
 
@@ -24,16 +24,16 @@ pub(super) struct Requests {
     files: usize,
     file_bytes: u64,
     block_bytes: u64,
-    /// The maximum of a sequential request.
+    /// Maximum of a sequential request.
     merged_bytes: u64,
     sync_every: u64,
     rw_ratio: f64,
-    /// Sequential modes: the position of the next request.
+    /// Sequential modes: file and offset of the next request.
     file: usize,
     at: u64,
     /// Reads and writes since the last round of syncs.
     since_sync: u64,
-    /// Whether one of them was a write.
+    /// Whether one of those was a write.
     dirty: bool,
     /// The next file of a round of syncs; `None` between two rounds.
     syncing: Option<usize>,
@@ -48,7 +48,7 @@ impl Requests {
             files: options.files,
             file_bytes: options.file_bytes,
             block_bytes: options.block_bytes,
-            merged_bytes: options.block_bytes * options.merged.max(1),
+            merged_bytes: options.block_bytes * options.merged_blocks.max(1),
             sync_every: if options.sync_all { 0 } else { options.sync_every },
             rw_ratio: options.rw_ratio,
             file: 0,
@@ -90,7 +90,7 @@ impl Requests {
         }
     }
 
-    /// The next blocks; the first file follows the last.
+    /// The next blocks; after the last file the first one again.
     fn sequential(&mut self) -> Span {
         let bytes = self.merged_bytes.min(self.file_bytes - self.at);
         let span = Span { file: self.file, at: self.at, bytes: bytes as usize };
@@ -101,7 +101,7 @@ impl Requests {
         span
     }
 
-    /// A block of any file, cut off at the end of the file.
+    /// A block of a random file, cut off at the end of the file.
     fn random(&self, rng: &mut Rng) -> Span {
         let total = self.file_bytes * self.files as u64;
         let position = (rng.unit() * total as f64) as u64;
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn sequential_requests_follow_each_other_through_all_files() {
         let k = 1 << 10;
-        let merged = Options { merged: 3, ..options(Mode::SeqRewrite) };
+        let merged = Options { merged_blocks: 3, ..options(Mode::SeqRewrite) };
         let all = [(0, 0, 48 * 1024), (0, 48 * k, 16 * 1024), (1, 0, 48 * 1024), (1, 48 * k, 16 * 1024)];
         assert_eq!(spans(&merged, 8), [all, all].concat());
-        let uneven = Options { block_bytes: 20 * k, merged: 2, ..options(Mode::SeqRead) };
+        let uneven = Options { block_bytes: 20 * k, merged_blocks: 2, ..options(Mode::SeqRead) };
         assert_eq!(spans(&uneven, 2), [(0, 0, 40_960), (0, 40_960, 24_576)]);
     }
 

@@ -1,7 +1,7 @@
-//! An event: a whole block, word by word.
+//! An event: one pass over a block, word by word.
 //!
-//! Words are relaxed atomics: threads may share them, they cost no more than plain accesses, and no compiler merges or drops
-//! them.
+//! Words are relaxed atomics: threads may share them, an access costs no more than a plain one, and the compiler neither
+//! merges nor removes it.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// By the distribution of `--rand-type` over a block.
+    /// Random positions in a block, distributed as `--rand-type` says.
     pub(super) fn random(keys: &Distribution, block_bytes: u64) -> Self {
         match keys {
             Distribution::Uniform => Order::Uniform,
@@ -65,7 +65,7 @@ impl Runner for MemoryRunner {
         let (operation, rng) = (self.operation, &mut self.rng);
         match &self.order {
             Order::Sequential => sequential(operation, words),
-            // Floating point, as in the original, because its cost is part of the work. `unit` is below 1, so the index is
+            // Floating point, as in sysbench, because its cost is part of the work. `unit` is below 1, so the index is
             // below the length.
             Order::Uniform => at_random(operation, words, || (rng.unit() * words.len() as f64) as usize),
             Order::Distribution(keys) => at_random(operation, words, || keys.draw(rng) as usize),
@@ -94,15 +94,15 @@ fn read(words: &[AtomicU64]) {
     black_box(words.iter().fold(0, |seen, word| seen ^ word.load(Ordering::Relaxed)));
 }
 
-/// The loop of the others, without the access.
+/// The loop of `read` and `write`, without the access.
 fn walk(words: &[AtomicU64]) {
     words.iter().for_each(|_| step());
 }
 
-/// As many accesses as there are words.
+/// Accesses as many words as the block has, at the positions that `index` returns.
 #[inline]
-fn at_random(operation: Operation, words: &[AtomicU64], mut place: impl FnMut() -> usize) {
-    let mut next = || &words[place()];
+fn at_random(operation: Operation, words: &[AtomicU64], mut index: impl FnMut() -> usize) {
+    let mut next = || &words[index()];
     let count = words.len();
     match operation {
         Operation::Write => (0..count).for_each(|_| next().store(0, Ordering::Relaxed)),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn places_follow_the_distribution() {
+    fn positions_follow_the_distribution() {
         // All draws but one in a million are of the first word.
         let keys = Distribution::Zipfian { exponent: 20.0 };
         let mut hot = runner(Operation::Write, Order::random(&keys, 1024), None);

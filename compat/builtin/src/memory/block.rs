@@ -6,7 +6,7 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::test::errno;
 
-/// The original's rounding of allocations in huge pages, which its message shows.
+/// sysbench rounds allocations in huge pages up to this; its error message shows the rounded size.
 const HUGE_PAGE_BYTES: u64 = 4 << 20;
 
 pub(super) struct Block {
@@ -16,12 +16,12 @@ pub(super) struct Block {
 
 impl Block {
     /// # Errors
-    /// The original's message, when there is no memory.
+    /// sysbench's message if the allocation fails.
     pub(super) fn new(bytes: u64, huge: bool) -> Result<Self, String> {
         let words = bytes as usize / size_of::<AtomicU64>();
         if huge {
             let rounded = bytes.saturating_add(HUGE_PAGE_BYTES - 1);
-            // The kernel maps whole huge pages only, whatever their size.
+            // The kernel maps only multiples of the huge page size.
             let length = rounded / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
             let memory = MmapOptions::new().len(length as usize).huge(None).map_anon().map_err(|error| {
                 format!("Failed to allocate {rounded} bytes from HugeTLB memory. {}", errno(&error))
@@ -31,7 +31,7 @@ impl Block {
         let memory = MmapOptions::new().len(bytes as usize).map_anon();
         let memory = memory.map_err(|error| format!("Failed to allocate {bytes} bytes: {error}"))?;
         let block = Self { memory: memory.into(), words };
-        // Written once, because untouched pages are all the system's page of zeros, which is read at the cache's speed.
+        // Untouched pages all map to one page of zeros, and reading that would measure the cache.
         block.words().iter().for_each(|word| word.store(1, Ordering::Relaxed));
         Ok(block)
     }
@@ -39,7 +39,7 @@ impl Block {
     #[allow(unsafe_code)]
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has as many words, begins with a page, and lives as long as `self`.
+        // SAFETY: the mapping holds this many words, is page-aligned, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.memory.as_mut_ptr().cast(), self.words) }
     }
 }

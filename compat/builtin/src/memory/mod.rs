@@ -14,7 +14,7 @@ use dbdyno_sysbench::Compat;
 use dbdyno_sysbench::declaration::{Declaration, Kind};
 use dbdyno_sysbench::report::{Tally, TestReport};
 
-use crate::test::{Bench, Configured, Line, Parameters, Runner, Test, TestError, Work};
+use crate::test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 use access::{MemoryRunner, Operation, Order};
 use block::Block;
 
@@ -41,7 +41,7 @@ impl Test for Memory {
         ]
     }
 
-    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn Configured>, TestError> {
+    fn configure(&self, parameters: Parameters<'_>) -> Result<Box<dyn ConfiguredTest>, TestError> {
         let Parameters { options: values, settings, .. } = parameters;
         let invalid = |name: &str| {
             let value = values.string(name).unwrap_or("(null)");
@@ -90,7 +90,7 @@ struct Options {
     operation: Operation,
     order: Order,
     threads: u32,
-    /// One, or one for each thread.
+    /// One for all threads, or one per thread.
     blocks: Vec<Arc<Block>>,
 }
 
@@ -113,7 +113,7 @@ impl Options {
     }
 }
 
-impl Configured for Options {
+impl ConfiguredTest for Options {
     fn mode_lines(&self) -> Vec<Line> {
         let operation = match self.operation {
             Operation::Read => "read",
@@ -131,7 +131,7 @@ impl Configured for Options {
         lines.into_iter().map(Line::notice).collect()
     }
 
-    fn open(&self) -> Result<Arc<dyn Bench>, Vec<Line>> {
+    fn open(&self) -> Result<Arc<dyn OpenTest>, Vec<Line>> {
         Ok(Arc::new(Blocks {
             blocks: self.blocks.clone(),
             operation: self.operation,
@@ -165,7 +165,7 @@ struct Blocks {
     events_each: Option<u64>,
 }
 
-impl Bench for Blocks {
+impl OpenTest for Blocks {
     fn counts_events(&self) -> bool {
         false
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told() {
+    fn reports() {
         let tally = Tally { end_us: 2_000_000, events: 4096, ..Tally::default() };
         let report = |options: &Options| options.report(&tally, Work::default());
         let mut options = options(1024, 100 << 30, 1);

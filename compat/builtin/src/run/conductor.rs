@@ -1,4 +1,4 @@
-//! The conductor: starts the threads, closes intervals, and writes the records.
+//! The conductor starts the threads, closes intervals and writes the records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -13,12 +13,12 @@ use dbdyno_schema::record::{EndReason, Phase};
 
 use super::control::{Inbox, Message};
 use super::interval_work::IntervalWork;
-use super::meter::{Meter, Part};
+use super::meter::{Meter, ThreadSpan};
 use super::queue::Queue;
 use super::records::Records;
 use super::thread::{Gate, Limits, Shared, thread};
 use super::{Clock, RunSpec};
-use crate::test::{Bench, Line};
+use crate::test::{Line, OpenTest};
 
 /// How often the conductor checks the length of the queue.
 const QUEUE_CHECK: Duration = Duration::from_millis(100);
@@ -30,16 +30,16 @@ const STACK_BYTES: usize = 256 * 1024;
 /// A forced shutdown leaves its threads running, because the process exits soon.
 ///
 /// # Errors
-/// The messages of a thread that cannot start or continue; then there is no end record.
+/// The messages of a thread that cannot start or continue; no end record is written then.
 pub fn run(
-    bench: &Arc<dyn Bench>,
+    test: &Arc<dyn OpenTest>,
     spec: &RunSpec,
     interval_work: &IntervalWork,
     inbox: &Inbox,
     write: &mut dyn FnMut(&Record) -> bool,
 ) -> Result<EndReason, Vec<Line>> {
     let timeline = Timeline::new(&spec.phases, &spec.report, LastEvents::Counted);
-    let shared = Arc::new(shared(bench, spec, &timeline, inbox));
+    let shared = Arc::new(shared(test, spec, &timeline, inbox));
     for number in 0..spec.threads {
         let shared = Arc::clone(&shared);
         let spawned = std::thread::Builder::new()
@@ -69,12 +69,12 @@ pub fn run(
     conductor.play()
 }
 
-fn shared(bench: &Arc<dyn Bench>, spec: &RunSpec, timeline: &Timeline, inbox: &Inbox) -> Shared {
+fn shared(test: &Arc<dyn OpenTest>, spec: &RunSpec, timeline: &Timeline, inbox: &Inbox) -> Shared {
     let RunSpec { phases, extra_counts, rate_per_s, queue_limit, seed, threads, report: _ } = spec;
     let open_loop = *rate_per_s > 0.0;
     let meter = |number| Meter::new(timeline, extra_counts, u64::from(number), open_loop);
     Shared {
-        bench: Arc::clone(bench),
+        test: Arc::clone(test),
         meters: (0..*threads).map(meter).collect(),
         queue: open_loop.then(|| Queue::new(*rate_per_s, *queue_limit, *seed)),
         limits: limits(phases),
@@ -106,12 +106,12 @@ struct Conductor<'a> {
     left_at: Nanos,
     /// The end of the last closed span.
     closed_to: Nanos,
-    /// Why the run ends early; the first reason counts.
+    /// Why the run ends early; the first reason is kept.
     ended: Option<EndReason>,
 }
 
 impl Conductor<'_> {
-    /// Waits for every thread; false where the caller stops the run before.
+    /// Waits for every thread; false if the caller stops the run first.
     fn wait_until_ready(&mut self) -> Result<bool, Vec<Line>> {
         let mut waiting = self.working;
         while waiting > 0 {
@@ -171,28 +171,28 @@ impl Conductor<'_> {
         self.shared.stop();
     }
 
-    /// Closes the span that ends at `bound`; `late` is the conductor's delay.
+    /// Closes the span that ends at `bound`, `late` nanoseconds after that.
     fn close(&mut self, bound: Nanos, late: Nanos, start_unix_us: u64) {
         let shared = Arc::clone(&self.shared);
-        let parts = shared.meters.iter().flat_map(|meter| meter.close(bound));
-        self.add(parts, late, bound, start_unix_us);
+        let spans = shared.meters.iter().flat_map(|meter| meter.close(bound));
+        self.add(spans, late, bound, start_unix_us);
         self.closed_to = bound;
     }
 
     /// Closes the last span when all threads have ended, or at a forced shutdown.
     fn close_last(&mut self, clock: Clock, start_unix_us: u64) {
         let at = if self.working == 0 { self.left_at } else { clock.now() };
-        // At least a microsecond long.
+        // A span lasts at least a microsecond.
         let at = at.max(self.closed_to + 1000).min(self.timeline.end());
         let shared = Arc::clone(&self.shared);
-        let parts = shared.meters.iter().flat_map(|meter| meter.end_run(at));
-        self.add(parts, 0, at, start_unix_us);
+        let spans = shared.meters.iter().flat_map(|meter| meter.end_run(at));
+        self.add(spans, 0, at, start_unix_us);
     }
 
-    fn add(&mut self, parts: impl Iterator<Item = Part>, late: Nanos, now: Nanos, start_unix_us: u64) {
+    fn add(&mut self, spans: impl Iterator<Item = ThreadSpan>, late: Nanos, now: Nanos, start_unix_us: u64) {
         let waiting = self.shared.queue.as_ref().map_or(Some(0), |queue| queue.waiting(now));
-        for part in parts {
-            let Some(complete) = self.records.add(part, late, waiting.unwrap_or(0)) else { continue };
+        for span in spans {
+            let Some(complete) = self.records.add(span, late, waiting.unwrap_or(0)) else { continue };
             if let Some(record) = complete.record {
                 self.write(&record);
             }

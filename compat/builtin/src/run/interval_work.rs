@@ -1,11 +1,11 @@
-//! The work of each interval, whose read and written bytes the records do not distinguish.
+//! The work of each interval. Records do not distinguish read and written bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::test::Work;
 
-/// By the microsecond at which the interval ended. An interval is added before its record is written.
+/// Keyed by the interval's end in microseconds. An interval is added before its record is written.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalWork(Arc<Mutex<BTreeMap<u64, Work>>>);
 
@@ -14,7 +14,7 @@ impl IntervalWork {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(end_us).or_default() += work;
     }
 
-    /// The work of the intervals that ended after `start_us` and not after `end_us`.
+    /// The work of the intervals that ended after `start_us` and by `end_us`.
     pub fn between(&self, start_us: u64, end_us: u64) -> Work {
         let mut sum = Work::default();
         if start_us < end_us {

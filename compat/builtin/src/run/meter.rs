@@ -13,11 +13,11 @@ use crate::test::Work;
 /// The index of the only user of a thread's recorder.
 const USER: usize = 0;
 
-/// Aligned so that no two threads write into one cache line or a prefetched pair of them.
+/// Aligned so that no two threads write to the same cache line or prefetched pair of lines.
 #[repr(align(128))]
 pub(super) struct Meter {
     counters: Mutex<Counters>,
-    /// When the current event was due, plus 1; 0 between two events. The conductor reads it without the lock.
+    /// Due time of the current event plus 1; 0 between events. The conductor reads it without the lock.
     begun: AtomicU64,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Counters {
     recorder: Recorder,
     /// Since the last closed span.
     work: Work,
-    closed: Vec<Part>,
-    /// Whether the recorder knows the current event.
+    closed: Vec<ThreadSpan>,
+    /// Whether the recorder has the start of the current event.
     registered: bool,
 }
 
-pub(super) struct Part {
+pub(super) struct ThreadSpan {
     pub(super) bound: Nanos,
     pub(super) closed: ClosedSpans,
     pub(super) work: Work,
@@ -49,7 +49,7 @@ impl Meter {
 
     #[inline]
     pub(super) fn begin(&self, due: Nanos) {
-        // Relaxed is enough: the lock of `end` orders it, and `close` may see it some nanoseconds late.
+        // Relaxed is enough: the lock in `end` orders it, and `close` may see it a few nanoseconds late.
         self.begun.store(due + 1, Ordering::Relaxed);
     }
 
@@ -65,7 +65,7 @@ impl Meter {
         self.begun.store(0, Ordering::Relaxed);
     }
 
-    /// Ends the thread at `now`, after some last work.
+    /// Ends the thread at `now` and adds the work of [`Runner::finish`](crate::test::Runner::finish).
     pub(super) fn leave(&self, now: Nanos, work: Work) {
         let mut counters = self.counters();
         counters.advance(now);
@@ -74,12 +74,12 @@ impl Meter {
     }
 
     /// Closes the spans that ended by `now` and returns them.
-    pub(super) fn close(&self, now: Nanos) -> Vec<Part> {
+    pub(super) fn close(&self, now: Nanos) -> Vec<ThreadSpan> {
         self.take_closed(|counters| counters.advance(now))
     }
 
     /// Ends the run at `at`, after all closed spans.
-    pub(super) fn end_run(&self, at: Nanos) -> Vec<Part> {
+    pub(super) fn end_run(&self, at: Nanos) -> Vec<ThreadSpan> {
         self.take_closed(|counters| {
             counters.recorder.stop_at(at);
             counters.advance(at);
@@ -87,7 +87,7 @@ impl Meter {
     }
 
     /// Registers the current event, calls `update`, and returns the closed spans.
-    fn take_closed(&self, update: impl FnOnce(&mut Counters)) -> Vec<Part> {
+    fn take_closed(&self, update: impl FnOnce(&mut Counters)) -> Vec<ThreadSpan> {
         let mut counters = self.counters();
         let begun = self.begun.load(Ordering::Relaxed);
         if begun != 0 && !counters.registered {
@@ -116,8 +116,8 @@ impl Counters {
     fn close(&mut self, now: Nanos) {
         self.recorder.advance(now);
         for (bound, closed) in self.recorder.take_closed_spans() {
-            // The first span has all the work, because every event advances to its end before it adds work.
-            self.closed.push(Part { bound, closed, work: std::mem::take(&mut self.work) });
+            // All work belongs to the first span: `end` closes spans before it adds the work of an event.
+            self.closed.push(ThreadSpan { bound, closed, work: std::mem::take(&mut self.work) });
         }
     }
 }
@@ -145,12 +145,12 @@ mod tests {
         meter.end(Event { due: start, start, end }, Work { reads: 1, ..Work::default() });
     }
 
-    fn seen(parts: &[Part]) -> Vec<(Nanos, u64, u64, u64)> {
-        let row = |part: &Part| {
+    fn seen(spans: &[ThreadSpan]) -> Vec<(Nanos, u64, u64, u64)> {
+        let row = |part: &ThreadSpan| {
             let span = part.closed.interval.as_ref().unwrap();
             (part.bound / MS, span.counts.events, part.work.reads, span.in_flight)
         };
-        parts.iter().map(row).collect()
+        spans.iter().map(row).collect()
     }
 
     #[test]

@@ -8,12 +8,12 @@
 //!                ▼
 //!             Records, IntervalWork
 //! ```
-//! A thread locks its meter once an event, and the conductor when a span ends: a thread with a long event delays no interval.
+//! A thread locks its meter once per event, the conductor when a span ends, so a long event does not delay an interval.
 //!
 //! # Layout
-//! - [`RunSpec`], [`run()`], `conductor`: from the start to the last record.
-//! - `thread`: plays events. `meter`: counts them. `queue`: arrivals at a rate.
-//! - `records`: merges the threads' spans. [`IntervalWork`]: the work that the records do not distinguish.
+//! - [`RunSpec`], [`run()`], `conductor`: start the threads and write the records.
+//! - `thread`: runs events. `meter`: counts them. `queue`: arrivals at a rate.
+//! - `records`: merges the threads' spans. [`IntervalWork`]: read and written bytes, which records do not distinguish.
 
 mod conductor;
 mod control;
@@ -35,18 +35,18 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     pub threads: u32,
-    /// The last events are counted: a run ends when every thread has ended.
+    /// Events that are unfinished at the time limit still count: a run ends when every thread has ended.
     pub phases: Phases,
     pub report: Report,
     pub extra_counts: ExtraCounts,
-    /// Events per second at exponential gaps; 0 for no limit.
+    /// Arrivals per second with exponential gaps; 0 for a closed loop.
     pub rate_per_s: f64,
     /// Events that may wait for a thread; one more ends the run.
     pub queue_limit: usize,
     pub seed: u64,
 }
 
-/// Time since the start of the run. Read twice an event, so it does not convert through `Instant`.
+/// Time since the start of the run. Read twice per event, so it avoids the conversions of `Instant`.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     start: Nanos,

@@ -1,6 +1,6 @@
-//! The queue of events that arrive at a rate, for all threads.
+//! One queue for all threads, of events that arrive at a rate.
 //!
-//! Where no event waits, a thread takes the next arrival in advance and sleeps until then. That serves arrivals in order
+//! If no event waits, a thread takes the next arrival in advance and sleeps until it is due. This serves arrivals in order
 //! without a dispatcher.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Queue {
-    /// Exponential gaps; `limit` events may wait.
+    /// Arrivals with exponential gaps; at most `limit` events may wait.
     pub(super) fn new(rate_per_s: f64, limit: usize, seed: u64) -> Self {
         let rng = Rng::new(seed, &[u64::from_be_bytes(*b"arrivals"), 0, 1]);
         let mut arrivals = PoissonArrivals::new(Level::flat(rate_per_s), 1, rng);
@@ -32,7 +32,7 @@ impl Queue {
         Self { state: Mutex::new(State { arrivals, next, waiting: VecDeque::new() }), limit }
     }
 
-    fn update(&self, now: Nanos) -> MutexGuard<'_, State> {
+    fn lock_and_advance(&self, now: Nanos) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.next <= now && state.waiting.len() <= self.limit {
             let due = state.advance();
@@ -41,18 +41,18 @@ impl Queue {
         state
     }
 
-    /// The due time of the event that a thread takes at `now`; `None` where too many wait.
+    /// Takes the next event and returns its due time; `None` if too many events wait.
     pub(super) fn take(&self, now: Nanos) -> Option<Nanos> {
-        let mut state = self.update(now);
+        let mut state = self.lock_and_advance(now);
         if state.waiting.len() > self.limit {
             return None;
         }
         Some(state.waiting.pop_front().unwrap_or_else(|| state.advance()))
     }
 
-    /// Events that wait at `now`; `None` where too many do.
+    /// Number of events that wait at `now`; `None` if too many do.
     pub(super) fn waiting(&self, now: Nanos) -> Option<u64> {
-        let waiting = self.update(now).waiting.len();
+        let waiting = self.lock_and_advance(now).waiting.len();
         (waiting <= self.limit).then_some(waiting as u64)
     }
 }

@@ -11,13 +11,13 @@ use dbdyno_schema::record::{End, EndReason, Generator, UserTotals};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::interval_work::IntervalWork;
-use super::meter::Part;
+use super::meter::ThreadSpan;
 use crate::test::Work;
 
 pub(super) struct Records {
     threads: usize,
     /// Spans that some threads have not closed yet.
-    open: BTreeMap<Nanos, Partial>,
+    open: BTreeMap<Nanos, PartialSpan>,
     phases: Phases,
     interval_work: IntervalWork,
     cpu_at_start: Duration,
@@ -25,16 +25,16 @@ pub(super) struct Records {
 }
 
 #[derive(Default)]
-struct Partial {
-    seen: usize,
+struct PartialSpan {
+    threads: usize,
     closed: ClosedSpans,
     work: Work,
 }
 
-/// Of a span that all threads have closed.
-pub(super) struct Complete {
+/// The results of a span that all threads have closed.
+pub(super) struct CompletedSpan {
     pub(super) record: Option<Record>,
-    /// Set where a phase ended.
+    /// Set if a phase ends with the span.
     pub(super) phase_end: Option<Nanos>,
 }
 
@@ -51,22 +51,22 @@ impl Records {
         }
     }
 
-    /// Adds a thread's span, and returns the records of a span that it completed. `backlog` counts waiting events.
-    pub(super) fn add(&mut self, part: Part, late: Nanos, backlog: u64) -> Option<Complete> {
-        let partial = self.open.entry(part.bound).or_default();
-        partial.seen += 1;
-        partial.closed.merge(part.closed);
-        partial.work += part.work;
-        if partial.seen < self.threads {
+    /// Adds a thread's span; returns the result if it was the last thread's. `backlog` is the number of waiting events.
+    pub(super) fn add(&mut self, thread: ThreadSpan, late: Nanos, backlog: u64) -> Option<CompletedSpan> {
+        let span_so_far = self.open.entry(thread.bound).or_default();
+        span_so_far.threads += 1;
+        span_so_far.closed.merge(thread.closed);
+        span_so_far.work += thread.work;
+        if span_so_far.threads < self.threads {
             return None;
         }
-        let Partial { closed, work, .. } = self.open.remove(&part.bound)?;
-        let phase_end = closed.phase.is_some().then_some(part.bound);
+        let PartialSpan { closed, work, .. } = self.open.remove(&thread.bound)?;
+        let phase_end = closed.phase.is_some().then_some(thread.bound);
         if let (Some(span), Some(phase)) = (&closed.interval, closed.phase) {
             self.phases.close(span.phase, phase);
         }
         let record = closed.interval.map(|span| self.interval(span, work, late, backlog));
-        Some(Complete { record, phase_end })
+        Some(CompletedSpan { record, phase_end })
     }
 
     fn interval(&mut self, mut span: Span, work: Work, late: Nanos, backlog: u64) -> Record {
@@ -80,7 +80,7 @@ impl Records {
         Record::Interval(Box::new(self.phases.interval(span, generator)))
     }
 
-    /// The threads' CPU time is the load itself here; the lag is the conductor's delay.
+    /// CPU is that of the measured threads themselves; the lag is how late the conductor closed the span.
     fn generator(&mut self, length: Nanos, late: Nanos) -> Generator {
         let cpu = process_cpu();
         let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));

@@ -13,14 +13,14 @@ use super::Clock;
 use super::control::Message;
 use super::meter::Meter;
 use super::queue::Queue;
-use crate::test::{Bench, Line, Runner};
+use crate::test::{Line, OpenTest, Runner};
 
 /// How often a thread that waits for an arrival checks for the end of the run.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Shared by all threads and the conductor.
 pub(super) struct Shared {
-    pub(super) bench: Arc<dyn Bench>,
+    pub(super) test: Arc<dyn OpenTest>,
     pub(super) meters: Vec<Meter>,
     pub(super) queue: Option<Queue>,
     pub(super) limits: Limits,
@@ -29,15 +29,16 @@ pub(super) struct Shared {
     pub(super) seed: u64,
 }
 
-/// Limits on the start of events.
+/// When no further event may start.
 pub(super) struct Limits {
-    /// Start and end of the measurement.
+    /// End of the warm-up.
     pub(super) measured_from: Nanos,
+    /// End of the run.
     pub(super) time: Nanos,
-    /// In the measurement; `u64::MAX` for no limit.
+    /// Maximum events after the warm-up; `u64::MAX` for no limit.
     pub(super) events: u64,
     pub(super) begun: AtomicU64,
-    /// The run ends early.
+    /// Set if the run ends early.
     pub(super) over: AtomicBool,
 }
 
@@ -50,7 +51,7 @@ impl Limits {
         now >= self.time || self.over.load(Ordering::Relaxed)
     }
 
-    /// Whether one more event may begin; counts it.
+    /// Counts one more event; false if it may not begin.
     fn admits(&self, now: Nanos) -> bool {
         self.events == u64::MAX
             || now < self.measured_from
@@ -86,9 +87,9 @@ impl Gate {
 
 pub(super) fn thread(shared: &Shared, number: u32) {
     let rng = Rng::new(shared.seed, &[u64::from_be_bytes(*b"runners "), u64::from(number)]);
-    let last = match Arc::clone(&shared.bench).runner(number, rng) {
+    let last = match Arc::clone(&shared.test).runner(number, rng) {
         Ok(mut runner) => {
-            // Without a conductor there is no receiver.
+            // Fails only if the conductor has returned.
             let _ = shared.messages.send(Message::Ready);
             let clock = shared.gate.pass();
             play(shared, &shared.meters[number as usize], clock, runner.as_mut())
@@ -113,9 +114,9 @@ fn play(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -
 /// Plays events until a limit or the test ends them.
 fn events(shared: &Shared, meter: &Meter, clock: Clock, runner: &mut dyn Runner) -> Result<(), Vec<Line>> {
     let Shared { limits, queue, .. } = shared;
-    let counts = shared.bench.counts_events();
+    let counts = shared.test.counts_events();
     if queue.is_some() {
-        // A refusal costs 50 us of precision.
+        // Without it sleeps last up to 50 µs longer.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     }
     let mut now = clock.now();

@@ -58,13 +58,13 @@ pub(super) fn test(
     })
 }
 
-/// The test is opened after its mode lines, because the original reports opening errors there.
+/// The test is opened after its mode lines, because sysbench reports opening errors there.
 fn run(test: &dyn Test, parameters: Parameters<'_>, console: &Console) -> Result<ExitCode, TestError> {
     let Parameters { settings, seed, .. } = parameters;
     let configured = test.configure(parameters)?;
     settings.announcement().iter().for_each(|line| console.log(Level::Notice, line));
     configured.mode_lines().iter().for_each(|line| console.log(line.level, &line.text));
-    let bench = configured.open()?;
+    let open_test = configured.open()?;
     console.log(Level::Notice, "Initializing worker threads...\n");
     let spec = RunSpec {
         threads: settings.threads,
@@ -83,5 +83,5 @@ fn run(test: &dyn Test, parameters: Parameters<'_>, console: &Console) -> Result
     reporting.database = false;
     reporting.expect_users();
     let mut write = |record: &Record| reporting.record(record);
-    Ok(code(dbdyno_builtin::run::run(&bench, &spec, &work, &inbox, &mut write)?))
+    Ok(code(dbdyno_builtin::run::run(&open_test, &spec, &work, &inbox, &mut write)?))
 }

@@ -1,4 +1,4 @@
-//! Plays one thread's requests.
+//! Executes one thread's requests.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,22 +11,22 @@ use memmap2::MmapMut;
 use super::aio::Queue;
 use super::checksum::{self, Mismatch};
 use super::files::page_aligned;
-use super::opened::Opened;
+use super::open_files::OpenFiles;
 use super::options::IoMode;
 use super::requests::{Request, Span};
 use crate::test::{Line, Runner, Work, errno};
 
-/// The queue is dropped before the buffer, which the kernel may be using.
-pub(super) struct Player {
+/// Fields drop in this order: the queue first, because the kernel may still use the buffer.
+pub(super) struct FileRunner {
     queue: Option<Queue>,
     buffer: MmapMut,
-    shared: Arc<Opened>,
+    shared: Arc<OpenFiles>,
     rng: Rng,
     request: Request,
 }
 
-impl Player {
-    pub(super) fn new(shared: Arc<Opened>, rng: Rng) -> Result<Self, Vec<Line>> {
+impl FileRunner {
+    pub(super) fn new(shared: Arc<OpenFiles>, rng: Rng) -> Result<Self, Vec<Line>> {
         let options = &shared.options;
         let queue = (options.io_mode == IoMode::Async).then(|| Queue::new(options.backlog)).transpose();
         let queue =
@@ -37,7 +37,7 @@ impl Player {
 
     fn read(&mut self, span: Span) -> Result<Work, Vec<Line>> {
         let shared = Arc::clone(&self.shared);
-        // Without the lock a reader could see a block half written.
+        // Without the lock a reader could see a half-written block.
         let _guard =
             shared.guards.get(span.file).map(|guard| guard.read().unwrap_or_else(PoisonError::into_inner));
         if self.queue.is_some() {
@@ -63,8 +63,8 @@ impl Player {
             shared.guards.get(span.file).map(|guard| guard.write().unwrap_or_else(PoisonError::into_inner));
         if shared.options.validate {
             let block = shared.options.block_bytes as usize;
-            for (number, block_of) in self.buffer[..span.bytes].chunks_mut(block).enumerate() {
-                checksum::seal(block_of, span.at + (number * block) as u64, &mut self.rng);
+            for (number, bytes) in self.buffer[..span.bytes].chunks_mut(block).enumerate() {
+                checksum::fill_block(bytes, span.at + (number * block) as u64, &mut self.rng);
             }
         }
         let mut work = if self.queue.is_some() {
@@ -87,29 +87,29 @@ impl Player {
         Ok(work)
     }
 
-    /// Submits a request, and waits for one where the backlog is full.
-    #[allow(unsafe_code)] // The kernel uses the buffer meanwhile.
+    /// Submits a request; if the backlog is full, waits for one to complete.
+    #[allow(unsafe_code)] // The kernel uses the buffer until the request completes.
     fn submit(&mut self, span: Span, writes: bool) -> Result<Work, Vec<Line>> {
         let Some(queue) = &mut self.queue else { return Ok(Work::default()) };
         let options = &self.shared.options;
         let file = self.shared.files[span.file].as_raw_fd();
         let buffer = self.buffer.as_mut_ptr();
-        // SAFETY: the buffer outlives the queue, and is as long as any request. All requests share it: concurrent reads mix
-        // their bytes, which only `check` uses, and that after a single read.
+        // SAFETY: the buffer outlives the queue and is as long as the longest request. Concurrent reads overwrite each other in
+        // it, which is harmless: only `check` uses the bytes, and with validation one request is pending at a time.
         let submitted = unsafe { queue.submit((file, span.at), buffer, span.bytes, writes) };
         submitted.map_err(|error| vec![failed(writes, Some(&error))])?;
-        // A block can be checked only after its read has ended.
-        let most = if options.validate { 1 } else { options.backlog };
-        if queue.pending() < most { Ok(Work::default()) } else { self.wait(1) }
+        // The caller checks the block next, so its read must complete first.
+        let limit = if options.validate { 1 } else { options.backlog };
+        if queue.pending() < limit { Ok(Work::default()) } else { self.wait(1) }
     }
 
-    fn wait(&mut self, least: usize) -> Result<Work, Vec<Line>> {
+    fn wait(&mut self, min: usize) -> Result<Work, Vec<Line>> {
         let Some(queue) = &mut self.queue else { return Ok(Work::default()) };
-        let ended = queue.wait(least);
-        let ended =
-            ended.map_err(|error| vec![Line::fatal(format!("io_getevents() failed! {}", errno(&error)))])?;
+        let completed = queue.wait(min);
+        let completed = completed
+            .map_err(|error| vec![Line::fatal(format!("io_getevents() failed! {}", errno(&error)))])?;
         let mut work = Work::default();
-        for done in ended {
+        for done in completed {
             if !done.is_complete {
                 return Err(vec![failed(done.writes, None)]);
             }
@@ -130,7 +130,7 @@ impl Player {
         Ok(work)
     }
 
-    /// Validates the blocks with `--validate`.
+    /// Validates the checksums of the blocks if `--validate` is on.
     fn check(&self, span: Span) -> Result<(), Vec<Line>> {
         let options = &self.shared.options;
         if !options.validate {
@@ -139,7 +139,7 @@ impl Player {
         let block = options.block_bytes as usize;
         for (number, read) in self.buffer[..span.bytes].chunks(block).enumerate() {
             let at = span.at + (number * block) as u64;
-            checksum::check(read, at).map_err(|mismatch| wrong(mismatch, span.file, at))?;
+            checksum::check(read, at).map_err(|mismatch| mismatch_lines(mismatch, span.file, at))?;
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ fn failed(writes: bool, error: Option<&io::Error>) -> Line {
     Line::fatal(format!("Asynchronous {what} failed!{why}"))
 }
 
-fn wrong(mismatch: Mismatch, file: usize, at: u64) -> Vec<Line> {
+fn mismatch_lines(mismatch: Mismatch, file: usize, at: u64) -> Vec<Line> {
     let (what, values) = match mismatch {
         Mismatch::Checksum { calculated, stored } => (
             format!("Checksum mismatch in block with offset: {at}"),
@@ -166,7 +166,7 @@ fn wrong(mismatch: Mismatch, file: usize, at: u64) -> Vec<Line> {
     [what, values, last].map(Line::fatal).into()
 }
 
-impl Runner for Player {
+impl Runner for FileRunner {
     fn next(&mut self) -> bool {
         let mut requests = self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner);
         self.request = requests.next(&mut self.rng);
@@ -181,7 +181,7 @@ impl Runner for Player {
         }
     }
 
-    /// Pending requests end before the last sync.
+    /// Waits for pending requests before the final sync.
     fn finish(&mut self) -> Result<Work, Vec<Line>> {
         let mut work = self.wait_for_all()?;
         let options = &self.shared.options;

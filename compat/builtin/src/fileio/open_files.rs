@@ -11,17 +11,17 @@ use super::options::{IoMode, Mode, Options};
 use super::requests::{Requests, Span};
 use crate::test::{Line, Work, errno};
 
-pub(super) struct Opened {
+pub(super) struct OpenFiles {
     pub(super) options: Options,
     pub(super) files: Vec<File>,
-    /// One for each file in the mode mmap.
+    /// One per file in mode mmap, else none.
     pub(super) maps: Vec<Mapped>,
-    /// One for each file with checksums.
+    /// One per file with `--validate`, else none.
     pub(super) guards: Vec<RwLock<()>>,
     pub(super) requests: Mutex<Requests>,
 }
 
-impl Opened {
+impl OpenFiles {
     pub(super) fn new(options: Options) -> Result<Self, Vec<Line>> {
         let files = files::open(&options)?;
         let maps = if options.io_mode == IoMode::Mapped { map(&files, &options)? } else { Vec::new() };
@@ -44,7 +44,7 @@ impl Opened {
         Ok(Work { syncs: 1, ..Work::default() })
     }
 
-    /// Fails unless the whole span was read or written.
+    /// Fails unless the call read or wrote the complete span.
     pub(super) fn check_complete(
         &self,
         what: &str,
@@ -61,15 +61,15 @@ impl Opened {
     }
 }
 
-/// Maps every file. Those of the creation test are empty until here.
+/// Maps every file. In mode seqwr the files are empty and get their size here.
 fn map(files: &[File], options: &Options) -> Result<Vec<Mapped>, Vec<Line>> {
-    let one = |(number, file): (usize, &File)| {
+    let map_file = |(number, file): (usize, &File)| {
         if options.mode == Mode::SeqWrite {
             file.set_len(options.file_bytes)?;
         }
         Mapped::new(file, options.file_bytes as usize)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", files::name(number))))
     };
-    let mapped: io::Result<Vec<_>> = files.iter().enumerate().map(one).collect();
+    let mapped: io::Result<Vec<_>> = files.iter().enumerate().map(map_file).collect();
     mapped.map_err(|error| vec![Line::fatal(format!("mmap() failed: {error}"))])
 }
