@@ -45,8 +45,7 @@ _WHAT = (
 
 def run(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     what: Annotated[
-        str,
-        typer.Argument(metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml", help=_WHAT, show_default=False),
+        str, typer.Argument(metavar="WORKLOAD|FILE.sql|FILE.lua|FILE.toml", help=_WHAT, show_default=False)
     ],
     target: Annotated[
         str | None,
@@ -57,8 +56,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     ] = None,
     connections: Annotated[str, typer.Option(help="Connection counts to test, in order.")] = "2,4,8,16",
     rate: Annotated[
-        str | None,
-        typer.Option(help="Transactions per second to offer; --connections is then the maximum."),
+        str | None, typer.Option(help="Transactions per second to offer; --connections is then the maximum.")
     ] = None,
     time: Annotated[str, typer.Option(help="Duration of the measurement at each point.")] = "10s",
     warmup: Annotated[str, typer.Option(help="Warm-up before each measurement.")] = "2s",
@@ -77,8 +75,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
         bool, typer.Option("--keep-data", help="Do not drop the loaded tables at the end.")
     ] = False,
     password_file: Annotated[
-        Path | None,
-        typer.Option(help="File with the password (default: DBDYNO_PASSWORD, else a prompt)."),
+        Path | None, typer.Option(help="File with the password (default: DBDYNO_PASSWORD, else a prompt).")
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("results"),
     profile: Annotated[str | None, typer.Option(help="Overrides from [profile.NAME] of FILE.toml.")] = None,

@@ -109,14 +109,8 @@ def _key(text: str) -> str:
 
 def _target(url: str, faults: list[Fault]) -> Target | None:
     if not url:
-        faults.append(
-            Fault(
-                "--target",
-                None,
-                "this is missing",
-                "Write --target mysql://user@host:3306/database, or postgresql://",
-            )
-        )
+        fix = "Write --target mysql://user@host:3306/database, or postgresql://"
+        faults.append(Fault("--target", None, "this is missing", fix))
         return None
     try:
         return parse_url(url)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -100,16 +101,13 @@ def _common_faults(variants: Any) -> Iterator[Fault]:
         yield Fault("variant", None, f"there are {len(variants)} of them in addition to [factor]", fix)
     for entry in variants[:1]:
         for key in sorted(entry.keys() & {"name", "levels"}):
+            problem = "with [factor] this table is what all variants share"
             fix = "Leave it out: the names are made from the levels"
-            yield Fault(
-                f"variant.{key}", entry[key], "with [factor] this table is what all variants share", fix
-            )
+            yield Fault(f"variant.{key}", entry[key], problem, fix)
 
 
 def _count_faults(factors: Mapping[str, Mapping[str, Any]]) -> Iterator[Fault]:
-    count = 1
-    for levels in factors.values():
-        count *= len(levels)
+    count = math.prod(map(len, factors.values()))
     if count > VARIANTS_MAX:
         product = " x ".join(str(len(levels)) for levels in factors.values())
         yield Fault(

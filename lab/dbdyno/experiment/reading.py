@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def read_bytes(
         raise ExperimentFaults(str(path), [Fault("", None, f"invalid TOML: {error}")]) from error
     # Profiles and --set speak of variants, those made from factors too.
     faults = factors.expand(document)
-    faults = faults or _shape_faults(document)
+    faults = faults or list(_shape_faults(document))
     if not faults:
         faults += _apply_profile(document, profile)
         faults += _apply_assignments(document, assignments)
@@ -87,34 +88,27 @@ def _document(source: bytes) -> dict[str, Any]:
     return tomllib.loads(source.decode())
 
 
-def _shape_faults(document: dict[str, Any]) -> list[Fault]:
+def _shape_faults(document: dict[str, Any]) -> Iterator[Fault]:
     """Sections that are unknown, missing or of the wrong shape; the rest can only be read without them."""
-    faults = [
-        Fault(key, None, "there is no such section", did_you_mean(key, SECTIONS))
-        for key in document
-        if key not in SECTIONS
-    ]
+    for section in document:
+        if section not in SECTIONS:
+            yield Fault(section, None, "there is no such section", did_you_mean(section, SECTIONS))
     for section in overrides.LISTED:
         entries = document.get(section)
         if not entries:
-            faults.append(
-                Fault(section, entries, "an experiment needs at least one", f"Add a [[{section}]] table")
-            )
+            yield Fault(section, entries, "an experiment needs at least one", f"Add a [[{section}]] table")
         elif not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            faults.append(
-                Fault(section, None, "this is one table and must be a list", f"Write [[{section}]]")
-            )
+            yield Fault(section, None, "this is one table and must be a list", f"Write [[{section}]]")
     for section in ("experiment", "load"):
         if section not in document:
-            faults.append(Fault(section, None, "the section is missing", f"Add [{section}]"))
+            yield Fault(section, None, "the section is missing", f"Add [{section}]")
     for section, table in document.items():
         if (
             section in SECTIONS
             and section not in (*overrides.LISTED, "factor")
             and not isinstance(table, dict)
         ):
-            faults.append(Fault(section, table, "this must be a table", f"Write [{section}]"))
-    return faults
+            yield Fault(section, table, "this must be a table", f"Write [{section}]")
 
 
 def _apply_profile(document: dict[str, Any], profile: str | None) -> list[Fault]:
@@ -125,11 +119,8 @@ def _apply_profile(document: dict[str, Any], profile: str | None) -> list[Fault]
         known = ", ".join(sorted(profiles)) or "none"
         return [Fault(f"--profile {profile}", None, f"the file has no such profile; it has: {known}")]
     if not isinstance(profiles[profile], dict):
-        return [
-            Fault(
-                f"profile.{profile}", profiles[profile], "this must be a table", f"Write [profile.{profile}]"
-            )
-        ]
+        place = f"profile.{profile}"
+        return [Fault(place, profiles[profile], "this must be a table", f"Write [{place}]")]
     return overrides.apply(document, overrides.flatten(profiles[profile]).items())
 
 
@@ -143,14 +134,8 @@ def _resolve(document: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
     """The document under the model's names, with durations in seconds and paths made absolute."""
     resolved: dict[str, Any] = dict(document.get("experiment", {}))
     for name in set(resolved) - {"name", "question"}:
-        faults.append(
-            Fault(
-                f"experiment.{name}",
-                resolved.pop(name),
-                "there is no such key",
-                did_you_mean(name, ("name", "question")),
-            )
-        )
+        fix = did_you_mean(name, ("name", "question"))
+        faults.append(Fault(f"experiment.{name}", resolved.pop(name), "there is no such key", fix))
     dialect = _dialects(document["variant"])[0]
     resolved["workloads"] = [_workload(one, folder, dialect, faults) for one in document["workload"]]
     resolved["factors"] = document.get("factor", [])
@@ -169,9 +154,8 @@ def _workload(
     if workload.get("name") == "sql":
         return sql_reading.resolved(workload, folder, dialect, faults)
     if workload.get("name") == "lua":
-        faults.append(
-            Fault("workload[lua].name", "lua", "this is no name", 'Write script = "FILE.lua" instead')
-        )
+        fix = 'Write script = "FILE.lua" instead'
+        faults.append(Fault("workload[lua].name", "lua", "this is no name", fix))
     return workload
 
 
@@ -235,17 +219,16 @@ def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[
     server = variant.get("server")
     if not isinstance(server, dict):
         return variant
-    server = _in_seconds(server, f"variant[{variant.get('name', '?')}].server", _LIMITS, faults)
+    place = f"variant[{variant.get('name', '?')}].server"
+    server = _in_seconds(server, place, _LIMITS, faults)
     for key in ("basedir", *_FILES):
         exists, kind = (Path.is_dir, "directory") if key == "basedir" else (Path.is_file, "file")
         if not isinstance(server.get(key), str):
             continue
         absolute = (folder / Path(server[key]).expanduser()).resolve()
         if not exists(absolute):
-            place = f"variant[{variant.get('name', '?')}].server.{key}"
-            faults.append(
-                Fault(place, server[key], f"there is no such {kind}", f"It was looked for at {absolute}")
-            )
+            fix = f"It was looked for at {absolute}"
+            faults.append(Fault(f"{place}.{key}", server[key], f"there is no such {kind}", fix))
         server[key] = str(absolute)
     return {**variant, "server": server}
 
@@ -263,90 +246,62 @@ def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | Non
         return None
 
 
-def _sense_faults(experiment: Experiment) -> list[Fault]:
+def _sense_faults(experiment: Experiment) -> Iterator[Fault]:
     """What each part allows and the whole does not."""
-    faults = _repeated("variant", [variant.name for variant in experiment.variants])
-    faults += _repeated("workload", [workload.title for workload in experiment.workloads])
-    faults += _state_faults(experiment)
+    yield from _repeated("variant", [variant.name for variant in experiment.variants])
+    yield from _repeated("workload", [workload.title for workload in experiment.workloads])
+    yield from _state_faults(experiment)
     dialects = sorted({sql_reading.dialect_of(variant.server) for variant in experiment.variants})
     for workload in experiment.workloads:
         if isinstance(workload, SqlWorkload):
-            faults += sql_reading.faults_of(workload, dialects)
+            yield from sql_reading.faults_of(workload, dialects)
             if experiment.load.prewarm == "scan" and not (workload.prewarm or workload.tables):
                 problem = f"nobody knows what to read for {workload.title}"
                 fix = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
-                faults.append(Fault("load.prewarm", "scan", problem, fix))
+                yield Fault("load.prewarm", "scan", problem, fix)
     scripts = [one.title for one in experiment.workloads if isinstance(one, ScriptWorkload)]
     if scripts and experiment.load.reconnect_every:
         problem = f"{scripts[0]} is a script, which opens its connections itself"
-        faults.append(Fault("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out"))
+        yield Fault("load.reconnect_every", experiment.load.reconnect_every, problem, "Leave it out")
     for one in experiment.workloads:
         if isinstance(one, ScriptWorkload) and not one.prepare and experiment.design.state == "reset":
             problem = f"the data of {one.title} cannot be made again without its prepare"
-            faults.append(Fault("design.state", "reset", problem, "Leave prepare = false out"))
+            yield Fault("design.state", "reset", problem, "Leave prepare = false out")
     for code, reason in experiment.override.items():
         if not reason.strip():
-            faults.append(
-                Fault(
-                    f"override.{code}",
-                    reason,
-                    "an override needs its reason",
-                    f'Write {code} = "why this may pass"',
-                )
-            )
+            fix = f'Write {code} = "why this may pass"'
+            yield Fault(f"override.{code}", reason, "an override needs its reason", fix)
     if experiment.load.duration_s < DURATION_S_MIN:
-        faults.append(
-            Fault("load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms")
-        )
-    return faults
+        yield Fault("load.duration", f"{experiment.load.duration_s:g}s", "a trial measures at least 500ms")
 
 
-def _state_faults(experiment: Experiment) -> list[Fault]:
+def _state_faults(experiment: Experiment) -> Iterator[Fault]:
     """Servers of which the experiment asks what they cannot do between groups."""
     state = experiment.design.state
-    faults = []
     for variant in experiment.variants:
-        possible = variant.server.states()
+        kind, possible = variant.server.kind, variant.server.states()
         if state not in possible:
-            faults.append(
-                Fault(
-                    "design.state",
-                    state,
-                    f"variant {variant.name!r} is a server of kind {variant.server.kind}, which cannot"
-                    + (
-                        f" do this without {_COMMANDS[state]}"
-                        if variant.server.kind == "command" and state in _COMMANDS
-                        else " do this"
-                    ),
-                    "Write " + " or ".join(f'state = "{one}"' for one in possible),
-                )
-            )
+            lacking = f" without {_COMMANDS[state]}" if kind == "command" and state in _COMMANDS else ""
+            problem = f"variant {variant.name!r} is a server of kind {kind}, which cannot do this{lacking}"
+            fix = "Write " + " or ".join(f'state = "{one}"' for one in possible)
+            yield Fault("design.state", state, problem, fix)
     reached = [variant.name for variant in experiment.variants if not variant.server.started]
     data = {json.dumps(workload.data(), sort_keys=True) for workload in experiment.workloads}
     if reached and len(data) > 1 and state != "reset":
-        faults.append(
-            Fault(
-                "design.state",
-                state,
-                f"the workloads have different tables, and {reached[0]!r} has one database for all of them",
-                'Write state = "reset", or give all workloads the same tables and table_size',
-            )
+        yield Fault(
+            "design.state",
+            state,
+            f"the workloads have different tables, and {reached[0]!r} has one database for all of them",
+            'Write state = "reset", or give all workloads the same tables and table_size',
         )
-    return faults
 
 
 # What a server of kind command needs for a state.
 _COMMANDS = {"restart": "start and stop", "restore": "restore"}
 
 
-def _repeated(section: str, names: list[str]) -> list[Fault]:
-    return [
-        Fault(
-            f"{section}[{name}]",
-            None,
-            f"{names.count(name)} of them have this name",
-            "Give each its own label" if section == "workload" else "Give each its own",
-        )
-        for name in dict.fromkeys(names)
-        if names.count(name) > 1
-    ]
+def _repeated(section: str, names: list[str]) -> Iterator[Fault]:
+    fix = "Give each its own label" if section == "workload" else "Give each its own"
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Fault(f"{section}[{name}]", None, f"{count} of them have this name", fix)

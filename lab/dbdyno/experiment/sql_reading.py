@@ -6,6 +6,7 @@ And what is wrong with their statements, before any server is asked.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -207,25 +208,17 @@ class _Statements:
             )
             yield Fault(self._place, None, problem, "Give it transactions, a file with some, or a replay")
         names = [t.name or f"transaction{n}" for n, t in enumerate(self._workload.transactions, start=1)]
-        for name in dict.fromkeys(names):
-            if names.count(name) > 1:
-                yield Fault(
-                    f"{self._place}.transactions[{name}]",
-                    None,
-                    f"{names.count(name)} of them have this name",
-                    "Give each its own",
-                )
+        for name, count in Counter(names).items():
+            if count > 1:
+                problem = f"{count} of them have this name"
+                yield Fault(f"{self._place}.transactions[{name}]", None, problem, "Give each its own")
         weights = [transaction.weight for transaction in self._workload.transactions]
         if weights and not any(weights):
             yield Fault(f"{self._place}.transactions", None, "their weights are all 0", "Give one more")
         for name in self._generators:
             if not (name.isidentifier() and name.isascii()):
-                yield Fault(
-                    f"{self._place}.parameters.{name}",
-                    None,
-                    "no statement can use this name",
-                    "Letters, digits and _ make one, a digit not first",
-                )
+                fix = "Letters, digits and _ make one, a digit not first"
+                yield Fault(f"{self._place}.parameters.{name}", None, "no statement can use this name", fix)
 
     def _text(self, place: str, sql: str) -> Iterator[Fault]:
         try:

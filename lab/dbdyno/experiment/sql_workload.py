@@ -171,11 +171,7 @@ class SqlWorkload(BaseWorkload):
 
     def data(self) -> dict[str, Any]:
         """What makes the tables."""
-        return {
-            "setup": list(self.setup),
-            "tables": self.table_plans(),
-            "after": list(self.after),
-        }
+        return {"setup": list(self.setup), "tables": self.table_plans(), "after": list(self.after)}
 
     def data_text(self) -> str:
         """How much is loaded."""

@@ -82,8 +82,7 @@ def judge_factors(
         relevant = on_workload(workload.title, findings)
         stopping = stops(relevant)
         conditions = Conditions(
-            Circumstances(bool(stopping), is_unfinished(mine), is_disturbed(relevant)),
-            standard.delta_percent,
+            Circumstances(bool(stopping), is_unfinished(mine), is_disturbed(relevant)), standard.delta_percent
         )
         failed = list(dict(failures(mine)).values())
         cells = _cells(mine, experiment, standard)

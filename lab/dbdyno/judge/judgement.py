@@ -105,12 +105,7 @@ def _findings(run: Run, evidence: Evidence, experiment: Experiment) -> Iterator[
 def _findings_of(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
     """The findings on the comparisons themselves."""
     for one in comparisons:
-        yield from order_findings(
-            one.order,
-            one.names,
-            one.scale.metric,
-            one.scale.delta_percent,
-        )
+        yield from order_findings(one.order, one.names, one.scale.metric, one.scale.delta_percent)
         if one.identical:
             yield from findings.twins(one.judged.overall, one.names)
 

@@ -41,14 +41,12 @@ def scaling(
         axis=alt.Axis(values=axis_values(trials), format=",~f", title="connections", grid=False),
     )
     y = alt.Y(
-        "value:Q",
-        scale=alt.Scale(zero=True, nice=True),
-        axis=alt.Axis(title="transactions/s", tickCount=6),
+        "value:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(title="transactions/s", tickCount=6)
     )
     layers = [
         chart_of(medians(report, trials, "throughput", dodged=False))
         .mark_point(filled=True, size=50, opacity=0.8)
-        .encode(x=x, y=y, color=color(report), shape=shape(report)),
+        .encode(x=x, y=y, color=color(report), shape=shape(report))
     ]
     if curves:
         lines = chart_of(curves).mark_line(strokeWidth=2)

@@ -146,11 +146,7 @@ class Conductor:
     # --- trials
 
     def run_trials(
-        self,
-        trials: Sequence[Trial],
-        server: Server,
-        context: Context,
-        codes: Iterable[str] | None = None,
+        self, trials: Sequence[Trial], server: Server, context: Context, codes: Iterable[str] | None = None
     ) -> list[str]:
         """Run the trials of one server start, then the checks of AFTER_GROUP; why trials failed.
 

@@ -93,11 +93,7 @@ class Edges:
     """
 
     def __init__(
-        self,
-        server: Server,
-        description: Description,
-        measure_us: int,
-        meter: ForeignMeter | None = None,
+        self, server: Server, description: Description, measure_us: int, meter: ForeignMeter | None = None
     ) -> None:
         """`meter` measures the foreign load between the edges; None where it cannot be known."""
         self._server = server

@@ -25,9 +25,7 @@ from dbdyno.store.trial import TrialWriter
 
 # Ends of an engine run for which the server is to answer: it refused or lost connections for good, answered
 # with an error that no retry helps, or let transactions hang.
-BY_SERVER = frozenset(
-    {"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"},
-)
+BY_SERVER = frozenset({"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"})
 # A server error of this class comes from the workload's own keys.
 DUPLICATE_KEY = "duplicate-key"
 

@@ -67,7 +67,7 @@ def joint_intervals(rows: Sequence[Sequence[float]], alpha: float) -> list[Joint
         return [None] * len(rows)
     if np.isinf(values).any():
         raise ValueError("a joint interval needs finite differences")
-    signs = _signs(values.shape[1])
+    signs = sign_patterns(values.shape[1], EXACT_BLOCKS)
     centred = values - np.array([_mean(row) for row in values])[:, None]
     of_others = np.array([_statistics(row, signs) for row in centred])
     return [_invert(values[row], np.delete(of_others, row, axis=0), signs, alpha) for row in range(len(rows))]
@@ -136,12 +136,13 @@ def _part_means(values: Array, signs: Array) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=32)
-def _signs(blocks: int) -> Array:
-    """All patterns, or random ones, one a row; the first is the observed one.
+def sign_patterns(blocks: int, exact: int) -> Array:
+    """All patterns of signs for up to `exact` blocks, else random ones, one a row; the first is the observed
+    one.
 
     The first sign stays: a pattern and its opposite have the same statistics.
     """
-    if blocks <= EXACT_BLOCKS:
+    if blocks <= exact:
         numbers = np.arange(2 ** (blocks - 1))
         bits = (numbers[:, None] >> np.arange(blocks - 1)) & 1
         return np.column_stack([np.ones(len(numbers)), 1.0 - 2.0 * bits])

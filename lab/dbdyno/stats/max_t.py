@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.stats.joint import sign_patterns
+
 # Patterns are enumerated up to so many blocks; beyond, random ones are used.
 EXACT_BLOCKS = 12
-RANDOM_PATTERNS = 4096
-SEED = 20_240_607
 # Added to every standard error, in log units: what moves by less than that is of no interest however sure it
 # is, and a counter that never varies has a statistic all the same (Tusher et al. 2001, PNAS 98:5116).
 FUDGE = 0.002
@@ -37,7 +37,10 @@ def family_p_values(differences: Sequence[Sequence[float]]) -> list[float]:
     if values.size == 0 or values.shape[1] < 2:
         return [1.0] * len(differences)
     seen = _statistics(values, np.ones((1, values.shape[1])))[:, 0]
-    largest = np.concatenate([_statistics(values, part).max(axis=0) for part in _signs(values.shape[1])])
+    patterns = sign_patterns(values.shape[1], EXACT_BLOCKS)
+    # In parts that fit into memory.
+    parts = np.array_split(patterns, max(1, len(patterns) // 256))
+    largest = np.concatenate([_statistics(values, part).max(axis=0) for part in parts])
     # The pattern that was seen is one of them, and counts; a hair's breadth for the order of summation.
     return [float(np.mean(largest >= one * (1.0 - 1e-9))) for one in seen]
 
@@ -49,18 +52,3 @@ def _statistics(values: NDArray[np.float64], signs: NDArray[np.float64]) -> NDAr
     # Signs change the mean of a row, and not its sum of squares.
     variances = np.maximum((np.sum(values**2, axis=1)[:, None] - blocks * means**2) / (blocks - 1), 0.0)
     return np.asarray(np.abs(means) / (np.sqrt(variances / blocks) + FUDGE))
-
-
-def _signs(blocks: int) -> Sequence[NDArray[np.float64]]:
-    """All patterns, or random ones and the observed one, in parts that fit into memory.
-
-    The first sign stays: a pattern and its opposite have the same statistics.
-    """
-    if blocks <= EXACT_BLOCKS:
-        numbers = np.arange(2 ** (blocks - 1))
-        bits = (numbers[:, None] >> np.arange(blocks - 1)) & 1
-        patterns = np.column_stack([np.ones(len(numbers)), 1.0 - 2.0 * bits])
-    else:
-        random = np.random.default_rng(SEED).choice([-1.0, 1.0], size=(RANDOM_PATTERNS, blocks))
-        patterns = np.vstack([np.ones((1, blocks)), random])
-    return np.array_split(patterns, max(1, len(patterns) // 256))

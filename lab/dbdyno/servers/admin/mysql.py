@@ -24,12 +24,7 @@ class MySQLAdmin(AdminConnection):
     """A connection to MariaDB or MySQL."""
 
     # A wrong file of keys is a ValueError of the driver's, one that it cannot use a RuntimeError.
-    errors: ClassVar[tuple[type[BaseException], ...]] = (
-        pymysql.err.Error,
-        OSError,
-        RuntimeError,
-        ValueError,
-    )
+    errors: ClassVar[tuple[type[BaseException], ...]] = (pymysql.err.Error, OSError, RuntimeError, ValueError)
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

@@ -120,11 +120,7 @@ class LocalServer(PrivateServer):
 
     def place(self) -> dict[str, Any]:
         """See `PrivateServer`."""
-        return {
-            "datadir": str(self._place.data),
-            "socket": str(self._place.socket),
-            "port": self._place.port,
-        }
+        return {"datadir": str(self._place.data), "socket": str(self._place.socket), "port": self._place.port}
 
     # --- data
 

@@ -184,13 +184,7 @@ class PostgreSQL(Product):
 
     def command(self, binaries: Binaries, place: Place, arguments: Sequence[str]) -> Sequence[str]:
         """The server reads the generated file and what ALTER SYSTEM leaves in the data directory."""
-        return [
-            *binaries.command(),
-            "-D",
-            str(place.data),
-            f"--config-file={place.option_file}",
-            *arguments,
-        ]
+        return [*binaries.command(), "-D", str(place.data), f"--config-file={place.option_file}", *arguments]
 
     def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
         """postgresql.conf cannot hold options of initdb."""

@@ -20,11 +20,7 @@ FOLDERS = ("bin", "sbin", "libexec", "scripts", "usr/bin", "usr/sbin", "usr/libe
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/usr/libexec")
 
 
-def find(
-    names: Sequence[str],
-    basedir: Path | None,
-    folders: Sequence[str] = FOLDERS,
-) -> Path | None:
+def find(names: Sequence[str], basedir: Path | None, folders: Sequence[str] = FOLDERS) -> Path | None:
     """The first of `names` in `basedir`, or on PATH and in /usr without one; None where there is none."""
     for name in names:
         if basedir is not None:
