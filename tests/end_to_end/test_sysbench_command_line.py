@@ -263,7 +263,7 @@ def test_counts_take_a_suffix_and_seconds_none(folder: Path) -> None:
     ("options", "told"),
     [
         ("--rand-spec-iter=5000", "--rand-spec-iter is 5000; it must be between 1 and 1000"),
-        ("--rand-spec-res=101", "--rand-spec-pct is 1 and --rand-spec-res 101; 100 is the most"),
+        ("--rand-spec-res=101", "--rand-spec-pct is 1 and --rand-spec-res 101; the maximum is 100"),
         ("--threads=100000", "--threads is 100000; it must be between 1 and 65535"),
         (
             "--compat=1.1 --mysql-dry-run=off --mysql-ssl=verify_ca --mysql-ssl-ca=/nowhere",

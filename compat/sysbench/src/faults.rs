@@ -70,7 +70,7 @@ mod tests {
             "{faults:?}"
         );
         assert!(
-            faults.contains(&"--rand-spec-pct is 101 and --rand-spec-res 0; 100 is the most".into()),
+            faults.contains(&"--rand-spec-pct is 101 and --rand-spec-res 0; the maximum is 100".into()),
             "{faults:?}"
         );
     }

@@ -1,9 +1,9 @@
-//! A level that changes over time in straight lines: a rate, or a number of busy connections.
+//! A piecewise linear level over time: a rate, or a number of busy connections.
 //!
-//! A shape is a list of pieces; the last one goes on for ever. Open loops need the area under the level (how many
-//! events are due by an instant) turned round: the instant by which so many are due. With it, arrivals at any
-//! changing rate are arrivals at rate 1 on another clock (Lewis & Shedler 1979, Nav. Res. Logist. Q. 26:403), and
-//! how they are dealt out to workers does not depend on the shape.
+//! A level is a list of pieces; the last one has no end. Open loops need the inverse of the area under the level (the
+//! number of events due by an instant): the instant by which that many are due. With it, arrivals at any
+//! variable rate are arrivals at rate 1 on another clock (Lewis & Shedler 1979, Nav. Res. Logist. Q. 26:403), and
+//! their distribution over the workers does not depend on the shape.
 
 use crate::Nanos;
 
@@ -19,7 +19,7 @@ pub struct Level {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     start_s: f64,
-    /// Area under everything before it.
+    /// Area under all earlier pieces.
     before: f64,
     from: f64,
     slope_per_s: f64,
@@ -37,12 +37,12 @@ impl Piece {
 }
 
 impl Level {
-    /// Always the same.
+    /// A constant level.
     pub fn flat(level: f64) -> Self {
         Self { pieces: vec![Piece { start_s: 0.0, before: 0.0, from: level, slope_per_s: 0.0 }] }
     }
 
-    /// Ends the last piece at `start_s` and goes on from `from`.
+    /// Ends the last piece at `start_s` and begins another at level `from`.
     pub(crate) fn then(mut self, start_s: f64, from: f64, slope_per_s: f64) -> Self {
         let last = self.pieces[self.pieces.len() - 1];
         let before = last.before + last.area_to(start_s);
@@ -57,13 +57,13 @@ impl Level {
         self.pieces[piece].at(time_s)
     }
 
-    /// The instant by which the area is `area`; `Nanos::MAX` where it never comes to that.
+    /// The instant at which the area reaches `area`; `Nanos::MAX` if it never does.
     pub fn when(&self, area: f64) -> Nanos {
-        // The first piece with that much before its end; pieces of level 0 add nothing and are passed over.
+        // The first piece that reaches `area`; pieces of level 0 add nothing and are skipped.
         let piece = self.pieces.partition_point(|piece| piece.before <= area).max(1) - 1;
         let Piece { start_s, before, from, slope_per_s } = self.pieces[piece];
         let rest = area - before;
-        // from * x + slope * x^2 / 2 = rest, in the form that loses no digits where the slope is small.
+        // from * x + slope * x^2 / 2 = rest, solved in the form that stays exact for small slopes.
         let root = (from * from + 2.0 * slope_per_s * rest).max(0.0).sqrt();
         if from + root <= 0.0 {
             return if rest > 0.0 { Nanos::MAX } else { nanos(start_s) };
@@ -71,8 +71,8 @@ impl Level {
         nanos(start_s + 2.0 * rest / (from + root))
     }
 
-    /// The first instant from `time` on at which the level is at least `threshold`, which is above 0; `None` when it
-    /// never is again.
+    /// The first instant from `time` on at which the level is at least `threshold`, which is above 0; `None` if it
+    /// never is.
     pub fn first_reaching(&self, threshold: f64, time: Nanos) -> Option<Nanos> {
         let time_s = time as f64 / NS_PER_S;
         for (number, piece) in self.pieces.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How many connections, when each event is due, and for how long.
+//! The plan's keys for the load: connections, due times, phases.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 use crate::shapes::Shape;
 
-/// How many connections, and when each event is due.
+/// Connections, and when each event is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
-    /// Connections opened; in an open loop the most that can be busy at once.
+    /// Connections to open; in an open loop the maximum of concurrent events.
     pub connections: u32,
     /// When each event is due.
     #[serde(default)]
     pub shape: Shape,
-    /// Closed loops: the pause of a connection between two events. It is no part of any latency. The first pause
-    /// begins before the clock starts, at a random instant, so that connections do not march in step.
+    /// Closed loops: the pause of a connection between two events. It is not part of any latency. The first pause
+    /// begins before the clock starts, at a random instant, so that connections are not synchronised.
     #[serde(default)]
     pub think_time: Option<ThinkTime>,
-    /// Open loops: events that may wait for a free connection, over the whole fleet. One that is due when so many
-    /// wait is dropped and counted. Without it nothing is ever dropped.
+    /// Open loops: maximum number of events that wait for a free connection, over the complete fleet. The engine drops
+    /// and counts further events. Without a limit it drops none.
     #[serde(default)]
     pub queue_limit: Option<u32>,
-    /// After so many events a connection is closed and opened again, which counts in the latency of its next event;
+    /// Events after which a connection is closed and reopened, which counts in the latency of its next event;
     /// 0 for never.
     #[serde(default)]
     pub reconnect_every: u32,
 }
 
 impl Load {
-    /// Everything that is wrong with the load, each as one sentence with key, value and limit.
+    /// Errors in the load, each one sentence with key, value and limit.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.shape.faults(self.connections);
         if let Some(ThinkTime::Constant { us } | ThinkTime::Exponential { mean_us: us }) = self.think_time {
@@ -41,13 +41,13 @@ impl Load {
                 ));
             }
             if self.shape.is_open() {
-                faults.push("load.think_time has no meaning in an open loop; leave it out".into());
+                faults.push(
+                    "load.think_time is set, but it has no effect in an open loop; leave it out".into(),
+                );
             }
         }
         if let Some(limit) = self.queue_limit.filter(|_| !self.shape.is_open()) {
-            faults.push(format!(
-                "load.queue_limit is {limit}, but in a closed loop nothing waits; leave it out"
-            ));
+            faults.push(format!("load.queue_limit is {limit}, but a closed loop has no queue; leave it out"));
         }
         faults
     }
@@ -57,7 +57,7 @@ impl Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ThinkTime {
-    /// Always the same.
+    /// Constant.
     Constant {
         /// Length, in microseconds.
         us: u64,
@@ -69,7 +69,7 @@ pub enum ThinkTime {
     },
 }
 
-/// For how long the load runs.
+/// Duration of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
@@ -78,19 +78,19 @@ pub struct Phases {
     pub warmup_us: u64,
     /// Length of the measurement, in microseconds; 0 for no limit.
     pub measure_us: u64,
-    /// Events after which the measurement ends, over all workers of this engine; those started in the warm-up do not
-    /// count. The measurement then ends with the last of them. Without it the time alone ends the measurement.
+    /// Events after which the measurement ends, over all workers of this engine, not counting events that started in the
+    /// warm-up. The measurement ends with the last of them. Without it only `measure_us` ends the measurement.
     #[serde(default)]
     pub events: Option<u64>,
-    /// How long events in flight may take to end after the time limit, in microseconds; 18446744073709551615 for as
-    /// long as they like. They are unfinished: not counted as done, and in an open loop their latency enters the
+    /// How long events in flight may take to end after the time limit, in microseconds; 18446744073709551615 for no
+    /// limit. They count as unfinished, not as done; in an open loop their latency enters the
     /// percentiles of the phase.
     #[serde(default = "drain_us")]
     pub drain_us: u64,
 }
 
 impl Phases {
-    /// First microsecond after the time limit, counted from the start; `u64::MAX` without one.
+    /// The time limit in microseconds since the start; `u64::MAX` if there is none.
     pub fn limit_us(&self) -> u64 {
         if self.measure_us == 0 { u64::MAX } else { self.warmup_us.saturating_add(self.measure_us) }
     }
@@ -117,9 +117,6 @@ mod tests {
         assert_eq!(load.faults().len(), 2, "{:?}", load.faults());
         load.shape = Shape::Closed;
         load.think_time = Some(ThinkTime::Exponential { mean_us: 5 });
-        assert_eq!(
-            load.faults(),
-            ["load.queue_limit is 0, but in a closed loop nothing waits; leave it out"]
-        );
+        assert_eq!(load.faults(), ["load.queue_limit is 0, but a closed loop has no queue; leave it out"]);
     }
 }

@@ -9,14 +9,14 @@ use crate::limits;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Report {
-    /// Length of an interval, in microseconds; 0 for no intervals but those of the marks and of the phases' ends.
+    /// Length of an interval, in microseconds; with 0, intervals end only at marks and at the ends of phases.
     pub interval_us: u64,
-    /// Further instants at which intervals end, in microseconds since the measurement began, ascending. An interval
-    /// that ends at such a mark is not shorter for those after it: their bounds stay multiples of `interval_us`.
+    /// Additional instants at which intervals end, in microseconds since the measurement began, ascending. They do not
+    /// shift later intervals, whose boundaries stay multiples of `interval_us`.
     pub marks_us: Vec<u64>,
     /// Length of a tick, in microseconds; 0 for none.
     pub tick_us: u64,
-    /// Length of a window of statement statistics, in microseconds. Without intervals a window is a phase.
+    /// Length of a window of statement statistics, in microseconds. Without intervals the window is the phase.
     pub statements_us: u64,
 }
 
@@ -27,7 +27,7 @@ impl Default for Report {
 }
 
 impl Report {
-    /// Everything that is wrong with it, each as one sentence.
+    /// Errors in these settings, one sentence each.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut within = |key: &str, value: u64| {
@@ -44,7 +44,7 @@ impl Report {
         }
         if self.marks_us.len() > limits::MARKS {
             let (count, most) = (self.marks_us.len(), limits::MARKS);
-            faults.push(format!("report.marks_us has {count} entries; {most} is the most"));
+            faults.push(format!("report.marks_us has {count} entries; the maximum is {most}"));
         }
         if !self.marks_us.is_sorted() {
             faults.push("report.marks_us is not ascending".into());
@@ -67,6 +67,6 @@ mod tests {
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[1].starts_with("report.interval_us is 9999;"), "{told:?}");
         let many = Report { marks_us: vec![1; limits::MARKS + 1], ..Report::default() };
-        assert_eq!(many.faults(), ["report.marks_us has 257 entries; 256 is the most"]);
+        assert_eq!(many.faults(), ["report.marks_us has 257 entries; the maximum is 256"]);
     }
 }

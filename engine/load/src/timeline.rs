@@ -1,16 +1,16 @@
-//! The timeline of a run: phases, and the bounds at which counts are handed over.
+//! The timeline of a run: phases, and the boundaries at which workers hand over their counters.
 //!
 //! ```text
 //! 0        warm-up        warmup_us          measure            warmup_us + measure_us
 //! |--+--+--+--+--+--+--+--|--+--+--+--+--+--+--+--+--+--+--+--+--|   ticks
 //! |-----------|-----------|-----------|-----------|-------------|    intervals, counted from each phase
 //! ```
-//! A phase's last span may be shorter than the others. Every bound of an interval is a bound of a tick, and every
-//! bound of a statement window is a bound of an interval, whatever lengths the plan asks for: lengths are
-//! rounded up to a multiple of the shorter kind. A mark is a further bound of an interval, and moves no other.
+//! A phase's last span may be shorter than the others. Every interval boundary is also a tick boundary, and every
+//! boundary of a statement window is also an interval boundary, whatever lengths the plan contains: lengths are
+//! rounded up to a multiple of the shorter kind. A mark is an additional interval boundary; it does not shift others.
 //!
-//! A measurement whose last events are counted has no end that is known before: its timeline ends when those events
-//! are given up, or never, and is truncated where they have ended.
+//! If the last events are counted, the end of the measurement is not known in advance: the timeline extends to the drain
+//! limit, if any, and is truncated when the last event ends.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,24 +29,24 @@ pub enum PhaseName {
     Measure,
 }
 
-/// What becomes of the events that are under way when the time is used up.
+/// How events that are in flight at the time limit are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastEvents {
-    /// The measurement ends at the limit and they are unfinished: they may end, for as long as the plan's `drain_us`,
-    /// and are not counted as done; in an open loop their latency enters the percentiles of the phase.
+    /// The measurement ends at the time limit and counts them as unfinished. They may end within the plan's `drain_us`;
+    /// in an open loop their latency then enters the percentiles of the phase.
     #[default]
     Unfinished,
-    /// They are finished and counted, and the measurement ends with the last of them; intervals go on meanwhile.
-    /// Whatever has not ended `drain_us` after the time limit is given up and unfinished, and the run ends as
+    /// The measurement continues, with its intervals, until the last of them has ended, and counts them as done.
+    /// Events that have not ended `drain_us` after the time limit are unfinished, and the run ends with
     /// `forced-shutdown`.
     Counted,
 }
 
-/// The phases of a run and the bounds inside them.
+/// The phases of a run and the boundaries inside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     phases: Vec<PhaseSpan>,
-    /// Lengths; 0 for none.
+    /// Lengths of the spans; 0 for none.
     tick: Nanos,
     interval: Nanos,
     window: Nanos,
@@ -57,24 +57,24 @@ pub struct Timeline {
 /// One phase of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSpan {
-    /// Its name.
+    /// Warm-up or measurement.
     pub name: PhaseName,
     /// First instant.
     pub start: Nanos,
-    /// First instant after it.
+    /// First instant after the phase.
     pub end: Nanos,
 }
 
-/// The end of the span that holds an instant, and what else ends there.
+/// The end of the span that contains an instant, and what else ends at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// End of the span.
+    /// Instant of the boundary.
     pub at: Nanos,
-    /// The phase before it.
+    /// The phase before the boundary.
     pub phase: PhaseName,
     /// An interval ends here.
     pub interval: bool,
-    /// A mark is here, or the phase ends.
+    /// A mark, or the end of the phase.
     pub mark: bool,
     /// A window of statement statistics ends here.
     pub window: bool,
@@ -104,7 +104,7 @@ impl Timeline {
         self.phases.last().map_or(0, |phase| phase.end)
     }
 
-    /// Ends the run at `at`, earlier than planned.
+    /// Ends the run at `at`, before its planned end.
     pub fn truncate(&mut self, at: Nanos) {
         self.phases.retain(|phase| phase.start < at);
         if let Some(last) = self.phases.last_mut() {
@@ -112,12 +112,12 @@ impl Timeline {
         }
     }
 
-    /// The phase that holds `now`.
+    /// The phase that contains `now`.
     pub fn phase_at(&self, now: Nanos) -> Option<PhaseSpan> {
         self.phases.iter().copied().find(|phase| (phase.start..phase.end).contains(&now))
     }
 
-    /// The first bound after `now`; `None` when the run is over.
+    /// The first boundary after `now`; `None` after the end of the run.
     pub fn bound_after(&self, now: Nanos) -> Option<Bound> {
         let phase = self.phase_at(now)?;
         let next = |length: Nanos| match (now - phase.start).checked_div(length) {
@@ -140,7 +140,7 @@ impl Timeline {
     }
 }
 
-/// First instant after the measurement, as far as it is known before; `Nanos::MAX` for never.
+/// Latest possible end of the measurement; `Nanos::MAX` if there is none.
 fn end(phases: &Phases, last_events: LastEvents) -> Nanos {
     let end_us = match last_events {
         LastEvents::Unfinished => phases.limit_us(),
@@ -149,7 +149,7 @@ fn end(phases: &Phases, last_events: LastEvents) -> Nanos {
     end_us.saturating_mul(1000)
 }
 
-/// `length` rounded up to a multiple of `unit`, where there is one.
+/// `length` rounded up to a multiple of `unit`, unless `unit` is 0.
 fn rounded(length: Nanos, unit: Nanos) -> Nanos {
     if unit == 0 { length } else { length.next_multiple_of(unit) }
 }

@@ -1,19 +1,19 @@
-//! Counts that the engine keeps only for a program that embeds it.
+//! Additional counters, for programs that embed the engine.
 
 use dbdyno_load::Nanos;
 use dbdyno_schema::log_buckets::LogScale;
 use dbdyno_schema::record::UserTotals;
 
-/// Which further counts to keep of every event.
+/// Which additional counters to keep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExtraCounts {
-    /// A second histogram of the latencies, on this scale of milliseconds.
+    /// A second histogram of latencies, on this scale in milliseconds.
     pub log_buckets: Option<LogScale>,
     /// Totals of each user.
     pub users: bool,
 }
 
-/// The further counts of one worker.
+/// The additional counters of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct ExtraCounters {
     buckets: Option<LogBuckets>,
@@ -26,10 +26,10 @@ struct LogBuckets {
     counts: Box<[u64]>,
 }
 
-/// Totals of the users, by their index in the worker.
+/// Totals of the users, by index in the worker.
 #[derive(Clone, Debug)]
 struct Users {
-    /// Their numbers in the whole fleet.
+    /// Fleet-wide numbers of the users.
     numbers: Vec<u64>,
     /// Since the last mark.
     part: Vec<User>,
@@ -46,7 +46,7 @@ struct User {
 }
 
 impl ExtraCounters {
-    /// `None` where nothing is requested.
+    /// `None` if no counters are requested.
     pub(crate) fn new(requested: &ExtraCounts, numbers: &[u64]) -> Option<Box<Self>> {
         let buckets = requested
             .log_buckets
@@ -62,7 +62,7 @@ impl ExtraCounters {
     /// An event of `user` completed without error.
     pub(crate) fn event(&mut self, user: usize, latency: Nanos) {
         if let Some(LogBuckets { scale, counts }) = &mut self.buckets {
-            // Unlike the HDR histogram without rounding to microseconds.
+            // Unlike the HDR histogram, this one does not round to microseconds.
             counts[scale.bucket(latency as f64 / 1e6)] += 1;
         }
         if let Some(user) = self.users.as_mut().and_then(|users| users.part.get_mut(user)) {
@@ -70,7 +70,7 @@ impl ExtraCounters {
         }
     }
 
-    /// Hands over the buckets counted since the last call, without the empty ones.
+    /// The non-empty buckets counted since the last call.
     pub(crate) fn take_buckets(&mut self) -> Vec<(u16, u64)> {
         let Some(LogBuckets { counts, .. }) = &mut self.buckets else { return Vec::new() };
         let counted = counts.iter().enumerate().filter(|&(_, &count)| count > 0);
@@ -79,7 +79,7 @@ impl ExtraCounters {
         taken
     }
 
-    /// Hands over the totals since the last mark with the users' numbers; empty unless requested.
+    /// Numbers and totals of the users since the last mark, which is now; empty unless requested.
     pub(crate) fn take_users(&mut self) -> Vec<(u64, UserTotals)> {
         let Some(Users { numbers, part, before }) = &mut self.users else { return Vec::new() };
         let taken = numbers.iter().zip(part.iter()).map(|(&number, user)| (number, user.totals())).collect();
@@ -89,7 +89,7 @@ impl ExtraCounters {
         taken
     }
 
-    /// Totals from the start with the users' numbers; empty unless requested.
+    /// Numbers and totals of the users since the start; empty unless requested.
     pub(crate) fn users(&self) -> Vec<(u64, UserTotals)> {
         let Some(Users { numbers, part, before }) = &self.users else { return Vec::new() };
         let whole = before.iter().zip(part).map(|(before, part)| {

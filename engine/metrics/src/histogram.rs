@@ -1,4 +1,4 @@
-//! Latency histograms: recorded as HDR histograms, handed over as the sparse buckets of the records.
+//! Latency histograms: recorded as HDR histograms, exported as the sparse buckets of the records.
 //!
 //! The bucket rule is that of `dbdyno_schema::histogram`; a test compares the two.
 
@@ -6,7 +6,7 @@ pub use dbdyno_schema::histogram::Buckets;
 use dbdyno_schema::histogram::{HIGHEST_US, SIGNIFICANT_DIGITS, bucket_lower_us};
 use hdrhistogram::Histogram as Hdr;
 
-/// A histogram being recorded, with its exact sum, minimum and maximum.
+/// A histogram during recording, with exact sum, minimum and maximum.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     hdr: Hdr<u64>,
@@ -15,7 +15,7 @@ pub struct Histogram {
     max_ns: u64,
 }
 
-/// Recorded values as the records hold them.
+/// A histogram in the format of the records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatencySummary {
     /// Sparse buckets in microseconds.
@@ -36,7 +36,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one value. Rounded to the nearest microsecond: cut off, every mean from the buckets would be low.
+    /// Counts one value, rounded to the nearest microsecond: truncation would bias means of the buckets downwards.
     #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
         self.hdr.saturating_record((value_ns + 500) / 1000);
@@ -45,7 +45,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
-    /// Hands over what was counted and resets the histogram.
+    /// Returns the counts and resets the histogram.
     pub fn take(&mut self) -> LatencySummary {
         if self.hdr.is_empty() {
             return LatencySummary::default();

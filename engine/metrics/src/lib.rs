@@ -1,15 +1,15 @@
-//! How much: counters and latency histograms of one worker.
+//! Counters and latency histograms.
 //!
 //! A [`Recorder`] belongs to one worker thread and is never shared, so the hot path takes no lock. The caller passes the
 //! time with every call, and the recorder closes a span by that time, not by a timer: an event that ends at `t` is always
-//! counted in the interval that holds `t`, however late the thread wakes up.
+//! counted in the interval that contains `t`, however late the thread wakes up.
 //!
 //! # Layout
-//! - [`Recorder`]: what a worker counts into.
-//! - [`spans`]: closed spans, and how those of several workers are added up; [`phases`]: their records and totals.
-//! - [`ExtraCounts`]: what the recorder counts only where a program that embeds the engine asks for it.
+//! - [`Recorder`]: the counters of one worker.
+//! - [`spans`]: closed spans, merged over workers; [`phases`]: their records and totals.
+//! - [`ExtraCounts`]: additional counters for programs that embed the engine.
 //! - [`Outstanding`]: events that are due and have not ended.
-//! - [`histogram`]: recording, taking, merging; [`mod@percentiles`]: what is certain about values that are cut off.
+//! - [`histogram`]: recording, taking, merging; [`mod@percentiles`]: percentiles with censored values.
 
 pub mod histogram;
 pub mod percentiles;

@@ -1,4 +1,4 @@
-//! Events that are due and have not ended: some wait in a queue, the others run on a connection.
+//! Events that are due and have not ended: they wait in the queue or run on a connection.
 
 use std::collections::VecDeque;
 
@@ -8,18 +8,18 @@ use dbdyno_load::Nanos;
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     waiting: VecDeque<Nanos>,
-    /// By user of the worker: when the event that runs on its connection was due.
+    /// Per user of the worker: the due time of the event on its connection.
     running: Vec<Option<Nanos>>,
     in_flight: u64,
 }
 
 impl Outstanding {
-    /// An event joins the queue.
+    /// Adds an event to the queue.
     pub fn arrive(&mut self, due: Nanos) {
         self.waiting.push_back(due);
     }
 
-    /// The connection of `user` takes the event at the head of the queue.
+    /// Moves the event at the head of the queue to the connection of `user`; returns its due time.
     #[inline]
     pub fn take(&mut self, user: usize) -> Option<Nanos> {
         let due = self.waiting.pop_front()?;
@@ -27,7 +27,7 @@ impl Outstanding {
         Some(due)
     }
 
-    /// An event that was due at `due` begins on the connection of `user`.
+    /// Records that an event that was due at `due` begins on the connection of `user`.
     #[inline]
     pub fn begin(&mut self, user: usize, due: Nanos) {
         if user >= self.running.len() {
@@ -38,7 +38,7 @@ impl Outstanding {
         self.in_flight += 1;
     }
 
-    /// The event of `user` has ended; returns when it was due, or `None` where none ran.
+    /// Removes the event of `user`, which has ended; returns its due time, or `None` if there was none.
     #[inline]
     pub fn end(&mut self, user: usize) -> Option<Nanos> {
         let due = self.running.get_mut(user)?.take()?;
@@ -56,12 +56,12 @@ impl Outstanding {
         self.in_flight
     }
 
-    /// When each event in the queue was due.
+    /// Due times of the events in the queue.
     pub fn waiting_since(&self) -> impl Iterator<Item = Nanos> {
         self.waiting.iter().copied()
     }
 
-    /// When each event on a connection was due.
+    /// Due times of the events on connections.
     pub fn running_since(&self) -> impl Iterator<Item = Nanos> {
         self.running.iter().flatten().copied()
     }

@@ -1,20 +1,20 @@
-//! Percentiles where of some values only a lower bound is known.
+//! Percentiles of samples in which some values are censored: only a lower bound is known.
 //!
 //! An event that had not ended when the measurement was over has a latency of at least the time since it was due: its
-//! latency is censored. Nothing is assumed about how long it would have taken. A percentile is the value of rank
-//! ceil(p n) among all n events (nearest rank), and over all completions of the censored values it lies
+//! latency is censored. No assumption is made about the time it would have taken. A percentile is the value of rank
+//! ceil(p n) among all n events (nearest rank). Whatever the true values of the censored events, it is
 //!
-//! - at or above the value of that rank with every censored one at its bound, and
-//! - at or below the value of that rank with every censored one at infinity.
+//! - at least the value of that rank with every censored value at its bound, and
+//! - at most the value of that rank with every censored value at infinity.
 //!
-//! Both ends are reached by some completion. Where both fall into one bucket the percentile is known; else it is
-//! "more than" the lower end, which is the largest bound that is certain.
+//! Both limits are possible. If both are in the same bucket, the percentile is known; otherwise the result is
+//! "more than" the lower limit, the largest certain bound.
 
 use dbdyno_schema::histogram::{Buckets, bucket_width_us};
 use dbdyno_schema::record::{Percentile, Percentiles};
 
-/// The percentiles of `known` values and of `censored` ones, whose buckets are lower bounds. `range_us` are the
-/// smallest and the largest known value, exactly. `None` without values.
+/// The percentiles of `known` values and `censored` ones, whose buckets are lower bounds. `range_us` holds the
+/// exact minimum and maximum of the known values. `None` without values.
 pub fn percentiles(
     known: &Buckets,
     range_us: (Option<f64>, Option<f64>),
@@ -32,7 +32,7 @@ pub fn percentiles(
     Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p99_9: at(99.9), max })
 }
 
-/// One percentile; `all` holds the known values and the bounds, and is not empty.
+/// One percentile; `all` contains the known values and the bounds, and is not empty.
 fn percentile(known: &Buckets, all: &Buckets, percent: f64, (low_us, high_us): (f64, f64)) -> Percentile {
     let rank = rank(percent, all.count());
     let least = bucket_of(all, rank).expect("the rank is at most the count");
@@ -45,7 +45,7 @@ fn percentile(known: &Buckets, all: &Buckets, percent: f64, (low_us, high_us): (
 
 /// The rank of a percentile among `count` values, from 1.
 fn rank(percent: f64, count: u64) -> u64 {
-    // The rounding keeps 0.95 * 100 = 95.00000000000001 from being rank 96.
+    // Rounding prevents 0.95 * 100 = 95.00000000000001 from becoming rank 96.
     let exact = (percent / 100.0 * count as f64 * 1e6).round() / 1e6;
     (exact.ceil() as u64).clamp(1, count.max(1))
 }
@@ -59,8 +59,8 @@ fn bucket_of(buckets: &Buckets, rank: u64) -> Option<u64> {
     })
 }
 
-/// From a bucket's edge to its middle. Values were rounded to the nearest microsecond, so a bucket that is one
-/// microsecond wide is its own middle.
+/// Distance from the lower edge of a bucket to its middle. Values were rounded to the nearest microsecond, so a bucket that is
+/// one microsecond wide has distance 0.
 fn middle_us(lower: u64) -> f64 {
     (bucket_width_us(lower) - 1) as f64 / 2.0
 }

@@ -1,4 +1,4 @@
-//! The intervals that all workers have closed: their records, and their sums by phase.
+//! Records of the intervals that all workers have closed, and their totals by phase.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ pub struct Totals {
     end: Nanos,
     /// Counters.
     pub counts: Counts,
-    /// From due to end.
+    /// Time from due to end.
     pub latency: LatencySummary,
-    /// The same in buckets of a logarithmic scale, where requested.
+    /// The latency in buckets of a logarithmic scale, if requested.
     pub log_buckets: Vec<(u16, u64)>,
 }
 
@@ -73,20 +73,20 @@ impl Phases {
         }
     }
 
-    /// A phase ended with its last interval.
+    /// Records the end of a phase, after its last interval.
     pub fn close(&mut self, phase: PhaseName, closed: PhaseAccounting) {
         self.closed.insert(phase, closed);
     }
 
-    /// What was added up of a phase so far.
+    /// Totals of a phase so far.
     pub fn of(&self, phase: PhaseName) -> Option<&Totals> {
         self.open.get(&phase)
     }
 
-    /// Totals of every phase that ended; `drained` belongs to the last.
+    /// Totals of every phase that ended; `drained` belongs to the last one.
     ///
     /// # Panics
-    /// When the accounting identity does not hold: wrong numbers must not be written.
+    /// If the accounting identity does not hold: wrong numbers must not be written.
     pub fn totals(&self, drained: &DrainedEvents) -> BTreeMap<PhaseName, PhaseTotals> {
         let last = self.closed.last_key_value().map(|(&phase, _)| phase);
         let ended =
@@ -124,11 +124,11 @@ fn phase_totals(totals: &Totals, closed: &PhaseAccounting, drained: &DrainedEven
         log_buckets,
         drained_us: drained.latency.buckets.clone(),
         censored_us,
-        generator: Default::default(), // Known to the caller alone.
+        generator: Default::default(), // Only the caller knows it.
     }
 }
 
-/// Totals of the users, in the order of their numbers.
+/// Totals of the users, sorted by user number.
 pub fn by_number(mut users: Vec<(u64, UserTotals)>) -> Vec<UserTotals> {
     users.sort_unstable_by_key(|(number, _)| *number);
     users.into_iter().map(|(_, totals)| totals).collect()

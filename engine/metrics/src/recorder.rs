@@ -1,4 +1,4 @@
-//! What a worker counts into.
+//! The counters and histograms of one worker.
 
 use dbdyno_load::timeline::{Bound, Timeline};
 use dbdyno_load::{LATE, Nanos};
@@ -23,11 +23,11 @@ struct KindCounters {
 
 /// Counters and histograms of one worker.
 ///
-/// ClosedSpans spans are pushed to `closed`, in the order of their bounds; the worker sends them on.
+/// Closed spans are appended to `closed` in chronological order; the worker sends them on.
 #[derive(Debug)]
 pub struct Recorder {
     timeline: Timeline,
-    /// End of the open span; `None` after the run, when nothing is counted.
+    /// End of the open span; `None` after the run, when the recorder ignores reports.
     bound: Option<Bound>,
     tick_start: Nanos,
     span_start: Nanos,
@@ -35,17 +35,17 @@ pub struct Recorder {
     tick_events: u64,
     counts: Counts,
     latency: Histogram,
-    /// `None` in a closed loop, where it is the latency.
+    /// `None` in a closed loop, where the service time equals the latency.
     service: Option<Histogram>,
     kinds: Vec<KindCounters>,
     accounting: Accounting,
     outstanding: Outstanding,
-    /// Due times of the events dropped in the phase.
+    /// Due times of the events that were dropped in the phase.
     dropped: Vec<Nanos>,
     /// Latency of events that ended after the run, in an open loop.
     drained: Histogram,
     extras: Option<Box<ExtraCounters>>,
-    /// Users that have not left.
+    /// Users that have not finished their last event.
     users: u32,
     closed: Vec<(Nanos, ClosedSpans)>,
 }
@@ -74,24 +74,24 @@ impl Recorder {
         }
     }
 
-    /// Adds the counts that `requested` names. `numbers` are those of this worker's users in the whole fleet.
+    /// Adds the counters in `requested`. `numbers` are the fleet-wide numbers of this worker's users.
     pub fn counting(mut self, requested: &ExtraCounts, numbers: &[u64]) -> Self {
         self.extras = ExtraCounters::new(requested, numbers);
         self.users = numbers.len() as u32;
         self
     }
 
-    /// Whether the run is over at the time of the last call.
+    /// Whether the run was over at the time of the last call.
     pub fn is_over(&self) -> bool {
         self.bound.is_none()
     }
 
-    /// When the open span ends; `None` when the run is over.
+    /// When the open span ends; `None` after the run.
     pub fn next_bound(&self) -> Option<Nanos> {
         self.bound.map(|bound| bound.at)
     }
 
-    /// An event became due and began at once on the connection of `user`, as in a closed loop.
+    /// An event became due and began immediately on the connection of `user`, as in a closed loop.
     #[inline]
     pub fn begin(&mut self, user: usize, now: Nanos) {
         self.advance(now);
@@ -101,7 +101,7 @@ impl Recorder {
         }
     }
 
-    /// An event became due and waits for a connection. The caller hands over every arrival in order.
+    /// An event became due and waits for a connection. The caller reports arrivals in order.
     pub fn arrive(&mut self, due: Nanos) {
         self.advance(due);
         if self.bound.is_some() {
@@ -110,7 +110,7 @@ impl Recorder {
         }
     }
 
-    /// An event became due and is dropped, since too many wait already.
+    /// An event became due and is dropped, because the queue is full.
     pub fn drop_arrival(&mut self, due: Nanos) {
         self.advance(due);
         if self.bound.is_some() {
@@ -123,7 +123,7 @@ impl Recorder {
         }
     }
 
-    /// The connection of `user` takes the event that has waited longest; returns when that was due.
+    /// The connection of `user` takes the event that has waited longest; returns its due time.
     #[inline]
     pub fn take(&mut self, user: usize) -> Option<Nanos> {
         self.outstanding.take(user)
@@ -139,7 +139,7 @@ impl Recorder {
         self.advance(event.end);
         let due = self.outstanding.end(user);
         if self.bound.is_none() {
-            // It was under way at the end of the run, and is counted as unfinished; but now its latency is known.
+            // It was in flight at the end of the run and counted as unfinished, but now its latency is known.
             if due.is_some() && self.service.is_some() {
                 self.drained.record_ns(event.end - event.due);
             }
@@ -171,7 +171,7 @@ impl Recorder {
         }
         let class = statement.class.unwrap_or(match (statement.returns_rows, statement.rows) {
             (true, _) => StatementClass::Read,
-            // A change that found no row is no write.
+            // A change that found no row does not count as a write.
             (false, 0) => StatementClass::Other,
             (false, _) => StatementClass::Write,
         });
@@ -193,7 +193,7 @@ impl Recorder {
         }
     }
 
-    /// A statement was sent that the workload does not list: ROLLBACK.
+    /// The runner sent a statement that is not part of the workload: ROLLBACK.
     pub fn other_statement(&mut self, now: Nanos) {
         self.count(now, |counts| counts.other += 1);
     }
@@ -203,12 +203,12 @@ impl Recorder {
         self.count(now, |counts| count_error(counts, code, class, 1));
     }
 
-    /// An event starts again after an error.
+    /// An event restarts after an error.
     pub fn retry(&mut self, now: Nanos) {
         self.count(now, |counts| counts.retries += 1);
     }
 
-    /// A connection was opened again.
+    /// A connection was reopened.
     pub fn reconnect(&mut self, now: Nanos) {
         self.count(now, |counts| counts.reconnects += 1);
     }
@@ -226,7 +226,7 @@ impl Recorder {
         self.users = self.users.saturating_sub(1);
     }
 
-    /// The event of `user` failed and is not tried again.
+    /// The event of `user` failed and is not retried.
     pub fn failed(&mut self, user: usize, now: Nanos) {
         self.advance(now);
         if self.bound.is_some() {
@@ -244,24 +244,24 @@ impl Recorder {
         }
     }
 
-    /// Ends the run at `at`, earlier than planned. Does nothing to spans that are closed already.
+    /// Ends the run at `at`, before its planned end. Closed spans stay as they are.
     pub fn stop_at(&mut self, at: Nanos) {
         self.timeline.truncate(at);
-        // The end of the last closed tick lies inside the tick that is open.
+        // `tick_start` is the end of the last closed tick.
         self.bound = self.bound.and_then(|_| self.timeline.bound_after(self.tick_start));
     }
 
-    /// Spans closed since the last call, each with the bound at which it ended.
+    /// Spans closed since the last call, each with its end.
     pub fn take_closed_spans(&mut self) -> Vec<(Nanos, ClosedSpans)> {
         std::mem::take(&mut self.closed)
     }
 
-    /// Totals of each user with its number; empty unless [`ExtraCounts::users`] asks for them.
+    /// Number and totals of each user; empty without [`ExtraCounts::users`].
     pub fn user_totals(&self) -> Vec<(u64, UserTotals)> {
         self.extras.as_ref().map(|extras| extras.users()).unwrap_or_default()
     }
 
-    /// The events that were under way at the end of an open loop's run, after the time to drain.
+    /// The events that were in flight at the end of an open loop's run, after the drain time.
     pub fn drained(&mut self) -> DrainedEvents {
         let end = self.timeline.end();
         if self.service.is_none() {
@@ -272,7 +272,7 @@ impl Recorder {
     }
 }
 
-/// The histogram of some lengths of time.
+/// A histogram of durations.
 fn buckets_of(lengths: impl Iterator<Item = Nanos>) -> Buckets {
     let mut histogram = Histogram::default();
     lengths.for_each(|length| histogram.record_ns(length));

@@ -1,6 +1,6 @@
-//! Spans that a recorder has closed, and how those of several workers are added up.
+//! Spans that a recorder has closed, and the sums over several workers.
 //!
-//! Every worker closes the same spans at the same bounds, because the bounds follow from the plan. Adding up is
+//! Every worker closes the same spans at the same boundaries, because the plan determines them. Merging is
 //! therefore a sum per field, in any order.
 
 use dbdyno_load::Nanos;
@@ -9,49 +9,49 @@ use dbdyno_schema::record::{Accounting, Counts, ErrorClass, PhaseName, UserTotal
 
 use crate::histogram::LatencySummary;
 
-/// What one worker counted up to a bound.
+/// The counters of one worker up to a boundary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClosedSpans {
-    /// Events since the bound before this one.
+    /// Events since the previous boundary.
     pub tick_events: u64,
-    /// Present where an interval ends.
+    /// Present if an interval ends.
     pub interval: Option<Span>,
-    /// Present where a window of statement statistics ends.
+    /// Present if a window of statement statistics ends.
     pub window: Option<Window>,
-    /// Present where a phase ends.
+    /// Present if a phase ends.
     pub phase: Option<PhaseAccounting>,
 }
 
 /// The events of a phase by their outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseAccounting {
-    /// Their numbers.
+    /// Number of events by outcome.
     pub accounting: Accounting,
-    /// How long each event had been due that will not end, in an open loop.
+    /// Open loop: for each event that will not end, the time since it was due.
     pub censored: Buckets,
 }
 
-/// The events under way at the end of an open loop's run.
+/// The events in flight at the end of an open loop's run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainedEvents {
-    /// Latency of those that ended within the time to drain.
+    /// Latency of those that ended within the drain time.
     pub latency: LatencySummary,
-    /// How long the others had been due at the end of the run.
+    /// For each of the others, the time from its due time to the end of the run.
     pub censored: Buckets,
 }
 
 impl DrainedEvents {
-    /// Adds those of another worker.
+    /// Adds the events of another worker.
     pub fn merge(&mut self, other: &DrainedEvents) {
         self.latency.merge(&other.latency);
         self.censored.merge(&other.censored);
     }
 }
 
-/// What was counted in an interval.
+/// The counters of an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The phase that holds it.
+    /// The phase that contains it.
     pub phase: PhaseName,
     /// First instant.
     pub start: Nanos,
@@ -59,26 +59,26 @@ pub struct Span {
     pub end: Nanos,
     /// Counters.
     pub counts: Counts,
-    /// From due to end.
+    /// Time from due to end.
     pub latency: LatencySummary,
-    /// From start to end; empty in a closed loop.
+    /// Time from start to end; empty in a closed loop.
     pub service: LatencySummary,
-    /// Events that were due and had not started at the end.
+    /// Due events that had not started at the end.
     pub backlog: u64,
-    /// Events that had started and not ended.
+    /// Events that had started but not ended at the end.
     pub in_flight: u64,
-    /// Users that had not left.
+    /// Users that had not finished their last event.
     pub users_active: u32,
-    /// Totals of each user since the last mark, with its number; at marks, where requested.
+    /// Number and totals of each user since the last mark; at marks, if requested.
     pub users: Vec<(u64, UserTotals)>,
-    /// From due to end, in buckets of a logarithmic scale, where requested.
+    /// Time from due to end, in buckets of a logarithmic scale, if requested.
     pub log_buckets: Vec<(u16, u64)>,
 }
 
 /// Statement statistics over a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// The phase that holds it.
+    /// The phase that contains it.
     pub phase: PhaseName,
     /// First instant.
     pub start: Nanos,
@@ -93,16 +93,16 @@ pub struct Window {
 pub struct StatementSummary {
     /// Rows returned or changed.
     pub rows: u64,
-    /// Rows promised.
+    /// Rows expected.
     pub rows_expected: u64,
-    /// Statements with another number of rows than promised.
+    /// Statements whose number of rows differs from the expected one.
     pub row_count_mismatches: u64,
     /// Latency; its count is the number of statements.
     pub latency: LatencySummary,
 }
 
 impl ClosedSpans {
-    /// Adds what another worker counted in the same span.
+    /// Adds the counters of another worker for the same span.
     pub fn merge(&mut self, other: ClosedSpans) {
         self.tick_events += other.tick_events;
         join(&mut self.interval, other.interval, |sum, part| sum.merge(&part));
@@ -114,7 +114,7 @@ impl ClosedSpans {
     }
 }
 
-/// Adds `other` to `value` where both are there; otherwise keeps the one that is.
+/// Adds `other` to `value` if both are present; otherwise keeps the present one.
 fn join<T>(value: &mut Option<T>, other: Option<T>, add: impl FnOnce(&mut T, T)) {
     match (value, other) {
         (Some(value), Some(other)) => add(value, other),
@@ -151,7 +151,7 @@ impl Window {
 
 /// Adds `other` to `counts`, field by field.
 pub fn add_counts(counts: &mut Counts, other: &Counts) {
-    // LatencySummary apart by name, so that a new field cannot be forgotten here.
+    // Destructured, so that the compiler rejects a forgotten field.
     let Counts {
         events,
         reads,
@@ -184,8 +184,8 @@ pub fn add_counts(counts: &mut Counts, other: &Counts) {
     counts.row_count_mismatches += row_count_mismatches;
 }
 
-/// Counts `count` errors of one code. Its class is the most severe one that occurred: a server that ends connections
-/// must not pass for one that only refuses statements.
+/// Counts `count` errors of one code. The code keeps the most severe class that occurred, so that lost connections are
+/// not reported as refused statements.
 pub(crate) fn count_error(counts: &mut Counts, code: &str, class: ErrorClass, count: u64) {
     *counts.errors.entry(code.to_owned()).or_default() += count;
     let known = counts.error_classes.entry(code.to_owned()).or_insert(class);

@@ -2,12 +2,12 @@
 
 use crate::Rng;
 
-/// An alphabet from which strings are made.
+/// An alphabet for random strings.
 #[derive(Clone, Debug)]
 pub struct Letters {
-    /// The characters as bytes of UTF-8, one behind the other.
+    /// The characters in UTF-8, concatenated.
     bytes: Vec<u8>,
-    /// Where each ends; empty where every one is a single byte.
+    /// End offset of each character; empty if all are single bytes.
     ends: Vec<u32>,
     count: u64,
     /// Characters per 64 random bits.
@@ -15,7 +15,7 @@ pub struct Letters {
 }
 
 impl Letters {
-    /// The characters of `alphabet`, which must not be empty.
+    /// `alphabet` must not be empty.
     pub fn new(alphabet: &str) -> Self {
         assert!(!alphabet.is_empty(), "an alphabet without characters");
         let count = alphabet.chars().count() as u64;
@@ -28,8 +28,8 @@ impl Letters {
         Self { bytes: alphabet.into(), ends, count, per_draw: (32 / bits).max(1) }
     }
 
-    /// Appends `length` characters. A draw of 64 bits is a fraction of 1 whose digits to the base of the alphabet's size
-    /// are taken from the front (Lemire 2019, without the rejection step); at least 32 of its bits are left over, so that
+    /// Appends `length` characters. 64 random bits are a fraction of 1, whose leading digits in the base of the alphabet's
+    /// size select characters (Lemire 2019, without the rejection step); at least 32 bits remain unused, so
     /// every character's bias is below 2^-32.
     #[inline]
     pub fn write(&self, rng: &mut Rng, length: u32, out: &mut Vec<u8>) {

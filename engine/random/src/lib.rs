@@ -1,15 +1,15 @@
 //! Seeded keys, strings and rows.
 //!
-//! Everything random in the engine comes from here, so that a run can be repeated and a row has the same bytes
-//! whichever connection writes it. Nothing here reads a clock or shares state between users.
+//! All randomness in the engine comes from here, so a run can be repeated and a row has the same bytes
+//! whichever connection writes it. This crate reads no clock and shares no state between users.
 //!
 //! # Layout
-//! - [`Rng`]: a stream of random numbers named by a seed and a path.
-//! - [`key`]: which row a statement asks for.
+//! - [`Rng`]: a stream of random numbers, identified by a seed and a path.
+//! - [`key`]: row ids in statements.
 //! - [`text`]: the strings of the OLTP family.
 //! - [`letters`]: strings of random characters.
 //! - [`row`]: the content of one row.
-//! - [`unique`]: numbers that come once.
+//! - [`unique`]: numbers without repetition.
 
 pub mod key;
 pub mod letters;
@@ -25,8 +25,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream named by `seed` and `path`. Streams with different paths are independent for our purposes:
-    /// every step of the path goes through the SplitMix64 finaliser, so neighbouring users or rows share nothing.
+    /// The stream of `seed` and `path`. Streams with different paths are independent in practice:
+    /// every step of the path goes through the SplitMix64 finaliser, so adjacent users or rows are uncorrelated.
     pub fn new(seed: u64, path: &[u64]) -> Self {
         let start = path.iter().fold(mix(seed), |state, &step| mix(state ^ mix(step)));
         Self(Xoshiro256PlusPlus::seed_from_u64(start))
@@ -39,7 +39,7 @@ impl Rng {
     }
 
     /// A number below `bound`, which must not be 0. Multiply and shift (Lemire 2019) without its rejection step:
-    /// with 64 bits the bias is below 2^-32 for any table a 32-bit id can number.
+    /// with 64 bits the bias is below 2^-32 for tables with 32-bit ids.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64

@@ -1,6 +1,6 @@
 //! The content of one row of an OLTP table.
 //!
-//! It depends on (seed, table, id) only, so tables loaded with one stream or sixteen, by INSERT or by a bulk
+//! It depends on (seed, table, id) only, so tables loaded with any number of streams, by INSERT or by a bulk
 //! load, have the same checksum.
 
 use crate::Rng;
@@ -18,7 +18,7 @@ pub struct Row {
     pub pad: [u8; PAD_LENGTH],
 }
 
-/// The row `id` of table number `table`, both from 1.
+/// Row `id` of table `table`, both counted from 1.
 pub fn row(seed: u64, table: u32, id: u64, keys: &Keys) -> Row {
     let mut rng = Rng::new(seed, &[u64::from(table), id]);
     Row { k: keys.draw(&mut rng), c: text::c(&mut rng), pad: text::pad(&mut rng) }

@@ -1,13 +1,13 @@
-//! Numbers of 32 bits, each once, in an order that looks random.
+//! All 32-bit numbers, each once, in pseudo-random order.
 //!
-//! A counter is pushed through a permutation by quadratic residues: for a prime p = 3 mod 4, x² mod p differs for all x up
+//! A counter goes through a permutation by quadratic residues: for a prime p = 3 mod 4, x² mod p is different for all x up
 //! to p/2, and p - x² mod p gives the others (Preshing, "How to generate a sequence of unique random integers", 2012).
-//! Numbers from p on stand for themselves. Two passes with an offset between them hide that neighbours are squares.
+//! Numbers from p on map to themselves. Two passes with an offset between them hide the pattern of adjacent squares.
 
 /// The largest prime below 2^32 that is 3 mod 4.
 const PRIME: u32 = 4_294_967_291;
 
-/// A permutation of all numbers of 32 bits.
+/// A permutation of all 32-bit numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unique {
     base: u32,
@@ -15,7 +15,7 @@ pub struct Unique {
 }
 
 impl Unique {
-    /// The permutation that `seed` names.
+    /// The permutation for `seed`.
     pub fn new(seed: u64) -> Self {
         let (low, high) = (seed as u32, (seed >> 32) as u32);
         Self {
@@ -24,7 +24,7 @@ impl Unique {
         }
     }
 
-    /// Number `index` of the sequence. It repeats after 2^32.
+    /// Number `index` of the sequence.
     #[inline]
     pub fn at(&self, index: u32) -> u32 {
         let first = permuted(self.base.wrapping_add(index));

@@ -16,19 +16,19 @@ const INSTANT: &[BorrowedFormatItem<'_>] = format_description!(
     "[year]-[month]-[day][first [ ][T]][hour]:[minute]:[second][optional [.[subsecond]]]"
 );
 
-/// Year, month and day of a number of days since 1970-01-01. The year is one of 1 to 9999.
+/// Year (1 to 9999), month and day of a number of days since 1970-01-01.
 pub fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let date = Date::from_julian_day(days as i32 + EPOCH).expect("a plan's faults name other years");
+    let date = Date::from_julian_day(days as i32 + EPOCH).expect("Plan::faults rejects other years");
     (date.year().into(), u8::from(date.month()).into(), date.day().into())
 }
 
-/// Days since 1970-01-01 of `YYYY-MM-DD`; `None` for other text, and outside the years 1 to 9999.
+/// Days from 1970-01-01 to `YYYY-MM-DD`; `None` for other text, and outside the years 1 to 9999.
 pub fn day(text: &str) -> Option<i64> {
     let date = Date::parse(text, DATE).ok().filter(|date| date.year() >= 1)?;
     Some((date.to_julian_day() - EPOCH).into())
 }
 
-/// Microseconds since 1970-01-01 of `YYYY-MM-DD`, alone or with ` HH:MM:SS` and up to six digits of a fraction.
+/// Microseconds from 1970-01-01 to `YYYY-MM-DD`, optionally with ` HH:MM:SS` and up to six fractional digits.
 pub fn instant(text: &str) -> Option<i64> {
     let at = PrimitiveDateTime::parse(text, INSTANT).ok().filter(|at| at.year() >= 1);
     let micros = at.map(|at| at.assume_utc().unix_timestamp_nanos()).filter(|nanos| nanos % 1000 == 0);

@@ -1,4 +1,5 @@
-//! What the engine derives from a plan, for readers that must not derive it a second time: `describe` prints it and connects to nothing.
+//! What the engine derives from a plan, so that other programs need not derive it again. `describe` prints it without
+//! connecting to a server.
 
 use std::collections::BTreeMap;
 
@@ -17,37 +18,37 @@ pub struct Description {
     /// The statements of the workload, in the order of a transaction. Empty for scripts and replays, whose statements
     /// are known only while they run.
     pub statements: Vec<StatementDescription>,
-    /// Statements that every connection asks the server to prepare. A server may refuse some: MySQL refuses BEGIN, which
+    /// Statements that every connection tries to prepare. A server may refuse some: MySQL refuses BEGIN, which
     /// is then sent as text.
     pub prepared_per_connection: u64,
-    /// The tables that `prepare` fills, as they are when it ends. Tables that only a script or `setup` creates are unknown.
+    /// The tables that `prepare` fills, as they are afterwards. Tables that only a script or `setup` creates are unknown.
     pub tables: Vec<TableGroup>,
-    /// Limits of every plan, by name: the largest value that is accepted.
+    /// Limits of every plan, by name: the largest accepted value.
     pub limits: BTreeMap<String, u64>,
     /// The class of each error code of the target's protocol: MySQL's numbers, or SQLSTATEs. An SQLSTATE of two characters
-    /// stands for all codes that begin with it and are not listed. Every other code is `other`.
+    /// applies to all unlisted codes that begin with it. Every other code is `other`.
     pub error_classes: BTreeMap<String, ErrorClass>,
 }
 
 /// One statement of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementDescription {
-    /// Name in the records. Several statements of a plan's own SQL may share one.
+    /// Name in the records. Several statements of user-defined SQL may share one.
     pub kind: String,
-    /// As the plan writes it, or over the first table.
+    /// As written in the plan, or on the first table.
     pub sql: String,
-    /// Times in its transaction; 0 where only some transactions send it.
+    /// Times in its transaction; 0 if only some transactions send it.
     pub per_transaction: u32,
-    /// Whether the server is asked to prepare it.
+    /// Whether connections try to prepare it.
     pub prepared: bool,
     /// Where its parameters are, from left to right.
     pub parameters: Vec<ParameterPosition>,
     /// Rows that each execution returns or changes. A range that begins near the end of its table returns fewer.
-    /// Null where nothing is expected.
+    /// Null if the number is unknown.
     pub rows: Option<u64>,
 }
 
-/// Where a parameter is in a statement.
+/// Position of a parameter in a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ParameterPosition {
     /// Name after the colon; null for a `?`.
@@ -59,13 +60,13 @@ pub struct ParameterPosition {
 /// Tables of the same shape and number of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TableGroup {
-    /// Their names.
+    /// Names of the tables.
     pub names: Vec<String>,
-    /// Storage engine in lower case; null where the server has none, or the plan's own statements choose it.
+    /// Storage engine in lower case; null if the server has none, or if user-defined SQL chooses it.
     pub engine: Option<String>,
-    /// The columns in order. Of tables that the plan's own statements create: only the generated ones, without types.
+    /// The columns in order. For tables that user-defined SQL creates: only the generated columns, without types.
     pub columns: Vec<ColumnDescription>,
-    /// The indexes; null where the plan's own statements create them.
+    /// The indexes; null if user-defined SQL creates them.
     pub indexes: Option<Vec<IndexDescription>>,
     /// Rows of each table.
     pub rows: u64,
@@ -76,13 +77,13 @@ pub struct TableGroup {
 pub struct ColumnDescription {
     /// Its name.
     pub name: String,
-    /// `int`, `bigint` or `char`; null where the plan's own statements choose it.
+    /// `int`, `bigint` or `char`; null if user-defined SQL chooses it.
     pub r#type: Option<String>,
     /// Characters of a `char`.
     pub length: Option<u32>,
     /// Whether it may be NULL.
     pub nullable: bool,
-    /// Whether the server numbers rows by it.
+    /// Whether the server generates its values.
     pub auto_increment: bool,
 }
 

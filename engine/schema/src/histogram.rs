@@ -1,6 +1,6 @@
 //! The bucket rule of the histograms in the records.
 //!
-//! A histogram travels as a sparse list of `[bucket_lower_us, count]` pairs, so any language merges two of them
+//! A histogram is a sparse list of `[bucket_lower_us, count]` pairs, so any language merges two of them
 //! by adding the counts of equal keys. The buckets are those of an HDR histogram with three significant digits
 //! and a lowest value of 1 us: values below 2048 us have a bucket each; above that a bucket is
 //! 2^(floor(log2(value)) - 10) us wide, which is at most 0.1 % of the value.
@@ -34,7 +34,7 @@ impl Buckets {
     }
 }
 
-/// Adds the counts of equal keys. Both lists are ascending, and so is the result.
+/// Adds the counts of equal keys. Both lists, and the result, are in ascending order.
 pub fn merge_counts<K: Ord + Copy>(counts: &mut Vec<(K, u64)>, other: &[(K, u64)]) {
     counts.extend_from_slice(other);
     // A stable sort merges two ascending runs in linear time.

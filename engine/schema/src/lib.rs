@@ -1,16 +1,16 @@
 //! The interface between the engine and the lab: plan and records.
 //!
-//! Plain data: the engine reads a [`Plan`] as the first JSON line on standard input and writes [`Record`]s as JSON Lines on
-//! standard output. The JSON Schemas in `schema/` are generated from these types; a test in either language fails when
-//! they drift.
+//! The engine reads a [`Plan`] as the first JSON line on standard input and writes [`Record`]s as JSON Lines on
+//! standard output. The JSON Schemas in `schema/` are generated from these types; tests in both languages fail when
+//! the two differ.
 //!
 //! # Layout
-//! - [`plan`]: one target, workload and load. Load, phases and distributions are types of `load` and `random`.
-//! - [`record`]: the results. [`description`]: what the engine derives from a plan.
-//! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: a rule of equal widths on a
+//! - [`plan`]: target, workload and load. The types of load, phases and distributions are in `load` and `random`.
+//! - [`record`]: the results. [`description`]: statements, tables and limits that the engine derives from a plan.
+//! - [`histogram`]: the bucket rule of the sparse histograms in the records; [`log_buckets`]: buckets of equal widths on a
 //!   logarithmic scale.
 //! - [`calendar`]: dates and times as plans write them.
-//! - [`placeholders`]: parameters in the user's own SQL.
+//! - [`placeholders`]: parameters in user-defined SQL.
 
 pub mod calendar;
 pub mod description;

@@ -1,8 +1,9 @@
 //! Buckets of equal widths on a logarithmic scale.
 //!
-//! They are coarser than [`crate::histogram`] and counted only for a program that prints percentiles of such a scale. A value falls into bucket `floor((n - 1) ln(v / low) / ln(high / low) + 0.5)`
-//! of n, and a value outside the scale falls into the first or the last one. A percentile p is the value of the first bucket
-//! at which `floor(N p / 100 + 0.5)` of the N values have been passed; where that is none, of the very first one.
+//! They are coarser than [`crate::histogram`] and counted only for a program that prints percentiles of such a scale.
+//! A value falls into bucket `floor((n - 1) ln(v / low) / ln(high / low) + 0.5)`
+//! of n; values outside the scale fall into the first or the last bucket. Percentile p is the value of the first bucket
+//! whose cumulative count reaches `floor(N p / 100 + 0.5)` of the N values; if that rank is 0, the value of bucket 0.
 
 /// A scale of buckets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +16,7 @@ pub struct LogScale {
 }
 
 impl LogScale {
-    /// `buckets` of them, the first for `low` and the last for `high`.
+    /// A scale of `buckets` buckets, the first for `low` and the last for `high`.
     pub fn new(buckets: usize, low: f64, high: f64) -> Self {
         let low_log = low.ln();
         Self { buckets, low: low_log, per_unit: buckets.saturating_sub(1) as f64 / (high.ln() - low_log) }
@@ -29,7 +30,7 @@ impl LogScale {
     /// The bucket of `value`, from 0.
     #[inline]
     pub fn bucket(&self, value: f64) -> usize {
-        // A conversion from floating point cuts off and saturates: what has no logarithm falls into the first bucket.
+        // The cast to usize truncates and saturates, so a value without a logarithm falls into the first bucket.
         let bucket = ((value.ln() - self.low) * self.per_unit + 0.5) as usize;
         bucket.min(self.buckets.saturating_sub(1))
     }
@@ -47,7 +48,7 @@ impl LogScale {
         }
         let rank = (all as f64 * percent / 100.0 + 0.5).floor() as u64;
         if rank == 0 {
-            return self.value(0); // Passed at once, before any value.
+            return self.value(0); // Rank 0.
         }
         let mut seen = 0;
         let reached = counts.iter().find(|&&(_, count)| {

@@ -1,9 +1,9 @@
 //! Parameters in a statement: `:name`, outside quotes and comments.
 //!
-//! Nothing else of SQL is understood. `::` (a cast), `:=` (an assignment) and a colon after a name (a label) are no
+//! The scanner understands no other SQL. `::` (a cast), `:=` (an assignment) and a colon after a name (a label) are not
 //! parameters.
 
-/// A piece of a statement. Put together they are the statement again, with `:name` for [`Piece::Parameter`].
+/// A piece of a statement. Concatenated, with `:name` for [`Piece::Parameter`], the pieces are the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Text without parameters.
@@ -14,17 +14,17 @@ pub enum Piece<'a> {
     Mark,
 }
 
-/// Whose quotes and comments they are.
+/// Rules for quotes and comments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quoting {
     /// A backslash escapes inside quotes, and `#` begins a comment.
     #[default]
     Mysql,
-    /// Neither; `$tag$` quotes.
+    /// No backslash escapes and no `#` comments; `$tag$` quotes.
     Postgresql,
 }
 
-/// Cuts a statement at its parameters.
+/// Splits a statement at its parameters.
 pub fn pieces(sql: &str, quoting: Quoting) -> Vec<Piece<'_>> {
     let bytes = sql.as_bytes();
     let (mut found, mut from, mut at) = (Vec::new(), 0, 0);
@@ -80,8 +80,8 @@ pub fn first_word(sql: &str, quoting: Quoting) -> String {
     word(&sql[at..]).to_ascii_uppercase()
 }
 
-/// Bytes of the quoted text or comment that begins at `at`; 0 where none does. A doubled quote is two texts behind each
-/// other.
+/// Bytes of the quoted text or comment that begins at `at`; 0 if none begins there. A doubled quote counts as two
+/// adjacent texts.
 pub fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
     let rest = &sql.as_bytes()[at..];
     let mysql = quoting == Quoting::Mysql;
@@ -93,7 +93,7 @@ pub fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
         [b'`', ..] => quoted(rest, b'`', false),
         [b'/', b'*', ..] => to("*/", 2),
         [b'#', ..] if mysql => to("\n", 1),
-        // MySQL wants something blank after the dashes.
+        // MySQL requires white space after the dashes.
         [b'-', b'-', after, ..] if !mysql || after.is_ascii_whitespace() => to("\n", 2),
         [b'$', ..] if !mysql && (at == 0 || !is_word(sql.as_bytes()[at - 1])) => {
             let tag = word(&sql[at + 1..]);
@@ -109,7 +109,7 @@ pub fn opaque(sql: &str, at: usize, quoting: Quoting) -> usize {
     }
 }
 
-/// Bytes of a quoted text, with its quotes. A doubled quote is two texts behind each other, which is the same here.
+/// Bytes of a quoted text, with its quotes.
 fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
     let mut at = 1;
     while at < rest.len() {

@@ -6,7 +6,7 @@
 //! ```text
 //! hello → ready → phase(warmup) → tick* interval* statements* → phase(measure) → … → end
 //! ```
-//! A stream without an `end` line means that the engine died.
+//! If a stream has no `end` line, the engine died.
 
 use std::collections::BTreeMap;
 
@@ -45,11 +45,11 @@ pub enum Record {
     Interval(Box<Interval>),
     /// Statistics per statement kind.
     Statements(Statements),
-    /// Progress of `prepare` and `cleanup`, and of the reading before a run.
+    /// Progress of `prepare`, `cleanup` and `prewarm`.
     Loading(Loading),
     /// Result of `prepare`.
     Loaded(Box<Loaded>),
-    /// Something impairs the measurement.
+    /// A problem that impairs the measurement.
     Warning(Warning),
     /// Last line.
     End(Box<End>),
@@ -77,17 +77,17 @@ pub struct Hello {
 pub struct StatementKind {
     /// Name, as in the `statements` records.
     pub kind: String,
-    /// SQL of the first table, or of the first statement of that name.
+    /// SQL on the first table, or of the first statement of that name.
     pub sql: String,
-    /// Times per transaction; 0 where only some of them hold it.
+    /// Times per transaction; 0 if only some transactions send it.
     pub per_event: u32,
-    /// Statements of this kind on each connection: one per table it may name, or 1.
+    /// Statements of this kind on each connection: one per table it may use, or 1.
     pub per_connection: u32,
-    /// Whether the server is asked to prepare them.
+    /// Whether the server prepares them.
     pub prepared: bool,
 }
 
-/// What a statement counts as. Without one the server's answer tells: rows returned are a read, rows changed a write.
+/// How a statement is counted. Without a class the result decides: rows returned mean a read, rows changed a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementClass {
     /// Among `reads`.
@@ -107,21 +107,21 @@ pub struct Ready {
     pub connect_us: u64,
     /// Prepared statements held on the server, over all connections.
     pub prepared_statements: u64,
-    /// What the login of the first connection settled.
+    /// The session that the first connection negotiated.
     #[serde(flatten)]
     pub session: Session,
 }
 
-/// What a login settled. Both sides of a comparison should have settled the same.
+/// The properties of a session that the login negotiated. They should be equal for all variants of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
-    /// Version the server gave in its greeting.
+    /// Server version from the greeting.
     pub server_version: String,
     /// Version and cipher suite, as in `TLSv1.3 TLS13_AES_256_GCM_SHA384`; null without encryption.
     pub tls: Option<String>,
-    /// `zlib`, or `zstd` and its level; null without compression.
+    /// `zlib`, or `zstd` with its level; null without compression.
     pub compression: Option<String>,
-    /// Authentication method of the account; null where there is none.
+    /// Authentication method of the account; null if there is none.
     pub authentication: Option<String>,
 }
 
@@ -148,15 +148,15 @@ pub struct Tick {
 /// One reporting interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// Counts from 0 over both phases.
+    /// Number of the interval, from 0 over both phases.
     pub seq: u64,
-    /// The phase that holds it.
+    /// The phase that contains it.
     pub phase: PhaseName,
     /// First instant.
     pub start_us: u64,
     /// First instant after it.
     pub end_us: u64,
-    /// What was counted.
+    /// Counters.
     #[serde(flatten)]
     pub counts: Counts,
     /// Latency of events from the instant they were due to their end.
@@ -169,12 +169,12 @@ pub struct Interval {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
-    /// Totals of each user of this engine since the last mark, or since the phase began: in intervals
-    /// that end at a mark or with the phase, where a program that embeds the engine asks for it.
+    /// Totals of each user of this engine since the last mark, or since the phase began. Only in intervals
+    /// that end at a mark or with the phase, if a program that embeds the engine requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserTotals>,
-    /// Latencies once more, counted in buckets of a logarithmic scale as `[bucket, count]`, where a program that embeds the
-    /// engine asks for it and chooses the scale.
+    /// The latencies in buckets of a logarithmic scale, as `[bucket, count]`, if a program that embeds the
+    /// engine requests them; it chooses the scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log_buckets: Vec<(u16, u64)>,
     /// Percentiles of the latencies of events that ended in the interval; null without events.
@@ -183,7 +183,7 @@ pub struct Interval {
     pub backlog: u64,
     /// Events started and not ended at the end of the interval.
     pub in_flight: u64,
-    /// Users that may still begin an event, or are playing their last one, at the end of the interval.
+    /// Users that have not finished their last event at the end of the interval.
     #[serde(default)]
     pub users_active: u32,
     /// Resource use of the load generator.
@@ -193,7 +193,7 @@ pub struct Interval {
 /// Statistics per statement kind over some seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statements {
-    /// The phase that holds them.
+    /// The phase that contains them.
     pub phase: PhaseName,
     /// First instant.
     pub start_us: u64,
@@ -210,15 +210,15 @@ pub struct StatementStats {
     pub count: u64,
     /// Rows returned or changed.
     pub rows: u64,
-    /// Rows that the workload promises.
+    /// Rows that the workload expects.
     pub rows_expected: u64,
-    /// Statements that returned or changed another number of rows than the workload promises.
+    /// Statements that returned or changed another number of rows than the workload expects.
     pub row_count_mismatches: u64,
     /// Time from sending the statement to its last byte.
     pub latency_us: Buckets,
 }
 
-/// Something impairs the measurement.
+/// A problem that impairs the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable name of the warning.

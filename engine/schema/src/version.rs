@@ -1,4 +1,4 @@
-//! The version of what the engine and the lab tell each other.
+//! The version of the plan and record schemas.
 
-/// Version of both schemas. It grows when a reader of the old one would misunderstand the new one.
+/// Increases when a reader of the old schema would misunderstand the new one.
 pub const SCHEMA_VERSION: u32 = 1;

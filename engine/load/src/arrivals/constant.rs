@@ -1,10 +1,10 @@
-//! Equal gaps: the load of a metronome.
+//! Equal gaps between events.
 
 use super::series::Arrivals;
 use crate::Nanos;
 use crate::level::Level;
 
-/// Event n of the whole fleet is due when n events are due by the rate; this worker has every `step`-th of them.
+/// Event n of the fleet is due when the area under the rate reaches n; this worker has every `step`-th event.
 #[derive(Clone, Debug)]
 pub struct ConstantArrivals {
     rate: Level,
@@ -13,7 +13,7 @@ pub struct ConstantArrivals {
 }
 
 impl ConstantArrivals {
-    /// Every `count`-th arrival at `rate` per second, from number `index` on.
+    /// Every `count`-th arrival at `rate` per second, beginning with number `index`.
     pub fn new(rate: Level, index: u64, count: u64) -> Self {
         Self { rate, next: index, step: count }
     }
@@ -21,7 +21,7 @@ impl ConstantArrivals {
 
 impl Arrivals for ConstantArrivals {
     fn next_due(&mut self) -> Nanos {
-        // By its number, not from the one before it: a sum of rounded gaps would drift by the hour.
+        // Computed from the event's number, because a sum of rounded gaps would drift over hours.
         let due = self.rate.when(self.next as f64);
         self.next += self.step;
         due

@@ -1,6 +1,6 @@
 //! The due times of an open loop.
 //!
-//! A closed loop has none: there an event is due when the one before it on the same connection has ended.
+//! A closed loop has no schedule: an event is due when the previous one on the same connection has ended.
 
 mod constant;
 mod poisson;
@@ -16,11 +16,11 @@ use dbdyno_random::Rng;
 use crate::Nanos;
 use crate::shapes::{Gaps, Shape};
 
-/// The arrivals of one worker, which has share `index` of `count` of the shape's rate; `None` for a closed loop.
-/// A shape that changes begins to do so at `begin`.
+/// The arrivals of worker `index` of `count`; `None` for a closed loop.
+/// A shape that changes does so from `begin` on.
 ///
-/// Constant arrivals are dealt out in turn, so that all workers together are evenly spaced. Every worker has Poisson
-/// arrivals of its own: independent Poisson streams add up to one of the summed rate.
+/// Workers take constant arrivals in turn, so that all arrivals together are evenly spaced. Every worker has an
+/// independent Poisson process: their sum is a Poisson process of the summed rate.
 pub fn arrivals(shape: &Shape, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Box<dyn Arrivals>> {
     let (gaps, rate) = (shape.gaps()?, shape.level(begin)?);
     Some(match gaps {

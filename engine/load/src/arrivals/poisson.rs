@@ -1,4 +1,4 @@
-//! Exponential gaps: many users who do not know of each other.
+//! Exponential gaps: many independent users.
 
 use dbdyno_random::Rng;
 
@@ -6,19 +6,19 @@ use super::series::Arrivals;
 use crate::Nanos;
 use crate::level::Level;
 
-/// A Poisson process whose rate follows a level.
+/// A Poisson process with a variable rate.
 #[derive(Clone, Debug)]
 pub struct PoissonArrivals {
     rate: Level,
-    /// Events of the whole fleet per event of this worker.
+    /// Events of the fleet per event of this worker.
     count: f64,
-    /// Area under the fleet's rate by which the last event was due.
+    /// Area under the fleet's rate up to the last event.
     area: f64,
     rng: Rng,
 }
 
 impl PoissonArrivals {
-    /// One part in `count` of `rate` events a second on average.
+    /// A share of 1 / `count` of `rate` events per second.
     pub fn new(rate: Level, count: u64, rng: Rng) -> Self {
         Self { rate, count: count as f64, area: 0.0, rng }
     }
@@ -31,7 +31,7 @@ impl Arrivals for PoissonArrivals {
     }
 }
 
-/// An exponential number with mean 1, by inversion: 1 - U is never 0.
+/// An exponentially distributed number with mean 1, by inversion: 1 - U is never 0.
 pub(crate) fn exponential(rng: &mut Rng) -> f64 {
     -(1.0 - rng.unit()).ln()
 }

@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 
-/// An endless series of due times, each not before the one before it.
+/// An endless, non-decreasing series of due times.
 pub trait Arrivals {
     /// The next due time; `Nanos::MAX` after the last one.
     fn next_due(&mut self) -> Nanos;

@@ -1,4 +1,4 @@
-//! What all shapes have in common.
+//! The interface of all load shapes, and their common checks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use crate::level::Level;
 use crate::{Nanos, limits};
 
-/// What the engine asks of a shape.
+/// A load shape.
 pub(super) trait LoadShape {
     /// How the gaps between events are distributed; `None` in a closed loop.
     fn gaps(&self) -> Option<Gaps> {
         None
     }
 
-    /// Events per second of the whole fleet in an open loop, busy connections in a closed one. A shape that changes
-    /// begins to do so at `begin`.
+    /// Events per second of the fleet in an open loop, busy connections in a closed one. A shape that changes
+    /// does so from `begin` on.
     fn level(&self, begin: Nanos) -> Level;
 
-    /// What is wrong with it in a load of so many connections; `None` for each check that passes.
+    /// Errors in the shape for a load of `connections`; `None` for each check that passes.
     fn faults(&self, connections: u32) -> Vec<Option<String>>;
 }
 
@@ -34,14 +34,14 @@ pub enum Gaps {
 
 pub(super) fn rate_fault(key: &str, value: f64) -> Option<String> {
     let most = limits::RATE_PER_S;
-    // A value that is not a number is in no range.
+    // NaN is in no range.
     let fits = (0.0..=most).contains(&value);
     (!fits).then(|| format!("load.shape.{key} is {value}; it must be above 0 and at most {most}"))
 }
 
 pub(super) fn connections_fault(key: &str, value: u32, connections: u32) -> Option<String> {
     (value > connections)
-        .then(|| format!("load.shape.{key} is {value}; load.connections, {connections}, is the most"))
+        .then(|| format!("load.shape.{key} is {value}; the maximum is load.connections, {connections}"))
 }
 
 pub(super) fn duration_fault(key: &str, value: u64) -> Option<String> {
@@ -50,10 +50,9 @@ pub(super) fn duration_fault(key: &str, value: u64) -> Option<String> {
         .then(|| format!("load.shape.{key} is {value}; it must be between 1 and {most}"))
 }
 
-/// The fault of a shape whose levels are all zero.
+/// The error of a shape whose levels are all zero.
 pub(super) fn zero_fault(levels: impl IntoIterator<Item = f64>) -> Option<String> {
-    levels
-        .into_iter()
-        .all(|level| level == 0.0)
-        .then(|| "load.shape asks for no event at all; a rate or a number must be above 0".into())
+    levels.into_iter().all(|level| level == 0.0).then(|| {
+        "load.shape starts no events; at least one rate or number of connections must be above 0".into()
+    })
 }

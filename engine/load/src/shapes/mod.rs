@@ -1,4 +1,4 @@
-//! How the load changes over time: one file per shape, which holds its part of the plan, its faults and its level.
+//! Load shapes: one file each, with the plan's keys, their validation and the level over time.
 
 mod load_shape;
 mod ramp;
@@ -17,25 +17,25 @@ use serde::{Deserialize, Serialize};
 use crate::Nanos;
 use crate::level::Level;
 
-/// When each event is due.
+/// The load shape: when each event is due.
 ///
-/// A shape that changes begins to change with the measurement; in the warm-up its first level holds, and after its
-/// end its last one. Rates are over the whole fleet.
+/// A shape that changes begins to change with the measurement. Its first level applies during the warm-up, and its
+/// last one after the change. Rates are over the complete fleet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Shape {
-    /// Every connection starts its next event when the last one has ended.
+    /// Closed loop: every connection starts its next event when the last one has ended.
     #[default]
     Closed,
-    /// A closed loop whose number of busy connections changes evenly, rounded to whole connections.
+    /// Closed loop whose number of busy connections changes linearly, rounded to integers.
     ClosedRamp(ClosedRamp),
-    /// A closed loop whose number of busy connections changes in steps.
+    /// Closed loop whose number of busy connections changes in steps.
     ClosedSteps(ClosedSteps),
     /// Open loop with equal gaps.
     Constant(Constant),
     /// Open loop with exponential gaps: independent users.
     Poisson(Poisson),
-    /// Open loop whose rate changes evenly.
+    /// Open loop whose rate changes linearly.
     Ramp(Ramp),
     /// Open loop whose rate changes in steps.
     Steps(Steps),
@@ -54,7 +54,7 @@ impl Shape {
         }
     }
 
-    /// Whether events are due by a schedule that does not depend on the events before them.
+    /// Whether the shape is an open loop: events are due on a schedule, independent of earlier events.
     pub fn is_open(&self) -> bool {
         self.gaps().is_some()
     }
@@ -64,13 +64,13 @@ impl Shape {
         self.as_load_shape()?.gaps()
     }
 
-    /// Events per second of the whole fleet in an open loop; busy connections in a closed one, and `None` where all of
-    /// them always are. A shape that changes begins to do so at `begin`.
+    /// Events per second of the fleet in an open loop; busy connections in a closed one, or `None` if all
+    /// connections are always busy. A shape that changes does so from `begin` on.
     pub fn level(&self, begin: Nanos) -> Option<Level> {
         Some(self.as_load_shape()?.level(begin))
     }
 
-    /// Everything that is wrong with the shape in a load of so many connections, each as one sentence.
+    /// Errors in the shape for a load of `connections`, one sentence each.
     pub(crate) fn faults(&self, connections: u32) -> Vec<String> {
         self.as_load_shape().map(|shape| shape.faults(connections)).into_iter().flatten().flatten().collect()
     }
@@ -109,7 +109,7 @@ mod tests {
         let ramp = |from, to, over_us| Shape::ClosedRamp(ClosedRamp { from, to, over_us });
         refused(Shape::Constant(Constant { rate_per_s: -1.0 }), "load.shape.rate_per_s is -1;");
         refused(Shape::Constant(Constant { rate_per_s: f64::NAN }), "load.shape.rate_per_s is NaN;");
-        refused(Shape::Poisson(Poisson { rate_per_s: 0.0 }), "no event at all");
+        refused(Shape::Poisson(Poisson { rate_per_s: 0.0 }), "starts no events");
         refused(ramp(1, 11, 1), "load.shape.to is 11; load.connections, 10,");
         refused(ramp(1, 2, 0), "load.shape.over_us is 0;");
         refused(Shape::ClosedSteps(ClosedSteps { steps: vec![] }), "load.shape.steps has 0 entries");

@@ -1,4 +1,4 @@
-//! Ramp: one level, an even change, another level.
+//! Ramp: one level, a linear change, another level.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::load_shape::{Gaps, LoadShape, connections_fault, duration_fault, rate
 use crate::Nanos;
 use crate::level::{Level, NS_PER_S};
 
-/// Open loop whose rate changes evenly.
+/// Open loop whose rate changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ramp {
@@ -15,14 +15,14 @@ pub struct Ramp {
     pub from_per_s: f64,
     /// Events per second at the end.
     pub to_per_s: f64,
-    /// Length of the change, in microseconds.
+    /// Duration of the change, in microseconds.
     pub over_us: u64,
     /// Gaps between events.
     #[serde(default)]
     pub gaps: Gaps,
 }
 
-/// A closed loop whose number of busy connections changes evenly, rounded to whole connections.
+/// Closed loop whose number of busy connections changes linearly, rounded to integers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedRamp {
@@ -30,7 +30,7 @@ pub struct ClosedRamp {
     pub from: u32,
     /// Busy connections at the end.
     pub to: u32,
-    /// Length of the change, in microseconds.
+    /// Duration of the change, in microseconds.
     pub over_us: u64,
 }
 
@@ -69,7 +69,7 @@ impl LoadShape for ClosedRamp {
 }
 
 impl Level {
-    /// `from` until `begin`, then evenly to `to` within `over`, and `to` for ever.
+    /// `from` until `begin`, then a linear change to `to` within `over`, then `to`.
     pub(crate) fn ramp(from: f64, to: f64, begin: Nanos, over: Nanos) -> Self {
         let (begin_s, over_s) = (begin as f64 / NS_PER_S, over as f64 / NS_PER_S);
         Self::flat(from).then(begin_s, from, (to - from) / over_s).then(begin_s + over_s, to, 0.0)

@@ -1,4 +1,4 @@
-//! Steady: the same rate from the start of the run to its end.
+//! Steady: the same rate during the complete run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Steps: one level after the other, each for its time.
+//! Steps: consecutive levels, each with its duration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,38 +11,38 @@ use crate::{Nanos, limits};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
-    /// In the order in which they follow each other.
+    /// In chronological order.
     pub steps: Vec<RateStep>,
     /// Gaps between events.
     #[serde(default)]
     pub gaps: Gaps,
 }
 
-/// A rate for some time.
+/// A rate and its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
     /// Events per second; 0 is a pause.
     pub rate_per_s: f64,
-    /// For how long, in microseconds.
+    /// Duration, in microseconds.
     pub for_us: u64,
 }
 
-/// A closed loop whose number of busy connections changes in steps.
+/// Closed loop whose number of busy connections changes in steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedSteps {
-    /// In the order in which they follow each other.
+    /// In chronological order.
     pub steps: Vec<ConnectionStep>,
 }
 
-/// A number of busy connections for some time.
+/// A number of busy connections and its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionStep {
     /// Busy connections; 0 is a pause.
     pub connections: u32,
-    /// For how long, in microseconds.
+    /// Duration, in microseconds.
     pub for_us: u64,
 }
 
@@ -88,7 +88,7 @@ fn count_fault(steps: usize) -> Option<String> {
 }
 
 impl Level {
-    /// The first level until `begin`; from then on each of `steps` (level and length) in turn; the last for ever.
+    /// The first level until `begin`, then each of `steps` (level and duration) in turn; the last one has no end.
     fn steps(begin: Nanos, steps: impl IntoIterator<Item = (f64, Nanos)>) -> Self {
         let mut steps = steps.into_iter();
         let (first, length) = steps.next().unwrap_or_default();

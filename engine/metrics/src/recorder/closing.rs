@@ -1,4 +1,4 @@
-//! Handing over what was counted in a span that has ended.
+//! Closing a span: moves its counters into records.
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Bound;
@@ -57,22 +57,22 @@ impl Recorder {
         }
     }
 
-    /// What is neither done nor given up is unfinished, and due again in the next phase.
+    /// Events that have neither completed nor failed are unfinished, and due in the next phase.
     fn close_phase(&mut self, at: Nanos) -> PhaseAccounting {
         let mut accounting = std::mem::take(&mut self.accounting);
         accounting.unfinished = self.outstanding.waiting() + self.outstanding.in_flight();
         let Accounting { due, done, failed, dropped, unfinished, .. } = accounting;
         assert_eq!(due, done + failed + dropped + unfinished, "an event was lost: {accounting:?}");
         let since = self.outstanding.waiting_since().chain(self.outstanding.running_since());
-        // Arrivals may have joined the queue after the end, before this worker knew of it.
+        // Events may have joined the queue after the end, before this worker noticed it.
         let waited: u128 = since.map(|due| u128::from(at.saturating_sub(due))).sum();
         accounting.unfinished_us = (waited / 1000) as u64;
         self.accounting.due = unfinished;
         PhaseAccounting { accounting, censored: self.close_censored(at) }
     }
 
-    /// How long every event had been due at the end of a phase that will not end any more, as far as is known: at the
-    /// end of the run what is under way may still end (see [`Recorder::drained`]).
+    /// For each event that will never end, the time from its due time to the end of the phase. At the end of the run,
+    /// events in flight may still end (see [`Recorder::drained`]).
     fn close_censored(&mut self, at: Nanos) -> Buckets {
         let dropped = std::mem::take(&mut self.dropped);
         if self.service.is_none() {

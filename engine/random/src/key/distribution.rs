@@ -1,4 +1,4 @@
-//! How often the load asks for which row.
+//! Distribution of the rows that the load accesses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Distribution {
-    /// Every row equally often.
+    /// All rows equally often.
     #[default]
     Uniform,
-    /// A bell over all rows: the mean of some uniform numbers.
+    /// A bell curve over all rows: the mean of `iterations` uniform numbers.
     Gaussian {
-        /// How many uniform numbers.
+        /// Number of uniform numbers.
         #[serde(default = "defaults::iterations")]
         iterations: u32,
     },
-    /// A hot band in the middle, and a bell over all rows for the rest.
+    /// A hot band in the middle; the other accesses follow a bell curve over all rows.
     Special {
-        /// Uniform numbers of the bell.
+        /// Number of uniform numbers of the bell curve.
         #[serde(default = "defaults::iterations")]
         iterations: u32,
         /// Width of the band in percent of the rows.
         #[serde(default = "defaults::special_percent")]
         percent: u32,
-        /// Share of draws that fall into the band, in percent.
+        /// Share of accesses to the band, in percent.
         #[serde(default = "defaults::special_hot_percent")]
         hot_percent: u32,
     },
-    /// The lowest ids hottest: a share h of the rows gets a share 1 - h of the draws.
+    /// The lowest ids are the hottest: a share h of the rows gets a share 1 - h of the accesses.
     Pareto {
         /// Above 0 and below 1.
         #[serde(default = "defaults::pareto_h")]
         h: f64,
     },
-    /// The lowest ids hottest, by Zipf's law.
+    /// The lowest ids are the hottest, by Zipf's law.
     Zipfian {
-        /// At least 0; 0 is uniform.
+        /// At least 0; 0 means uniform.
         #[serde(default = "defaults::zipfian_exponent")]
         exponent: f64,
     },
 }
 
 impl Distribution {
-    /// What is wrong with the parameters of the distribution called `key`.
+    /// The error in the parameters of the distribution at plan key `key`, if any.
     pub fn fault(&self, key: &str) -> Option<String> {
         match *self {
             Distribution::Gaussian { iterations } | Distribution::Special { iterations, .. }
@@ -52,7 +52,7 @@ impl Distribution {
                 Some(format!("{key}.iterations is {iterations}; it must be between 1 and 1000"))
             }
             Distribution::Special { percent, hot_percent, .. } if percent > 100 || hot_percent > 100 => {
-                Some(format!("{key}.percent is {percent} and hot_percent {hot_percent}; 100 is the most"))
+                Some(format!("{key}.percent is {percent} and hot_percent {hot_percent}; the maximum is 100"))
             }
             Distribution::Pareto { h } if !(h > 0.0 && h < 1.0) => {
                 Some(format!("{key}.h is {h}; it must be above 0 and below 1"))

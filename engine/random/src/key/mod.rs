@@ -1,6 +1,6 @@
-//! Which row a statement asks for: distributions under sysbench's names and definitions.
+//! Distributions of the row ids in statements, under sysbench's names and definitions.
 //!
-//! Every distribution draws integers from `low` to `high`, both included.
+//! Every distribution generates integers from `low` to `high`, inclusive.
 
 mod distribution;
 mod special;
@@ -26,7 +26,7 @@ enum Kind {
         iterations: u32,
     },
     Special(Special),
-    /// With the exponent ln h / ln(1 - h): a share h of the ids gets a share 1 - h of the draws.
+    /// With the exponent ln h / ln(1 - h): a share h of the ids gets a share 1 - h of the accesses.
     Pareto {
         exponent: f64,
     },
@@ -34,7 +34,7 @@ enum Kind {
 }
 
 impl Keys {
-    /// The distribution over `low..=high`; `high` must not be below `low`.
+    /// A distribution over `low..=high`; `high` must not be below `low`.
     pub fn new(distribution: &Distribution, low: u64, high: u64) -> Self {
         assert!(low <= high, "a range from {low} to {high}");
         let count = high - low + 1;

@@ -1,10 +1,10 @@
-//! sysbench 1.0's default: three quarters of the draws fall into a narrow band in the middle of the range.
+//! sysbench 1.0's default distribution: three quarters of the ids fall into a narrow band in the middle of the range.
 
 use crate::Rng;
 
 /// With probability `100 - hot_percent` percent a bell over the whole range; otherwise the upper part of a band
 /// of `percent` percent of the range around its middle. One random number makes both decisions, so
-/// of the band only the upper `hot_percent` percent is reached; kept, because results are compared with the original's.
+/// only the upper `hot_percent` percent of the band are reached; kept for comparable results.
 #[derive(Clone, Debug)]
 pub(super) struct Special {
     /// From the first id to the last.
@@ -12,7 +12,7 @@ pub(super) struct Special {
     iterations: u32,
     /// Width of the band.
     band: f64,
-    /// Share of draws that are not hot.
+    /// Share of ids outside the band.
     cold: f64,
 }
 
@@ -36,7 +36,7 @@ impl Special {
     }
 }
 
-/// The mean of `count` uniform numbers: a Bates distribution, close to a bell from some six on.
+/// The mean of `count` uniform numbers: a Bates distribution, close to a normal one for `count` from about 6.
 #[inline]
 pub(super) fn bates(rng: &mut Rng, count: u32) -> f64 {
     (0..count).map(|_| rng.unit()).sum::<f64>() / f64::from(count)

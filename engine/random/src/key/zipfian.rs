@@ -1,7 +1,7 @@
-//! Zipf's law: id number k comes up in proportion to 1 / k^exponent.
+//! Zipf's law: the frequency of id k is proportional to 1 / k^exponent.
 //!
 //! Method: rejection-inversion (Hörmann and Derflinger, 1996, "Rejection-inversion to generate variates from
-//! monotone discrete distributions", ACM TOMACS 6:169). Exact, no table, and a constant number of steps for any
+//! monotone discrete distributions", ACM TOMACS 6:169). It is exact, needs no table, and takes constant time for any
 //! exponent and any number of ids.
 
 use crate::Rng;
@@ -15,7 +15,7 @@ pub(super) struct Zipfian {
     first: f64,
     /// H(count + 0.5).
     last: f64,
-    /// 2 - H⁻¹(H(2.5) - h(2)): below it a candidate is accepted without another look.
+    /// 2 - H⁻¹(H(2.5) - h(2)): candidates below it are accepted without a second test.
     sure: f64,
 }
 
@@ -54,7 +54,7 @@ impl Zipfian {
 
     /// The inverse of H.
     fn inverse(&self, u: f64) -> f64 {
-        // Rounding can carry the argument just below -1, where the logarithm ends.
+        // Rounding can make the argument slightly less than -1, where the logarithm is undefined.
         let t = (u * (1.0 - self.exponent)).max(-1.0);
         (ln1p_over(t) * u).exp()
     }

@@ -4,7 +4,7 @@ use super::{LoadingMethod, Plan, Target, limits};
 use crate::SCHEMA_VERSION;
 
 impl Plan {
-    /// Everything that is wrong with the plan, each as one sentence with key, value and limit.
+    /// Errors in the plan, each one sentence with key, value and limit.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut within = |key: &str, value: u64, low: u64, high: u64| {
@@ -44,7 +44,7 @@ impl Plan {
         faults
     }
 
-    /// A way for rows to travel that the target does not have.
+    /// The error of a loading method that the target does not have.
     fn loading_fault(&self) -> Option<String> {
         let (method, instead) = match (self.loading.method, &self.target) {
             (LoadingMethod::LoadData, Target::Postgresql { .. }) => ("load-data", "copy"),

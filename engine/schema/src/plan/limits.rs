@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 
 pub use dbdyno_load::limits::{DURATION_US, MARKS, RATE_PER_S, RUN_US, STEPS};
 
-/// Most connections of one engine.
+/// Maximum connections of one engine.
 pub const CONNECTIONS: u32 = 65_535;
-/// Most places where one target listens.
+/// Maximum endpoints of one target.
 pub const ENDPOINTS: usize = 1000;
-/// Most event loops of one engine.
+/// Maximum event loops of one engine.
 pub const WORKERS: u32 = 64;
-/// Most tables.
+/// Maximum tables.
 pub const TABLES: u32 = 100_000;
-/// Most rows per table. Beyond the signed 32-bit INTEGER the id column is BIGINT.
+/// Maximum rows per table. Above 2^31 - 1 rows the id column is BIGINT.
 pub const TABLE_SIZE: u64 = 1 << 40;
-/// Most parameters of one statement, as the MySQL protocol numbers them.
+/// Maximum parameters of one statement: the MySQL protocol counts them in 16 bits.
 pub const PARAMETERS: u32 = 65_535;
-/// Most statements of a workload in SQL, repeated ones as often as they are sent.
+/// Maximum statements of a workload in SQL, repeats included.
 pub const SQL_STATEMENTS: u64 = 1_000_000;
 /// Longest statement, in bytes: what fits into one packet of the MySQL protocol, with room for parameters.
 pub const SQL_BYTES: usize = 15 << 20;
-/// Most columns of a generated table: as many as PostgreSQL allows.
+/// Maximum columns of a generated table: PostgreSQL's limit.
 pub const COLUMNS: usize = 1600;
-/// Most characters of a generated string.
+/// Maximum characters of a generated string.
 pub const TEXT_LENGTH: u32 = 1_000_000;
-/// Most characters of an alphabet.
+/// Maximum characters of an alphabet.
 pub const ALPHABET: usize = 65_536;
-/// Most bytes of a generated row; a statement holds one at least.
+/// Maximum bytes of a generated row: a statement holds at least one row.
 pub const ROW_BYTES: u64 = 8 << 20;
-/// Most loading connections.
+/// Maximum loading connections.
 pub const STREAMS: u32 = 256;
 
 macro_rules! named {

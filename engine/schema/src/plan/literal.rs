@@ -16,7 +16,7 @@ pub enum Literal {
 }
 
 impl Literal {
-    /// Bytes of it as text, about.
+    /// Approximate bytes as text.
     pub(super) fn most_bytes(&self) -> u64 {
         match self {
             Literal::Text(text) => text.len() as u64,

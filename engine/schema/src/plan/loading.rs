@@ -1,27 +1,27 @@
-//! How rows are loaded, and what is read before a run.
+//! How rows are loaded, and how caches are warmed before a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is read before a run, so that it does not begin on a cold cache.
+/// What the engine reads before a run, so that the run does not begin with a cold cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prewarm {
     /// Nothing is read.
     #[default]
     None,
-    /// Every table and every index of it, from end to end.
+    /// Every table and every index, completely.
     Scan,
 }
 
 /// How rows are loaded.
 ///
-/// Tables carry dbdyno's mark in their comment. `prepare` keeps complete ones of the same specification, and `cleanup`
-/// drops nothing without the mark. Streams share a table.
+/// dbdyno marks its tables in their comment. `prepare` keeps complete tables of the same specification, and `cleanup`
+/// drops only marked tables. Several streams load one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Loading {
-    /// Connections that load at the same time, inside one table too.
+    /// Connections that load at the same time, also within one table.
     pub streams: u32,
     /// How rows are sent.
     pub method: LoadingMethod,
@@ -37,7 +37,7 @@ impl Default for Loading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadingMethod {
-    /// LOAD DATA LOCAL, or COPY with PostgreSQL, where the server allows it; INSERT otherwise.
+    /// LOAD DATA LOCAL, or COPY with PostgreSQL, if the server allows it; otherwise INSERT.
     #[default]
     Auto,
     /// LOAD DATA LOCAL; a server that refuses it is an error.

@@ -1,7 +1,7 @@
 //! A plan: one target, one workload, one load, for a bounded time.
 //!
-//! One plan drives `prepare`, `run` and `cleanup` alike, so the three can never disagree about tables or rows.
-//! A plan holds no secret: a password is the name of a variable or a file.
+//! `prepare`, `run` and `cleanup` read the same plan, so they cannot disagree about tables or rows.
+//! A plan holds no secret: it names the environment variable or the file that holds the password.
 
 mod faults;
 pub mod limits;
@@ -49,7 +49,7 @@ pub struct Plan {
     pub schema: u32,
     /// The server under load.
     pub target: Target,
-    /// The transaction that is repeated, and its data.
+    /// The repeated transaction and its data.
     pub workload: Workload,
     /// How many connections, and when each event is due.
     pub load: Load,
@@ -106,7 +106,7 @@ pub enum Start {
     /// As soon as every connection is ready. The end of standard input is ignored.
     #[default]
     AtOnce,
-    /// On the line `{"type":"start","data":{"at_unix_us":N}}`; from then on the end of standard input stops the run.
+    /// On the line `{"type":"start","data":{"at_unix_us":N}}`; after it, the end of standard input stops the run.
     OnCommand {
         /// How long to wait for that line, in microseconds.
         start_timeout_us: u64,
@@ -119,7 +119,7 @@ pub enum Start {
 pub enum Command {
     /// Start the clock.
     Start {
-        /// Wall time of the start, microseconds since 1970; in the past means now.
+        /// Wall time of the start, microseconds since 1970; a time in the past means now.
         at_unix_us: u64,
     },
 }
@@ -146,6 +146,6 @@ impl Default for Client {
 pub enum Scheduling {
     /// SCHED_OTHER.
     Normal,
-    /// SCHED_BATCH: a reply does not preempt the server. For clients that share CPUs with it.
+    /// SCHED_BATCH: a worker that a reply wakes does not preempt the server. For clients that share CPUs with it.
     Batch,
 }

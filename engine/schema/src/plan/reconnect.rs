@@ -1,24 +1,24 @@
-//! Which errors start an event again, and how the engine handles connections that are lost in the run.
+//! Which errors restart an event, and how the engine handles lost connections.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the engine handles connections that are lost in the run.
+/// How the engine handles connections that are lost during the run.
 ///
-/// A lost connection is an error, counted by its code. Under `reconnect` it is opened again, at first at once and
+/// A lost connection is an error, counted by its code. With `reconnect` the engine reopens it, at first immediately and
 /// then after pauses that double from `first_us` to `max_us`, each shortened at random by up to a half so that
-/// thousands of users do not come back together. The engine prepares its statements again and starts the event that was
-/// under way again; its latency counts on from the instant it was due. Attempts that fail are errors too, counted
-/// by their own code. An event whose COMMIT was never answered starts again like any other, because the engine cannot
+/// thousands of users do not reconnect together. The engine prepares its statements again and restarts the event that
+/// was interrupted; its latency still counts from the instant it was due. Failed attempts are errors too, counted
+/// by their own code. An event whose COMMIT was never answered restarts like any other, because the engine cannot
 /// know whether the server committed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reconnect {
-    /// Whether the run goes on.
+    /// Whether the run continues.
     pub on_lost: OnLost,
     /// Longest pause before the second attempt, in microseconds.
     pub first_us: u64,
-    /// Longest pause at all, in microseconds.
+    /// Longest pause before any attempt, in microseconds.
     pub max_us: u64,
     /// How long a connection may stay lost before the run ends, in microseconds.
     pub give_up_us: u64,
@@ -43,19 +43,20 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// Which errors start an event again instead of ending the run.
+/// Which errors restart an event instead of ending the run.
 ///
-/// One that says that the connection is lost opens it again, even under `on_lost = "stop"`.
+/// A listed error that means a lost connection reopens the connection, even with `on_lost = "stop"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
-    /// Numbers and SQLSTATEs: of MySQL deadlock, record changed and lock wait timeout; of PostgreSQL serialization
-    /// failure, deadlock, and the unique violation of two transactions that put the same row back. A connection that broke is 2013, or 08006 with PostgreSQL.
+    /// Numbers and SQLSTATEs. The defaults for MySQL: deadlock, record changed and lock wait timeout; for PostgreSQL:
+    /// serialization failure, deadlock, and unique violation, because two transactions may insert the same deleted row
+    /// again. A broken connection is 2013, or 08006 with PostgreSQL.
     pub codes: Vec<ErrorCode>,
-    /// Whether it is every error, whatever its number.
+    /// Whether every error restarts an event, whatever its number.
     pub all: bool,
-    /// Whether a ROLLBACK is sent first. Without it what a failed transaction has done so far is committed by the BEGIN
-    /// after it, where the server rolled back the statement alone.
+    /// Whether the engine sends a ROLLBACK first. Without it the next BEGIN commits the changes of the failed transaction,
+    /// if the server rolled back only the failed statement.
     pub rollback: bool,
 }
 
@@ -68,7 +69,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Whether an error with this number, where it has one, or this SQLSTATE starts the event again.
+    /// Whether an error with this number (if any) or this SQLSTATE restarts the event.
     pub fn covers(&self, number: Option<u16>, state: &str) -> bool {
         let is = |code: &ErrorCode| match code {
             ErrorCode::Number(covered) => number == Some(*covered),
@@ -77,7 +78,7 @@ impl Retry {
         self.all || self.codes.iter().any(is)
     }
 
-    /// What is wrong with it, each as one sentence.
+    /// Errors in these settings, one sentence each.
     pub(super) fn faults(&self) -> Vec<String> {
         let is_state = |state: &str| {
             state.len() == 5 && state.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
@@ -98,11 +99,11 @@ impl Retry {
     }
 }
 
-/// Whether the run goes on after a connection is lost.
+/// Whether the run continues after a connection is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLost {
-    /// The connection is opened again.
+    /// The engine reopens the connection.
     #[default]
     Reconnect,
     /// The run ends.
@@ -116,7 +117,7 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// Everything that is wrong with it, as in [`super::Plan::faults`].
+    /// Errors in these settings, as in [`super::Plan::faults`].
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut within = |key: &str, value: u64, low: u64, high: u64| {

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Statements from a file, in place of transactions that the plan lists. The engine sends them as text.
-/// What belongs together stays together: the statements of one recorded connection from BEGIN to COMMIT are a
-/// transaction, and every other statement is one of its own. In a weighted order the same text is one transaction, which
-/// weighs as often as it was recorded.
+/// Statements from a file, instead of transactions in the plan. The engine sends them as text.
+/// The statements of one recorded connection from BEGIN to COMMIT are a
+/// transaction, and every other statement is a separate one. In weighted order, transactions with the same text are one,
+/// weighted by the number of times it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
@@ -14,23 +14,23 @@ pub struct Replay {
     pub file: String,
     /// Format of the file.
     pub format: LogFormat,
-    /// Only what was recorded in this database, as far as the log tells. None: everything.
+    /// Only statements recorded in this database, as far as the log names it. None: all statements.
     #[serde(default)]
     pub database: Option<String>,
-    /// How often the list is played, in one of the orders; after that users have no more to do, and the run ends.
-    /// `in-order`: so often by all users together; `each-in-order`: by each of them. None: until the phases end.
+    /// How often the list runs, in order `in-order` or `each-in-order`; then the run ends.
+    /// `in-order`: by all users together; `each-in-order`: by each of them. None: until the phases end.
     #[serde(default)]
     pub times: Option<u32>,
 }
 
-/// What kind of file statements are recorded in.
+/// Format of a file of recorded statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
     /// Statements that end with a semicolon, or with the file.
     Queries,
-    /// The general query log of MySQL or MariaDB. It holds each execution of a prepared statement whole, which counts; the
-    /// preparation does not.
+    /// The general query log of MySQL or MariaDB. Executions of prepared statements are replayed with their values;
+    /// preparations are ignored.
     GeneralLog,
     /// The slow query log of MySQL or MariaDB.
     SlowLog,

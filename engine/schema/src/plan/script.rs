@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A script in Lua with the interface of sysbench's scripts. `dbdyno-compat` plays it: `prepare`, `prewarm` and `cleanup` are the
-/// script's own commands or functions of these names.
+/// A script in Lua with the interface of sysbench's scripts. `dbdyno-compat` runs it; `prepare`, `prewarm` and `cleanup`
+/// are the script's own commands or functions of these names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptWorkload {
     /// Path of the script.
     pub path: String,
-    /// Values of options that the script declares, by name; the others have the script's defaults.
+    /// Values of options that the script declares, by name; other options have the script's defaults.
     #[serde(default)]
     pub options: BTreeMap<String, ScriptOption>,
 }
@@ -27,11 +27,11 @@ pub enum ScriptOption {
     Integer(i64),
     /// Another number.
     Number(f64),
-    /// A string; of a list, with commas between its elements.
+    /// A string; for a list option, its elements separated by commas.
     Text(String),
 }
 
-/// As a command line has it.
+/// As on a command line.
 impl std::fmt::Display for ScriptOption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -5,27 +5,27 @@ use super::{Plan, WorkloadName};
 const KEY: &str = "workload.script";
 
 impl Plan {
-    /// What is wrong with the script, as far as that is known without reading it.
+    /// Errors that can be found without reading the script.
     pub(super) fn script_faults(&self) -> Vec<String> {
         let script = match (self.workload.name, self.workload.script.as_deref()) {
             (WorkloadName::Lua, Some(script)) => script,
             (WorkloadName::Lua, None) => {
-                return vec![format!("{KEY} is missing; the workload lua needs its path there")];
+                return vec![format!("{KEY} is missing; the workload lua needs its path")];
             }
             (_, Some(_)) => {
-                return vec![format!("{KEY} is given, and workload.name is not lua; leave one of them out")];
+                return vec![format!("{KEY} is set, but workload.name is not lua; leave one of them out")];
             }
             (_, None) => return Vec::new(),
         };
         let mut faults = Vec::new();
         for name in script.options.keys().filter(|name| !is_name(name)) {
             faults.push(format!(
-                "{KEY}.options has the name {name:?}; letters, digits, - and _ make one, and it begins with a letter"
+                "{KEY}.options has the name {name:?}; a name consists of letters, digits, - and _, and begins with a letter"
             ));
         }
         if self.load.reconnect_every > 0 {
             faults.push(format!(
-                "load.reconnect_every is {}, and a script opens its connections itself; leave it out",
+                "load.reconnect_every is {}, but a script opens its connections itself; leave it out",
                 self.load.reconnect_every
             ));
         }
@@ -87,6 +87,6 @@ mod tests {
         let faults = |workload| plan(workload).faults();
         assert!(faults(json!({"name": "lua"}))[0].starts_with("workload.script is missing;"));
         let both = json!({"name": "oltp_read_only", "script": {"path": "x.lua"}});
-        assert!(faults(both)[0].starts_with("workload.script is given,"));
+        assert!(faults(both)[0].starts_with("workload.script is set,"));
     }
 }

@@ -1,4 +1,4 @@
-//! Transactions in SQL of the user's own, and where their parameters come from.
+//! User-defined transactions in SQL, and the sources of their parameters.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use super::{Distribution, GeneratedTable, Literal, Replay, StatementMode};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlWorkload {
-    /// Where the values of the parameters come from, by the name that follows the colon in a statement.
+    /// Sources of the parameter values, by the name that follows the colon in a statement.
     #[serde(default)]
     pub parameters: BTreeMap<String, ParameterSource>,
-    /// The transactions; an event is one of them. None where `replay` has them.
+    /// The transactions; an event is one of them. Empty with `replay`.
     #[serde(default)]
     pub transactions: Vec<SqlTransaction>,
-    /// Recorded statements in place of transactions.
+    /// Recorded statements instead of transactions.
     #[serde(default)]
     pub replay: Option<Replay>,
     /// Order of the transactions.
     #[serde(default)]
     pub order: TransactionOrder,
-    /// Statements by which `prepare` makes what the transactions need, in order, on one connection. A second `prepare`
-    /// sends them again: they must allow that, as CREATE TABLE IF NOT EXISTS does.
+    /// Statements by which `prepare` creates what the transactions need, in order, on one connection. A second `prepare`
+    /// sends them again, so they must be repeatable, as CREATE TABLE IF NOT EXISTS is.
     #[serde(default)]
     pub setup: Vec<String>,
-    /// Tables that `prepare` fills after `setup`, in this order. Only an empty one is filled, or one that an earlier
-    /// `prepare` left unfinished; one that it completed with the same plan is kept.
+    /// Tables that `prepare` fills after `setup`, in this order. It fills a table only if it is empty, or if an earlier
+    /// `prepare` left it unfinished; it keeps a table that was completed with the same plan.
     #[serde(default)]
     pub tables: Vec<GeneratedTable>,
-    /// Statements that `prepare` sends after it has filled tables, in order, on one connection; for indexes, keys and the
-    /// optimiser's statistics.
+    /// Statements that `prepare` sends after filling the tables, in order, on one connection; for indexes, keys and
+    /// optimiser statistics.
     #[serde(default)]
     pub after: Vec<String>,
-    /// Statements by which `cleanup` removes what `setup` made.
+    /// Statements by which `cleanup` removes what `setup` created.
     #[serde(default)]
     pub cleanup: Vec<String>,
     /// Statements sent once on every new connection, before anything is prepared on it; not counted.
@@ -44,33 +44,33 @@ pub struct SqlWorkload {
     /// Statements that each user sends before it closes its connection at the end; not counted.
     #[serde(default)]
     pub teardown: Vec<String>,
-    /// Transactions of each user; the run ends when every user has played that many. None: the phases alone end it.
+    /// Transactions per user; the run ends when every user has completed that many. None: only the phases end it.
     #[serde(default)]
     pub each: Option<u64>,
 }
 
-/// Which transaction a user plays next.
+/// Which transaction a user runs next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransactionOrder {
-    /// By chance, each as often as its weight says.
+    /// At random, in proportion to the weights.
     #[default]
     Weighted,
-    /// The next of the list, from which all users take; after the last one the first. For replays: with as many events
-    /// as transactions each is played once. The engines of a fleet share the list out, number by number.
+    /// The next one of a list that all users share; after the last one the first. In a replay with as many events as
+    /// transactions each runs once. The engines of a fleet take turns in the list.
     InOrder,
-    /// Every user goes through the whole list by itself, again and again.
+    /// Every user repeats the complete list independently.
     EachInOrder,
 }
 
-/// Statements that belong together. `BEGIN` and `COMMIT` are statements like others.
+/// Statements that belong together. `BEGIN` and `COMMIT` are ordinary statements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlTransaction {
     /// Name in errors, and the prefix of unnamed statements; `transactionN` without one.
     #[serde(default)]
     pub name: Option<String>,
-    /// How often it is played, relative to the others.
+    /// How often it runs, relative to the others.
     #[serde(default = "one")]
     pub weight: f64,
     /// In the order in which they are sent.
@@ -84,14 +84,14 @@ pub struct SqlStatement {
     /// With `:name` for each parameter; quotes and comments stay as they are. A parameter keeps its value
     /// for the whole transaction, unless `draw` names it.
     pub sql: String,
-    /// Name in the records; statements of the same name are counted together. Without one, that of the transaction and
-    /// the number of the statement in it: `transaction1.2`.
+    /// Name in the records; statements of the same name are counted together. The default is the transaction's name and
+    /// the statement's number in it: `transaction1.2`.
     #[serde(default)]
     pub name: Option<String>,
     /// Expected rows, returned or changed each time. None: not checked.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// How it is sent, where that differs from the workload's `statements`. One whose result is kept is sent as text.
+    /// How it is sent, if that differs from the workload's `statements`. A statement whose result is used is sent as text.
     #[serde(default)]
     pub mode: Option<StatementMode>,
     /// Parameters that get a new value just before it is sent. Those that read the same CSV file change together.
@@ -102,28 +102,28 @@ pub struct SqlStatement {
     pub repeat: u32,
 }
 
-/// Where the values of a parameter come from. Every user draws by itself, from the plan's seed and its own number.
+/// The source of a parameter's values. Every user has an independent random stream, from the plan's seed and its number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ParameterSource {
     /// A random integer.
     Integer {
-        /// The least.
+        /// Minimum.
         #[serde(default = "one_i64")]
         low: i64,
-        /// The greatest.
+        /// Maximum.
         high: i64,
-        /// Distribution; the hot ones of `zipfian` and `pareto` are the least.
+        /// Distribution; with `zipfian` and `pareto` the smallest values are the hottest.
         #[serde(default)]
         distribution: Distribution,
     },
-    /// Integers one after the other, each to one user of the fleet alone: the n-th of u users takes the n-th, the n+u-th,
-    /// … A transaction that starts again after an error takes the next one.
+    /// Consecutive integers, each used by one user of the fleet only: user n of u takes the n-th, the (n+u)-th, … A
+    /// transaction that restarts after an error takes the next one.
     Sequence {
         /// First number.
         #[serde(default = "one_i64")]
         first: i64,
-        /// Last number, after which the sequence starts again. None: it never ends.
+        /// Last number, after which the sequence restarts. None: it never ends.
         #[serde(default)]
         last: Option<i64>,
     },
@@ -132,12 +132,12 @@ pub enum ParameterSource {
         /// The values: integers, or strings; other numbers are sent as strings, and `null` as NULL. In a list with a string
         /// or NULL integers are sent as strings too.
         values: Vec<Option<Literal>>,
-        /// How often each comes, relative to the others. None: equally often.
+        /// Relative frequencies. None: all equal.
         #[serde(default)]
         weights: Option<Vec<f64>>,
     },
-    /// A column of a CSV file whose first line names the columns. Parameters with the same file and order take their
-    /// values from the same line. Columns that hold integers alone are sent as integers, others as strings.
+    /// A column of a CSV file whose first line names the columns. Parameters with the same file and order get their
+    /// values from the same line. Columns of only integers are sent as integers, others as strings.
     Csv {
         /// The file.
         from: CsvSource,
@@ -147,7 +147,8 @@ pub enum ParameterSource {
         #[serde(default)]
         order: LineOrder,
     },
-    /// What an earlier statement of the transaction returned in its first row, sent as a string; NULL without a row.
+    /// A column of the first row that an earlier statement of the transaction returned, sent as a string; NULL without a
+    /// row.
     Result {
         /// Name of the statement.
         statement: String,
@@ -171,10 +172,10 @@ pub enum CsvSource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineOrder {
-    /// Any, each as often as the others.
+    /// At random, each line equally often.
     #[default]
     Random,
-    /// One after the other, shared out among the users as a sequence is; after the last the first.
+    /// Consecutive lines, distributed among the users as a sequence is; after the last line the first.
     InOrder,
 }
 

@@ -11,15 +11,15 @@ use crate::placeholders::{Piece, Quoting, pieces};
 const KEY: &str = "workload.sql";
 
 impl Workload {
-    /// Everything that is wrong with the transactions, each as one sentence.
+    /// Errors in the transactions, one sentence each.
     pub(super) fn sql_faults(&self, quoting: Quoting) -> Vec<String> {
         match (self.name, &self.sql) {
             (WorkloadName::Sql, Some(sql)) => sql.faults(self.statements, quoting),
             (WorkloadName::Sql, None) => {
-                vec![format!("{KEY} is missing; the workload sql needs its transactions there")]
+                vec![format!("{KEY} is missing; the workload sql needs its transactions")]
             }
             (_, Some(_)) => {
-                vec![format!("{KEY} is given, and workload.name is not sql; leave one of them out")]
+                vec![format!("{KEY} is set, but workload.name is not sql; leave one of them out")]
             }
             (_, None) => Vec::new(),
         }
@@ -33,7 +33,7 @@ impl SqlWorkload {
             let key = format!("{KEY}.parameters.{name}");
             if pieces(&format!(":{name}"), Quoting::Mysql) != [Piece::Parameter(name)] {
                 faults.push(format!(
-                    "{key} has a name that no statement can use; letters, digits and _ make one, a digit not first"
+                    "{key} is not a valid parameter name; use letters, digits and _, and do not begin with a digit"
                 ));
             }
             generator.faults(&key, &mut faults);
@@ -62,10 +62,10 @@ impl SqlWorkload {
                 faults.push(format!("the weight of {name} is {}; it must be 0 or more", transaction.weight));
             }
             if transaction.statements.is_empty() {
-                faults.push(format!("{name} has no statements; leave it out or give it some"));
+                faults.push(format!("{name} has no statements; leave it out or add some"));
             }
             if !names.insert(name.clone()) {
-                faults.push(format!("two transactions are called {name}; give each a name of its own"));
+                faults.push(format!("two transactions are named {name}; rename one"));
             }
             statements +=
                 transaction.statements.iter().map(|statement| u64::from(statement.repeat)).sum::<u64>();
@@ -73,11 +73,11 @@ impl SqlWorkload {
         }
         let weights: f64 = self.transactions.iter().map(|transaction| transaction.weight.max(0.0)).sum();
         if !self.transactions.is_empty() && weights <= 0.0 {
-            faults.push("the weights of all transactions are 0; at least one must be above".into());
+            faults.push("the weights of all transactions are 0; at least one must be above 0".into());
         }
         if statements > limits::SQL_STATEMENTS {
             let most = limits::SQL_STATEMENTS;
-            faults.push(format!("{KEY} holds {statements} statements; {most} is the most"));
+            faults.push(format!("{KEY} has {statements} statements; the maximum is {most}"));
         }
         faults
     }
@@ -85,14 +85,15 @@ impl SqlWorkload {
     fn replay_faults(&self, quoting: Quoting, faults: &mut Vec<String>) {
         let Some(replay) = &self.replay else {
             if self.transactions.is_empty() {
-                faults
-                    .push(format!("{KEY}.transactions is empty; a workload needs at least one, or a replay"));
+                faults.push(format!(
+                    "{KEY}.transactions is empty; a workload needs at least one, or {KEY}.replay"
+                ));
             }
             return;
         };
         if !(self.transactions.is_empty() && self.parameters.is_empty()) {
             faults.push(format!(
-                "{KEY}.replay takes the place of transactions and parameters; leave these out, or replay"
+                "{KEY}.replay cannot be combined with transactions or parameters; leave one of them out"
             ));
         }
         if replay.times == Some(0) {
@@ -104,7 +105,7 @@ impl SqlWorkload {
             ));
         }
         if replay.file.is_empty() {
-            faults.push(format!("{KEY}.replay.file is empty; name the file"));
+            faults.push(format!("{KEY}.replay.file is empty; set the path of the file"));
         }
         let postgresql = matches!(replay.format, LogFormat::PostgresqlLog | LogFormat::PostgresqlCsv);
         if replay.format != LogFormat::Queries && postgresql != (quoting == Quoting::Postgresql) {
@@ -115,7 +116,7 @@ impl SqlWorkload {
         }
     }
 
-    /// Faults of the statements of one transaction.
+    /// Errors in the statements of one transaction.
     fn statement_faults(
         &self,
         transaction: usize,
@@ -132,7 +133,7 @@ impl SqlWorkload {
                 fault("is empty".into());
             }
             if statement.sql.len() > limits::SQL_BYTES {
-                fault(format!("has {} bytes; {} is the most", statement.sql.len(), limits::SQL_BYTES));
+                fault(format!("has {} bytes; the maximum is {}", statement.sql.len(), limits::SQL_BYTES));
             }
             if statement.repeat == 0 {
                 fault("has repeat 0; it must be 1 or more".into());
@@ -148,14 +149,14 @@ impl SqlWorkload {
                     )),
                     Used::Result(wanted) if !before.iter().any(|earlier| earlier == wanted) => {
                         fault(format!(
-                            "needs the result of {wanted}, which is no earlier statement of its transaction"
+                            "uses the result of {wanted}, which is not an earlier statement of its transaction"
                         ))
                     }
                     Used::Result(wanted)
                         if before.iter().filter(|earlier| *earlier == wanted).count() > 1 =>
                     {
                         fault(format!(
-                            "needs the result of {wanted}, which two earlier statements are called; rename one"
+                            "uses the result of {wanted}, which is the name of two earlier statements; rename one"
                         ));
                     }
                     Used::Result(_) => {}
@@ -182,13 +183,13 @@ impl SqlWorkload {
     }
 }
 
-/// What is to be looked at in a statement.
+/// What a statement uses, as far as it has to be checked.
 enum Used<'a> {
     /// A `?`.
     Mark,
-    /// A parameter that nobody has defined.
+    /// An undefined parameter.
     Unknown(&'a str),
-    /// What this statement returned.
+    /// The result of this statement.
     Result(&'a str),
 }
 
@@ -209,19 +210,19 @@ impl ParameterSource {
             }
             ParameterSource::Csv { column, .. } => {
                 if column.is_empty() {
-                    fault("names no column".into());
+                    fault("has an empty column name".into());
                 }
             }
             ParameterSource::Result { column, .. } => {
                 if !(1..=4096).contains(column) {
-                    fault(format!("wants column {column}; it must be between 1 and 4096"));
+                    fault(format!("has column {column}; it must be between 1 and 4096"));
                 }
             }
         }
     }
 }
 
-/// What is wrong with a range of integers.
+/// The error in a range of integers, if any.
 pub(super) fn range_fault(low: i64, high: i64) -> Option<String> {
     if low > high {
         Some(format!("goes from {low} to {high}; low must not be above high"))
@@ -232,7 +233,7 @@ pub(super) fn range_fault(low: i64, high: i64) -> Option<String> {
     }
 }
 
-/// What is wrong with a list of so many values and their weights.
+/// Errors in a list of `values` values and their weights.
 pub(super) fn weights_fault(values: usize, weights: Option<&[f64]>) -> Vec<String> {
     let mut faults = Vec::new();
     if values == 0 {
@@ -244,7 +245,7 @@ pub(super) fn weights_fault(values: usize, weights: Option<&[f64]>) -> Vec<Strin
     } else if !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0)
         || weights.iter().sum::<f64>() <= 0.0
     {
-        faults.push("has weights that are not all 0 or more, or none above 0".into());
+        faults.push("has weights below 0, or none above 0".into());
     }
     faults
 }
@@ -307,21 +308,21 @@ mod tests {
             "parameters.id goes from 5 to 1;",
             "parameters.far goes from",
             "parameters.hot.integer.distribution.exponent is -1;",
-            "parameters.1x has a name",
+            "parameters.1x is not a valid parameter name;",
             "parameters.1x goes from 2 to 1;",
             "parameters.w has no values;",
             "parameters.w has 0 values and 1 weights;",
-            "parameters.got wants column 0;",
+            "parameters.got has column 0;",
             "session holds an empty statement;",
             "each is 0;",
             "the weight of a is -1;",
-            "two transactions are called a;",
+            "two transactions are named a;",
             "a has no statements;",
             "statement a.1 is empty",
             "statement a.1 has repeat 0;",
             "statement a.2 holds a ?",
             "statement a.2 uses :nobody,",
-            "statement a.2 needs the result of later,",
+            "statement a.2 uses the result of later,",
             "statement later uses :somebody,",
             "the weights of all transactions are 0;",
         ] {
@@ -343,7 +344,7 @@ mod tests {
             "replay": {"file": "", "format": "postgresql-csv", "times": 0}
         }));
         for part in [
-            "replay takes the place of transactions",
+            "replay cannot be combined with transactions",
             "replay.times is 0;",
             "replay.times needs an order;",
             "replay.file is empty;",
@@ -359,7 +360,7 @@ mod tests {
         let faults = |value| serde_json::from_value::<Workload>(value).unwrap().sql_faults(Quoting::Mysql);
         assert!(faults(json!({"name": "sql"}))[0].starts_with("workload.sql is missing;"));
         let both = json!({"name": "oltp_read_only", "sql": {"transactions": []}});
-        assert!(faults(both)[0].starts_with("workload.sql is given,"));
+        assert!(faults(both)[0].starts_with("workload.sql is set,"));
         assert_eq!(faults(json!({"name": "oltp_read_only"})), [""; 0]);
     }
 }

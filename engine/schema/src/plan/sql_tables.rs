@@ -1,20 +1,20 @@
-//! Tables of the user's own that `prepare` fills with generated rows.
+//! User-defined tables that `prepare` fills with generated rows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Distribution, Literal};
 
-/// A table that the statements of `setup` make and `prepare` fills. A value depends on the plan's seed, the names of table
-/// and column, and the row's number, which counts from 1: it is the same on every server and with any number of streams.
+/// A table that the statements of `setup` create and `prepare` fills. A value depends only on the plan's seed, the names
+/// of table and column, and the row number (from 1), so it is the same on every server and with any number of streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GeneratedTable {
-    /// Its name, without that of the schema.
+    /// Name, without the schema.
     pub name: String,
-    /// Rows to make.
+    /// Rows to generate.
     pub rows: u64,
-    /// Columns that get values; the others get their defaults.
+    /// Columns with generated values; the others get their defaults.
     pub columns: Vec<GeneratedColumn>,
 }
 
@@ -24,18 +24,18 @@ pub struct GeneratedTable {
 pub struct GeneratedColumn {
     /// Its name.
     pub name: String,
-    /// Where its values come from.
+    /// Source of its values.
     pub values: ColumnSource,
-    /// Share of rows that get NULL in place of a value, 0 to 1.
+    /// Share of rows that get NULL instead of a value, 0 to 1.
     #[serde(default)]
     pub nulls: f64,
 }
 
-/// Where the values of a column come from.
+/// Source of a column's values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ColumnSource {
-    /// Integers one after the other: row n gets the n-th.
+    /// An arithmetic sequence: row n gets its n-th number.
     Sequence {
         /// Value of the first row.
         #[serde(default = "one")]
@@ -46,22 +46,22 @@ pub enum ColumnSource {
     },
     /// A random integer.
     Integer {
-        /// The least.
+        /// Minimum.
         #[serde(default = "one")]
         low: i64,
-        /// The greatest.
+        /// Maximum.
         high: i64,
-        /// Distribution; the hot ones of `zipfian` and `pareto` are the least.
+        /// Distribution; with `zipfian` and `pareto` the smallest values are the hottest.
         #[serde(default)]
         distribution: Distribution,
     },
     /// A random number with a fixed number of decimals.
     Decimal {
-        /// The least.
+        /// Minimum.
         low: f64,
-        /// The greatest.
+        /// Maximum.
         high: f64,
-        /// Digits after the point.
+        /// Decimals.
         #[serde(default = "two")]
         scale: u32,
         /// Distribution of the values.
@@ -77,10 +77,10 @@ pub enum ColumnSource {
         /// Digits of the fraction of a second, 0 to 6.
         #[serde(default)]
         digits: u32,
-        /// Whether they rise from row to row.
+        /// Whether values increase from row to row.
         #[serde(default)]
         order: TimeOrder,
-        /// Distribution of the values, where their order is random.
+        /// Distribution of the values, if their order is random.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -90,10 +90,10 @@ pub enum ColumnSource {
         from: String,
         /// The last.
         to: String,
-        /// Whether they rise from row to row.
+        /// Whether values increase from row to row.
         #[serde(default)]
         order: TimeOrder,
-        /// Distribution of the values, where their order is random.
+        /// Distribution of the values, if their order is random.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -101,17 +101,17 @@ pub enum ColumnSource {
     Text {
         /// How many characters.
         length: TextLength,
-        /// The characters, each as often as the others; one that the alphabet holds twice comes twice as often.
+        /// The characters, all equally frequent; a character that is listed twice is twice as frequent.
         #[serde(default = "letters_and_digits")]
         alphabet: String,
     },
-    /// The value that a column has in some row of a generated table.
+    /// The value of a column in a random row of a generated table.
     ForeignKey {
-        /// That table: one that the list names before, or this one.
+        /// The referenced table: an earlier one of the list, or this one.
         table: String,
-        /// Its column; no foreign key of the same table, and one without NULL.
+        /// The referenced column: without NULLs, and not a foreign key of the same table.
         column: String,
-        /// Distribution of the rows; the hot ones of `zipfian` and `pareto` are the first.
+        /// Distribution of the rows; with `zipfian` and `pareto` the first rows are the hottest.
         #[serde(default)]
         distribution: Distribution,
     },
@@ -119,7 +119,7 @@ pub enum ColumnSource {
     OneOf {
         /// The values; `null` is NULL.
         values: Vec<Option<Literal>>,
-        /// How often each comes, relative to the others. None: equally often.
+        /// Relative frequencies. None: all equal.
         #[serde(default)]
         weights: Option<Vec<f64>>,
     },
@@ -138,15 +138,15 @@ pub enum TextLength {
     Exactly(u32),
     /// Every length in a range equally often.
     Between {
-        /// The least.
+        /// Minimum.
         low: u32,
-        /// The greatest.
+        /// Maximum.
         high: u32,
     },
 }
 
 impl TextLength {
-    /// The least and the greatest.
+    /// Minimum and maximum.
     pub fn bounds(self) -> (u32, u32) {
         match self {
             TextLength::Exactly(length) => (length, length),
@@ -155,14 +155,14 @@ impl TextLength {
     }
 }
 
-/// How instants follow each other from row to row.
+/// Order of times from row to row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeOrder {
     /// Random.
     #[default]
     Random,
-    /// At equal distances from the first to the last, as in a table that is written to over time.
+    /// At equal distances from the first to the last, as in a table that grows over time.
     Rising,
 }
 

@@ -7,20 +7,20 @@ use super::{ColumnSource, GeneratedColumn, GeneratedTable, SqlWorkload, TimeOrde
 use crate::calendar;
 
 const KEY: &str = "workload.sql.tables";
-/// Integers up to here are numbers in JSON and in `f64` alike.
+/// The largest integer that `f64`, and so JSON, represents exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl SqlWorkload {
-    /// Everything that is wrong with the tables, each as one sentence.
+    /// Errors in the tables, one sentence each.
     pub(super) fn table_faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.tables.len() as u64 > u64::from(limits::TABLES) {
             let (count, most) = (self.tables.len(), limits::TABLES);
-            faults.push(format!("{KEY} holds {count} tables; {most} is the most"));
+            faults.push(format!("{KEY} holds {count} tables; the maximum is {most}"));
         }
         if self.tables.is_empty() && !self.after.is_empty() {
             faults.push(
-                "workload.sql.after is sent when tables were filled, and there are none; use setup for its statements"
+                "workload.sql.after is sent after tables are filled, and workload.sql.tables is empty; use setup for its statements"
                     .into(),
             );
         }
@@ -28,7 +28,7 @@ impl SqlWorkload {
         for (index, table) in self.tables.iter().enumerate() {
             faults.extend(name_fault("a table", &table.name));
             if !names.insert(&table.name) {
-                faults.push(format!("two of {KEY} are called {}; fill each table once", table.name));
+                faults.push(format!("{KEY} lists {} twice; fill each table once", table.name));
             }
             table.faults(&self.tables[..index], &mut faults);
         }
@@ -36,7 +36,7 @@ impl SqlWorkload {
     }
 }
 
-/// Names travel in quotes and, to MySQL's catalogue, in a string; what would end either has no place in them.
+/// Names are quoted as identifiers and, in queries of MySQL's catalogue, as strings, so they cannot contain either quote.
 fn name_fault(what: &str, name: &str) -> Option<String> {
     let fits = (1..=64).contains(&name.chars().count())
         && !name.chars().any(|char| char.is_control() || "`'\"\\.".contains(char));
@@ -60,7 +60,7 @@ impl GeneratedTable {
         }
         if self.columns.len() > limits::COLUMNS {
             let (count, most) = (self.columns.len(), limits::COLUMNS);
-            faults.push(format!("{KEY}: {name} has {count} columns; {most} is the most"));
+            faults.push(format!("{KEY}: {name} has {count} columns; the maximum is {most}"));
         }
         let mut names = BTreeSet::new();
         let mut bytes = 0;
@@ -68,10 +68,10 @@ impl GeneratedTable {
             let key = format!("{KEY}: column {} of {name}", column.name);
             faults.extend(name_fault("a column", &column.name));
             if !names.insert(&column.name) {
-                faults.push(format!("{key} is there twice; each column gets its values from one place"));
+                faults.push(format!("{key} is listed twice; each column gets its values from one source"));
             }
             if !(0.0..=1.0).contains(&column.nulls) {
-                faults.push(format!("{key} has nulls {}; a share is between 0 and 1", column.nulls));
+                faults.push(format!("{key} has nulls {}; it must be between 0 and 1", column.nulls));
             }
             column.values.faults(&key, self.rows, faults);
             self.foreign_key_fault(column, &key, before, faults);
@@ -79,7 +79,7 @@ impl GeneratedTable {
         }
         if bytes > limits::ROW_BYTES {
             let most = limits::ROW_BYTES;
-            faults.push(format!("{KEY}: a row of {name} can have {bytes} bytes; {most} is the most"));
+            faults.push(format!("{KEY}: a row of {name} can have {bytes} bytes; the maximum is {most}"));
         }
     }
 
@@ -95,22 +95,22 @@ impl GeneratedTable {
         let parent = if own { Some(self) } else { before.iter().find(|earlier| earlier.name == *table) };
         let Some(parent) = parent else {
             faults.push(format!(
-                "{key} refers to {table}, which {KEY} does not name before; put that table first"
+                "{key} refers to {table}, which {KEY} does not list before it; put that table first"
             ));
             return;
         };
         match parent.columns.iter().find(|column| column.name == *wanted) {
             None => faults.push(format!(
-                "{key} refers to the column {wanted} of {table}, which gets no values; give it some"
+                "{key} refers to the column {wanted} of {table}, which has no values; define them"
             )),
             Some(found) if found.nulls > 0.0 => {
                 faults.push(format!(
-                    "{key} refers to {table}.{wanted}, which can be NULL; refer to one that cannot"
+                    "{key} refers to {table}.{wanted}, which can be NULL; refer to a column without nulls"
                 ));
             }
             Some(found) if own && matches!(found.values, ColumnSource::ForeignKey { .. }) => {
                 faults
-                    .push(format!("{key} refers to another foreign key of its own table; refer to its key"));
+                    .push(format!("{key} refers to another foreign key of its own table; refer to the column behind that key"));
             }
             Some(_) => {}
         }
@@ -133,10 +133,10 @@ impl ColumnSource {
             ColumnSource::Decimal { low, high, scale, .. } => {
                 let most = EXACT / 10f64.powi((*scale).min(30) as i32);
                 if *scale > 15 {
-                    fault(format!("has scale {scale}; 15 is the most"));
+                    fault(format!("has scale {scale}; the maximum is 15"));
                 } else if !(low.abs() <= most && high.abs() <= most) {
                     fault(format!(
-                        "goes from {low} to {high}; with {scale} digits after the point {most:e} is the most"
+                        "goes from {low} to {high}; with {scale} decimals the maximum is {most:e}"
                     ));
                 } else if low > high {
                     fault(format!("goes from {low} to {high}; low must not be above high"));
@@ -144,7 +144,7 @@ impl ColumnSource {
             }
             ColumnSource::Timestamp { from, to, digits, .. } => {
                 if *digits > 6 {
-                    fault(format!("has {digits} digits of a fraction; 6 is the most"));
+                    fault(format!("has {digits} fractional digits; the maximum is 6"));
                 }
                 times_faults(calendar::instant, "an instant as 2024-06-30 12:00:00", (from, to), &mut fault);
             }
@@ -156,7 +156,7 @@ impl ColumnSource {
                 if low > high || high > limits::TEXT_LENGTH {
                     let most = limits::TEXT_LENGTH;
                     fault(format!(
-                        "has {low} to {high} characters; the first must not be above the second, and {most} is the most"
+                        "has {low} to {high} characters; the first must not be above the second, and the maximum is {most}"
                     ));
                 }
                 if alphabet.is_empty()
@@ -181,7 +181,7 @@ impl ColumnSource {
             | ColumnSource::Date { order: TimeOrder::Rising, distribution, .. }
                 if *distribution != super::Distribution::Uniform =>
             {
-                faults.push(format!("{key} rises, and has a distribution; leave one of them out"));
+                faults.push(format!("{key} has order rising and a distribution; leave one of them out"));
             }
             ColumnSource::Integer { distribution, .. }
             | ColumnSource::Decimal { distribution, .. }
@@ -194,7 +194,7 @@ impl ColumnSource {
         }
     }
 
-    /// Bytes of the longest value, about.
+    /// Approximate bytes of the longest value.
     fn most_bytes(&self) -> u64 {
         match self {
             ColumnSource::Text { length, alphabet } => {
@@ -226,7 +226,7 @@ fn times_faults(
     if let [Some(first), Some(last)] = ends
         && first > last
     {
-        fault(format!("goes from {from} to {to}; the first must not be after the last"));
+        fault(format!("goes from {from} to {to}; from must not be after to"));
     }
 }
 
@@ -291,24 +291,24 @@ mod tests {
             "a.b has no columns;",
             "s of t has nulls 2;",
             "s of t ends at",
-            "s of t is there twice;",
+            "s of t is listed twice;",
             "s of t goes from 3 to 2;",
             "s of t: distribution.exponent is -1;",
             "d of t goes from 0 to",
             "e of t has scale 16;",
             "f of t goes from 2 to 1;",
-            "w of t has 7 digits",
+            "w of t has 7 fractional digits",
             "w of t has \"2024-13-01\", which is not an instant",
             "w of t has \"x\"",
             "v of t goes from 2024-02-01 to 2024-01-01;",
-            "v of t rises, and has a distribution;",
+            "v of t has order rising and a distribution;",
             "x of t has 2 to 1 characters;",
             "x of t needs an alphabet",
             "y of t refers to u, which",
             "z of t has 1 values and 2 weights;",
             "k of t refers to t.s, which can be NULL;",
             "l of t refers to another foreign key",
-            "two of workload.sql.tables are called t;",
+            "workload.sql.tables lists t twice;",
             "big2 of t has 1000001 to 1000001 characters;",
             "a row of t can have 10000004 bytes;",
         ] {

@@ -10,6 +10,6 @@ pub enum StatementMode {
     /// Prepared on the server, once per connection and table.
     #[default]
     Prepared,
-    /// As text, with the parameters put in by the client.
+    /// As text: the client inserts the parameters as literals.
     Text,
 }

@@ -9,21 +9,21 @@ use crate::placeholders::Quoting;
 /// The server under load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "protocol", rename_all = "kebab-case", deny_unknown_fields)]
-#[allow(clippy::large_enum_variant)] // There is one in a process.
+#[allow(clippy::large_enum_variant)] // One instance per process.
 pub enum Target {
     /// The MySQL protocol: MySQL and MariaDB.
     Mysql {
-        /// Where the server listens, at least one place. Connection number i of the run, counted from 0 over the
-        /// whole fleet, goes to number i modulo their number.
+        /// Where the server listens; at least one endpoint. Connection i of the run, counted from 0 over the complete
+        /// fleet, uses endpoint i modulo their count.
         endpoints: Vec<Endpoint>,
         /// Account name.
         user: String,
-        /// Where the password is found; none means an empty one.
+        /// Where the password is found; none means an empty password.
         #[serde(default)]
         password: Option<Secret>,
         /// Schema that holds the tables.
         database: String,
-        /// Time allowed for a connection to open and log in, in microseconds.
+        /// Time limit for opening a connection and logging in, in microseconds.
         #[serde(default = "defaults::connect_timeout_us")]
         connect_timeout_us: u64,
         /// Encryption of the connections.
@@ -32,35 +32,36 @@ pub enum Target {
         /// Compression of the connections.
         #[serde(default)]
         compression: Compression,
-        /// Path of a file with the server's public RSA key in PEM, by which a password is encrypted where the
-        /// connection is not.
+        /// Path of a file with the server's public RSA key in PEM, which encrypts the password where the connection is not
+        /// encrypted.
         #[serde(default)]
         server_public_key: Option<String>,
-        /// Whether the server is asked for that key when no file holds it. An impostor who answers in the server's place
-        /// then reads the password. Loopback and unix sockets need no permission.
+        /// Whether the client requests that key from the server if no file holds it. An impostor who answers instead of the
+        /// server can then read the password. Loopback and unix sockets need no permission.
         #[serde(default)]
         allow_public_key_retrieval: bool,
     },
     /// PostgreSQL's protocol, version 3.
     Postgresql {
-        /// Where the server listens, at least one place; taken in turn as for `mysql`. A unix socket is named by its path,
-        /// as in /run/postgresql/.s.PGSQL.5432.
+        /// Where the server listens; at least one endpoint, used in turn as for `mysql`. A unix socket is named by its path,
+        /// such as /run/postgresql/.s.PGSQL.5432.
         endpoints: Vec<Endpoint>,
         /// Name of the role.
         user: String,
-        /// Where the password is found; none means an empty one.
+        /// Where the password is found; none means an empty password.
         #[serde(default)]
         password: Option<Secret>,
         /// Database that holds the tables.
         database: String,
-        /// Time allowed for a connection to open and log in, in microseconds.
+        /// Time limit for opening a connection and logging in, in microseconds.
         #[serde(default = "defaults::connect_timeout_us")]
         connect_timeout_us: u64,
         /// Encryption of the connections.
         #[serde(default)]
         tls: Tls,
     },
-    /// Answers from memory, as the OLTP family promises: calibrates the generator and tests without a server.
+    /// No server: the engine returns the row counts that the OLTP family expects. For calibrating the load generator and
+    /// for tests.
     Null {
         /// Time from a request to its answer, in microseconds.
         #[serde(default)]
@@ -92,7 +93,7 @@ pub enum Endpoint {
 pub enum Secret {
     /// Name of an environment variable.
     Env(String),
-    /// Path of a file; one trailing line end is cut off.
+    /// Path of a file; one trailing newline is removed.
     File(String),
 }
 
@@ -102,9 +103,9 @@ pub enum Secret {
 pub struct Tls {
     /// Whether connections are encrypted, and what is verified.
     pub mode: TlsMode,
-    /// Path of the certificates of the authorities that are trusted; needed to verify, and no other is trusted.
+    /// Path of the trusted CA certificates; required to verify, and no other CA is trusted.
     pub ca: Option<String>,
-    /// Path of the client's own certificate and those that link it to its authority.
+    /// Path of the client's certificate chain.
     pub certificate: Option<String>,
     /// Path of the client's private key, without a passphrase.
     pub key: Option<String>,
@@ -112,21 +113,21 @@ pub struct Tls {
 
 /// Whether connections are encrypted, with MySQL's names and meanings.
 ///
-/// The default is `disabled`, as encryption costs CPU time on both sides and a measurement should have no cost that
-/// nobody asked for. A password is safe under it: it never leaves in clear text.
+/// The default is `disabled`: encryption costs CPU time on both sides, and a measurement should include it only on
+/// request. The password is still safe: the client never sends it in clear text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsMode {
     /// No connection is encrypted.
     #[default]
     Disabled,
-    /// Over TCP where the server can; nothing is verified.
+    /// Over TCP if the server supports it; nothing is verified.
     Preferred,
     /// Always; nothing is verified.
     Required,
-    /// Always; the server's certificate is signed by one of `ca`.
+    /// Always; a CA in `ca` must have signed the server's certificate.
     VerifyCa,
-    /// Always; also the certificate's subjectAltName names the host.
+    /// As `verify-ca`, and the certificate's subjectAltName must contain the host.
     VerifyIdentity,
 }
 
@@ -136,13 +137,13 @@ impl TlsMode {
         matches!(self, TlsMode::VerifyCa | TlsMode::VerifyIdentity)
     }
 
-    /// The one that MySQL's own programs call `word`, with underscores and in either case.
+    /// The mode that MySQL's own programs call `word`, with underscores and in either case.
     pub fn named(word: &str) -> Option<Self> {
         let all = [Self::Disabled, Self::Preferred, Self::Required, Self::VerifyCa, Self::VerifyIdentity];
         all.into_iter().find(|mode| mode.name().replace('-', "_").eq_ignore_ascii_case(word))
     }
 
-    /// Its name in a plan.
+    /// The name in a plan.
     pub fn name(self) -> &'static str {
         match self {
             TlsMode::Disabled => "disabled",
@@ -154,16 +155,16 @@ impl TlsMode {
     }
 }
 
-/// Compression of what travels. One that the server does not offer is an error.
+/// Compression of the protocol. An algorithm that the server does not offer is an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Compression {
     /// None.
     #[default]
     None,
-    /// By zlib, at its level 6: MySQL and MariaDB.
+    /// zlib at level 6: MySQL and MariaDB.
     Zlib,
-    /// By zstd: MySQL from 8.0.18 on.
+    /// zstd: MySQL from 8.0.18 on.
     Zstd {
         /// From 1 (fast) to 22 (small); the server uses it too.
         #[serde(default = "defaults::zstd_level")]
@@ -172,7 +173,7 @@ pub enum Compression {
 }
 
 impl Target {
-    /// Where the server listens; nowhere without one.
+    /// Where the server listens; empty without a server.
     pub fn endpoints(&self) -> &[Endpoint] {
         match self {
             Target::Mysql { endpoints, .. } | Target::Postgresql { endpoints, .. } => endpoints,
@@ -180,7 +181,7 @@ impl Target {
         }
     }
 
-    /// The quoting rules of its SQL.
+    /// The quoting rules of the server's SQL.
     pub fn quoting(&self) -> Quoting {
         if self.is_postgresql() { Quoting::Postgresql } else { Quoting::Mysql }
     }
@@ -190,7 +191,7 @@ impl Target {
         matches!(self, Target::Postgresql { .. })
     }
 
-    /// What is wrong with the target, each as one sentence with key, value and limit.
+    /// Errors in the target, each one sentence with key, value and limit.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let (endpoints, tls, compression) = match self {
@@ -201,7 +202,7 @@ impl Target {
         let most = limits::ENDPOINTS;
         if !(1..=most).contains(&endpoints.len()) {
             let count = endpoints.len();
-            faults.push(format!("target.endpoints names {count} places; it must be between 1 and {most}"));
+            faults.push(format!("target.endpoints has {count} entries; it must have between 1 and {most}"));
         }
         if let Compression::Zstd { level } = compression
             && !(1..=22).contains(&level)
@@ -223,21 +224,21 @@ impl Tls {
                  certificate"
             )),
             Some(_) if !self.mode.verifies() => faults.push(format!(
-                "target.tls.ca is given, and mode {mode} verifies nothing; use verify-ca or verify-identity"
+                "target.tls.ca is set, but mode {mode} verifies nothing; use verify-ca or verify-identity"
             )),
             _ => {}
         }
         match (&self.certificate, &self.key) {
             (None, None) => {}
             (Some(_), Some(_)) if self.mode == TlsMode::Disabled => {
-                faults.push("target.tls.certificate is given, and mode disabled has no use for it".into());
+                faults.push("target.tls.certificate is set, but mode disabled does not use it".into());
             }
             (Some(_), Some(_)) => {}
             (Some(_), None) => {
-                faults.push("target.tls.key is missing; a certificate is shown together with its key".into());
+                faults.push("target.tls.key is missing; target.tls.certificate needs it".into());
             }
             (None, Some(_)) => {
-                faults.push("target.tls.certificate is missing; a key alone shows nothing".into());
+                faults.push("target.tls.certificate is missing; target.tls.key needs it".into());
             }
         }
         faults
@@ -287,6 +288,6 @@ mod tests {
         let told = faults(serde_json::json!({"tls": {"mode": "required", "ca": "a"}}));
         assert!(told[0].contains("mode required verifies nothing"), "{told:?}");
         let told = faults(serde_json::json!({"tls": {"certificate": "c", "key": "k"}}));
-        assert!(told[0].contains("mode disabled has no use for it"), "{told:?}");
+        assert!(told[0].contains("mode disabled does not use it"), "{told:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The transaction that is repeated, and its data.
+//! The repeated transaction and its data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,30 +8,30 @@ use super::script::ScriptWorkload;
 use super::sql::SqlWorkload;
 use super::statement_mode::StatementMode;
 
-/// The transaction that is repeated.
+/// The repeated transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Which member of the OLTP family, or `sql`, or `lua`.
+    /// A workload of the OLTP family, `sql`, or `lua`.
     pub name: WorkloadName,
-    /// Tables, rows and the make-up of a transaction.
+    /// Tables, rows and composition of a transaction.
     #[serde(default)]
     pub options: OltpOptions,
-    /// How often the load asks for which row.
+    /// Distribution of the rows that statements access.
     #[serde(default)]
     pub keys: Distribution,
     /// How statements are sent.
     #[serde(default)]
     pub statements: StatementMode,
-    /// The transactions of the workload named `sql`; no other has any.
+    /// The transactions of the workload named `sql`; absent for other workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<Box<SqlWorkload>>,
-    /// The script of the workload named `lua`; no other has any.
+    /// The script of the workload named `lua`; absent for other workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Box<ScriptWorkload>>,
 }
 
-/// The native workloads, under sysbench's names.
+/// The workloads, under sysbench's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadName {
@@ -49,31 +49,31 @@ pub enum WorkloadName {
     OltpUpdateNonIndex,
     /// One delete, outside a transaction. Rows run out: a delete that finds none counts as `other`.
     OltpDelete,
-    /// One insert as text, outside a transaction. Where the table numbers no rows, new ones are numbered below 0: they
-    /// meet no other row.
+    /// One insert as text, outside a transaction. Without `auto_inc`, new rows get ids below 0, which do not collide with
+    /// loaded rows.
     OltpInsert,
-    /// One select of some rows by equal values of k, over the first table.
+    /// One select of the rows with some values of k, on the first table.
     SelectRandomPoints,
-    /// One count of some short ranges of k, over the first table.
+    /// One count over some short ranges of k, on the first table.
     SelectRandomRanges,
-    /// One row appended to a buffer, which is inserted when half a MiB is full. Every connection has a table of its
-    /// own, sbtest1 and on, with id and k alone, empty after `prepare`; rows are numbered after the last that is there. The options of tables
-    /// and rows mean nothing.
+    /// One row appended to a buffer, which the client inserts when it reaches 0.5 MiB. Every connection has its own
+    /// table (sbtest1, sbtest2, …) with only id and k, empty after `prepare`; new ids continue after the last stored row.
+    /// The options of tables and rows are ignored.
     BulkInsert,
-    /// SQL of the user's own, in `sql`; `options` and `keys` mean nothing.
+    /// User-defined SQL, in `sql`; `options` and `keys` are ignored.
     Sql,
-    /// A script, in `script`, which `dbdyno-compat` plays; `options` mean nothing, and `keys` are what the script draws by
-    /// where it names no distribution.
+    /// A script, in `script`, which `dbdyno-compat` runs; `options` are ignored, and `keys` is the distribution that the
+    /// script uses by default.
     Lua,
 }
 
 impl Workload {
-    /// The transactions, where they are the user's own.
+    /// The user-defined transactions, if any.
     pub fn own_sql(&self) -> Option<&SqlWorkload> {
         self.sql.as_deref().filter(|_| self.name == WorkloadName::Sql)
     }
 
-    /// The script, where the workload is one.
+    /// The script, if the workload is one.
     pub fn own_script(&self) -> Option<&ScriptWorkload> {
         self.script.as_deref().filter(|_| self.name == WorkloadName::Lua)
     }
@@ -87,7 +87,7 @@ pub struct OltpOptions {
     pub tables: u32,
     /// Rows per table; ids are 1 to `table_size`.
     pub table_size: u64,
-    /// Rows a range statement asks for.
+    /// Rows per range statement.
     pub range_size: u64,
     /// Point selects per transaction.
     pub point_selects: u32,
@@ -105,21 +105,21 @@ pub struct OltpOptions {
     pub non_index_updates: u32,
     /// Pairs of delete and insert of the same id per transaction.
     pub delete_inserts: u32,
-    /// Values of k that `select_random_points` asks for.
+    /// Values of k in `select_random_points`.
     pub random_points: u32,
-    /// Ranges that `select_random_ranges` asks for.
+    /// Ranges in `select_random_ranges`.
     pub number_of_ranges: u32,
     /// Width of each of those ranges, less one.
     pub delta: u32,
-    /// Whether the four range kinds run at all.
+    /// Whether transactions contain range selects.
     pub range_selects: bool,
     /// Whether the id column is AUTO_INCREMENT.
     pub auto_inc: bool,
     /// Whether BEGIN and COMMIT are left out.
     pub skip_trx: bool,
-    /// Whether id has a secondary index in place of the primary key.
+    /// Whether id has a secondary index instead of the primary key.
     pub secondary: bool,
-    /// Whether the index on k is made after loading.
+    /// Whether to create the index on k, after loading.
     pub create_secondary: bool,
     /// Storage engine named in CREATE TABLE.
     pub mysql_storage_engine: String,

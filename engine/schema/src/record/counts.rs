@@ -1,4 +1,4 @@
-//! What is counted, in which part of a run, and percentiles of latency.
+//! Counters of a span of time, and percentiles of latency.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::error_class::ErrorClass;
 
-/// What was counted in a span of time. Sums over spans are sums over fields.
+/// Counters of a span of time. Spans are added up field by field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Transactions that completed without error.
     pub events: u64,
-    /// Statements that returned rows; of SQL of the user's own those that begin with SELECT or the like.
+    /// Statements that returned rows; in user-defined SQL those that begin with SELECT or a similar keyword.
     pub reads: u64,
-    /// Statements that changed rows; of SQL of the user's own those that begin with INSERT, UPDATE, DELETE or the like.
+    /// Statements that changed rows; in user-defined SQL those that begin with INSERT, UPDATE, DELETE or a similar keyword.
     pub writes: u64,
     /// Other statements: BEGIN, COMMIT, ROLLBACK, and changes that found no row.
     pub other: u64,
@@ -27,24 +27,24 @@ pub struct Counts {
     /// The class of each code in `errors`. Absent in records of older engines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub error_classes: BTreeMap<String, ErrorClass>,
-    /// Events started again after an error.
+    /// Events restarted after an error.
     pub retries: u64,
-    /// Connections opened again.
+    /// Connections reopened.
     pub reconnects: u64,
     /// Events that began more than 1 ms after they were due.
     pub late: u64,
-    /// Events that were due and not started because a queue was full.
+    /// Due events that never started because the queue was full.
     pub dropped: u64,
-    /// Statements that returned or changed another number of rows than the workload promises.
+    /// Statements that returned or changed another number of rows than the workload expects.
     pub row_count_mismatches: u64,
 }
 
-/// A percentile of latency by nearest rank.
+/// A percentile of latency, by nearest rank.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentile {
-    /// In microseconds: the middle of its bucket.
+    /// In microseconds: the middle of the bucket.
     pub value_us: f64,
-    /// Events that had not ended could change it: it is more than `value_us`, which is certain.
+    /// Whether `value_us` is only a lower bound, because events had not ended.
     pub censored: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The last record: why a stream ended, what failed, and the totals.
+//! The last record: reason, failure and totals.
 
 use std::collections::BTreeMap;
 
@@ -18,61 +18,61 @@ use crate::plan::Endpoint;
 pub enum EndReason {
     /// The planned time is over.
     TimeLimit,
-    /// As many events as planned have been started.
+    /// The planned number of events has started.
     EventLimit,
-    /// Events under way at the limit had not ended when the time to drain was over.
+    /// Events in flight at the limit had not ended when the drain time was over.
     ForcedShutdown,
-    /// More events than planned waited for a connection.
+    /// More events than allowed waited for a connection.
     QueueFull,
-    /// A script has failed.
+    /// A script failed.
     ScriptError,
-    /// `prepare` or `cleanup` is done.
+    /// `prepare` or `cleanup` has finished.
     Done,
-    /// A signal asked for the end.
+    /// A signal stopped the run.
     Interrupted,
-    /// The end of standard input, or no start command in time.
+    /// Standard input ended, or no start command came in time.
     Abandoned,
-    /// The server could not be reached or refused the login.
+    /// The server was unreachable or refused the login.
     ConnectFailed,
     /// The server answered with an error that is not retried.
     ServerError,
-    /// A connection was lost in the run.
+    /// A connection was lost during the run.
     ConnectionLost,
-    /// The data that are there do not fit the plan.
+    /// The existing data do not match the plan.
     DataConflict,
 }
 
 /// An error, for people and for programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// Server error number, where the server gave one.
+    /// Server error number, if any.
     pub code: Option<u16>,
-    /// What the error means; absent where neither a server nor a connection is to blame.
+    /// Class of the error; absent if neither a server nor a connection caused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
     /// What happened.
     pub text: String,
     /// How to fix it.
     pub hint: Option<String>,
-    /// The same in the terms of MySQL's own clients, where a server or the way to it is to blame.
+    /// The same as MySQL's own clients report it, if a server or its connection caused the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<ServerFailure>>,
 }
 
-/// A failure in the terms of MySQL's own clients.
+/// A failure as MySQL's own clients report it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerFailure {
     /// What failed.
     pub action: FailedAction,
-    /// The server's error number, or the one that MySQL's clients give what is wrong on the way (2003, 2013, …).
+    /// The server's error number, or the number of MySQL's client library for connection errors (2003, 2013, …).
     pub code: u16,
-    /// SQLSTATE; `HY000` where there is none of its own.
+    /// SQLSTATE; `HY000` if there is no specific one.
     pub sqlstate: String,
-    /// The server's message, or dbdyno's where the server sent none.
+    /// The server's message, or dbdyno's if the server sent none.
     pub message: String,
-    /// The statement as it was sent, with its `?` where it was prepared; empty while connecting.
+    /// The statement as sent, with its `?` if it was prepared; empty while connecting.
     pub statement: String,
-    /// Where the connection was to lead; null where it was established.
+    /// The address of a connection that could not be established; null otherwise.
     pub endpoint: Option<Endpoint>,
 }
 
@@ -80,13 +80,13 @@ pub struct ServerFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedAction {
-    /// A connection was being opened.
+    /// Opening a connection.
     Connect,
-    /// A statement was being prepared.
+    /// Preparing a statement.
     Prepare,
-    /// A prepared statement was being executed.
+    /// Executing a prepared statement.
     Execute,
-    /// A statement was sent as text.
+    /// Executing a statement sent as text.
     Query,
 }
 
@@ -95,12 +95,12 @@ pub enum FailedAction {
 pub struct End {
     /// Why the stream ended.
     pub reason: EndReason,
-    /// The error, where there was one.
+    /// The error, if any.
     pub failure: Option<Failure>,
-    /// Totals of each phase that began. Equal to the sum of its intervals.
+    /// Totals of each phase that began, equal to the sums of its intervals.
     pub phases: BTreeMap<PhaseName, PhaseTotals>,
-    /// Totals of each user of this engine, in the order of their numbers, from the start of the clock to the end; where a program that
-    /// embeds the engine asks for it.
+    /// Totals of each user of this engine, by user number, from the start of the clock to the end; if a program that
+    /// embeds the engine requests them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserTotals>,
     /// Peak resident memory of the engine, in bytes.
@@ -129,7 +129,7 @@ pub struct PhaseTotals {
     pub start_us: u64,
     /// First instant after it.
     pub end_us: u64,
-    /// What was counted.
+    /// Counters.
     #[serde(flatten)]
     pub counts: Counts,
     /// due = events + failed + dropped + unfinished.
@@ -142,29 +142,29 @@ pub struct PhaseTotals {
     pub latency_min_us: Option<f64>,
     /// Largest latency; null without events.
     pub latency_max_us: Option<f64>,
-    /// Latencies once more, counted in buckets of a logarithmic scale as `[bucket, count]`, where a program that embeds the
-    /// engine asks for it and chooses the scale.
+    /// The latencies in buckets of a logarithmic scale, as `[bucket, count]`, if a program that embeds the
+    /// engine requests them; it chooses the scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log_buckets: Vec<(u16, u64)>,
-    /// Open loops: latency of the events that were under way when the measurement ended and ended after it, within
-    /// the time to drain. They are among the unfinished.
+    /// Open loops: latency of the events that were in flight when the measurement ended and ended within the drain time.
+    /// They count as unfinished.
     pub drained_us: Buckets,
-    /// Open loops: how long each event had been due at the end of the phase that was dropped, or unfinished and is not
-    /// among the drained. Its latency is more than that.
+    /// Open loops: for each event that was dropped, or unfinished and not drained, the time from its due time to the end
+    /// of the phase. Its latency is larger.
     pub censored_us: Buckets,
-    /// Percentiles over all events that were due: those that ended, the drained, and the censored. In a closed loop
-    /// over those that ended. Null without events.
+    /// Percentiles over all due events: completed, drained and censored. In a closed loop over the completed events. Null
+    /// without events.
     pub percentiles_us: Option<Percentiles>,
-    /// The load generator's figures over the phase. All 0 in records of versions that did not write them.
+    /// Resource use of the load generator in the phase. All 0 in records of older versions.
     #[serde(default)]
     pub generator: Generator,
 }
 
-/// The events that were due, by their outcome. The identity `due = done + failed + dropped + unfinished` is
-/// asserted by the engine before it writes it.
+/// The due events by outcome. The engine asserts the identity `due = done + failed + dropped + unfinished` before it
+/// writes the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Accounting {
-    /// Events due in the phase, and those carried in unfinished from the phase before.
+    /// Events due in the phase, including those left unfinished by the phase before.
     pub due: u64,
     /// Completed without error in the phase.
     pub done: u64,
@@ -174,7 +174,7 @@ pub struct Accounting {
     pub dropped: u64,
     /// In flight or waiting when the phase ended.
     pub unfinished: u64,
-    /// How long these had been due by then, all together. With it Little's law holds exactly at both edges of a
-    /// phase, whatever stalls there were.
+    /// Sum of the times for which these had been due by then. With it Little's law holds exactly at both ends of a
+    /// phase, even with stalls.
     pub unfinished_us: u64,
 }

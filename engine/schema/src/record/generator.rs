@@ -1,4 +1,4 @@
-//! The load generator's figures about itself. The engine reports them; the judge and the drop-ins warn beyond the limits, which
+//! Resource use of the load generator. The engine reports it; the judge and the drop-ins warn above the limits, which
 //! the generated schema publishes as `x-limit`.
 
 use schemars::JsonSchema;
@@ -14,23 +14,23 @@ pub const CLIENT_DELAY_LIMIT: f64 = 0.1;
 /// The load generator's CPU time and delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of the worker threads over wall time, per worker: 1.0 is a full core each. Over `x-limit` the server may be
-    /// faster than measured.
+    /// CPU time of the worker threads divided by wall time, per worker: 1.0 is a full core each. Above `x-limit` the server
+    /// may be faster than measured.
     #[schemars(extend("x-limit" = CPU_LIMIT))]
     pub cpu: f64,
-    /// Largest delay of the engine's own timer. In an open loop that is how much later than due an event began that
-    /// found a free connection; in a closed loop how late the engine woke up to close a tick.
+    /// Largest delay of the engine's timer: in an open loop how late an event began although a connection was free; in a
+    /// closed loop how late the engine woke up to close a tick.
     pub lag_us_max: u64,
-    /// 99th percentile of the same; 0 where nothing was measured. Over `x-limit` latencies contain the engine's own.
+    /// 99th percentile of the timer delay; 0 without samples. Above `x-limit` the engine's own delays distort latencies.
     #[schemars(extend("x-limit" = LAG_US_LIMIT))]
     pub lag_us_p99: u64,
-    /// Share of the machine's CPU time that the hypervisor gave to others.
+    /// Steal time: share of the machine's CPU time that the hypervisor gave to other machines.
     pub steal: f64,
-    /// Time the worker threads were runnable and waited for a CPU, all workers together.
+    /// Time that runnable worker threads waited for a CPU, summed over all workers.
     pub run_queue_wait_us: u64,
     /// 99th percentile of the delay from a reply's arrival at this machine to its reading, from samples.
-    /// Null without samples: over unix sockets, and where nothing arrived. Over `x-limit` times the median latency, latencies
-    /// contain the engine's own.
+    /// Null without samples: over unix sockets, and if no reply arrived. Above `x-limit` times the median latency, the
+    /// engine's own delays distort latencies.
     #[schemars(extend("x-limit" = CLIENT_DELAY_LIMIT))]
     pub client_delay_us_p99: Option<u64>,
 }
