@@ -95,7 +95,7 @@ def simulate(of: Experiment, world: World, random: Random) -> list[MeasuredTrial
     failing = _failing_trials(of, planned, world, random)
     measured = []
     for trial, disturbance, error in zip(planned, shifts, noise, strict=True):
-        place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.at())
+        place = Place(trial.index, trial.block, trial.variant, trial.workload, trial.point.level())
         if trial.index in failing:
             measured.append(MeasuredTrial(place, "the server went away", "server"))
             continue

@@ -1,6 +1,6 @@
-"""Where `dbdyno` starts, also by `python -m`: a drop-in goes to the engine before anything heavy is imported.
+"""The entry point of `dbdyno`, also by `python -m`: a drop-in becomes the engine before any heavy import.
 
-What this file imports at its top, every start of a drop-in pays for; a test holds the list.
+Every start of a drop-in pays for the imports at the top of this file; a test holds their list.
 """
 
 from __future__ import annotations

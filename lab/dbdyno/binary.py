@@ -1,4 +1,4 @@
-"""Where the two programs in Rust are. The drop-ins import it first, so it imports next to nothing."""
+"""Paths of the two Rust programs. The drop-ins import this module first, so it imports next to nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find_program(name: str) -> str:
     Raises EngineProblem that lists both places.
     """
     search = os.environ.get("PATH", os.defpath)
-    # os.path and not pathlib or shutil, which cost more than all the rest of a drop-in's start.
+    # os.path, since importing pathlib or shutil costs more than the rest of a drop-in's start.
     own = os.path.join(os.path.dirname(sys.executable), name)  # noqa: PTH118, PTH120
     for path in (own, *(f"{folder or '.'}/{name}" for folder in search.split(os.pathsep))):
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113

@@ -1,4 +1,4 @@
-"""The command line: the list of commands, and how their failures end.
+"""The command line: the list of commands, and how failures end the process.
 
 A command's module is imported only when the command is called, so that `dbdyno --help` stays fast.
 """
@@ -51,14 +51,14 @@ def _dbdyno(
 
 
 def _app(arguments: Sequence[str]) -> typer.Typer:
-    """The command line for these arguments: the command they call for real, the others by name and help."""
+    """The command line for these arguments: the requested command in full, the others by name and help."""
     app = typer.Typer(
         no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     app.callback()(_dbdyno)
     called = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, text in COMMANDS.items():
-        # `__main__` starts drop-ins before this module is imported: here they are lines of the help.
+        # `__main__` starts drop-ins before this module is imported; here they are only lines of the help.
         real = name == called and name not in DROP_INS
         app.command(name, help=text)(_command(name) if real else _not_called)
     return app
@@ -80,7 +80,7 @@ def _command(name: str) -> Callable[..., None]:
 
 
 def _not_called() -> None:
-    raise AssertionError("the command that is called is the one that was imported")
+    raise AssertionError("only the requested command is imported and called")
 
 
 def main() -> None:
@@ -95,12 +95,12 @@ def main() -> None:
         print_problem(problem)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
-        # The reader closed the pipe; Python would report it again while closing standard output.
+        # The reader closed the pipe; without this Python reports it again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.DONE)
     except Exception as error:
         if was_interrupted():
-            # A library that is interrupted while it loads raises an error of its own.
+            # A library that is interrupted while it loads may raise another error.
             raise KeyboardInterrupt from error
         _unexpected(error)
         sys.exit(ExitCode.NOT_COMPARABLE)

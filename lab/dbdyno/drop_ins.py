@@ -1,7 +1,7 @@
-"""Programs that dbdyno replaces, and how one is started: dbdyno-compat takes over this very process.
+"""Programs that dbdyno replaces: dbdyno-compat takes over this process.
 
-`exec` keeps the process: its number, standard input, signals sent to it and the exit code are then that
-program's own, as a script that waits for the original expects them.
+`exec` keeps process id, standard input, signals and exit code, as scripts that call sysbench or mysqlslap
+expect.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import signal
 
 from dbdyno.binary import COMPAT, find_program
 
-# Command of dbdyno -> the name under which dbdyno-compat is that program. A test starts each of them.
+# Command of dbdyno -> the program name with which dbdyno-compat is started. A test starts each of them.
 DROP_INS = {"sysbench": "sysbench", "slap": "mysqlslap"}
 
-# Names under which `dbdyno shims` links dbdyno-compat: MariaDB calls its mysqlslap by a name of its own.
+# Names of the links that `dbdyno shims` creates; mariadb-slap is MariaDB's name of mysqlslap.
 LINKS = (*DROP_INS.values(), "mariadb-slap")
 
-# Python ignores these for itself, and what is ignored stays so across exec: `… | head` would never end.
+# Python ignores these signals, and exec keeps them ignored: `… | head` would never end.
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 

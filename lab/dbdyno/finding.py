@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 Level = Literal["stop", "warn", "note"]
 
-# In the order in which a reader needs them.
+# The most severe first.
 LEVELS: tuple[Level, ...] = ("stop", "warn", "note")
 
 
@@ -22,8 +22,8 @@ class Finding:
     code: str
     """Code of the check, such as "P07"; docs/checks.md lists them."""
     level: Level
-    """stop: the result may not be compared, unless overridden; warn: printed with the result; note: in the
-    report alone."""
+    """stop: the result may not be compared, unless overridden; warn: printed with the result; note: only in
+    the report."""
     text: str
     """The fact with its figures and its limit, then the consequence."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Finding:
     override: str | None = None
     """The reason that [override] in the experiment gives; null without one."""
     fix: str = ""
-    """How to remove the cause; empty where the text says it or nothing can be done."""
+    """How to fix the cause; empty where the text says it or nothing can be done."""
 
     @property
     def stops(self) -> bool:

@@ -18,7 +18,7 @@ class ExitCode(IntEnum):
 class Problem(Exception):  # noqa: N818 — a problem of the user's setup, not a bug.
     """One sentence with the fact and its consequence, and one with the fix.
 
-    `exit_code` is 2 for configuration, 3 for a server that cannot be reached, 4 for what failed in a run.
+    `exit_code` is 2 for configuration, 3 for a server that cannot be reached, 4 for a failed run.
     """
 
     def __init__(self, text: str, fix: str = "", exit_code: int = ExitCode.USAGE) -> None:

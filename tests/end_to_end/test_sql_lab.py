@@ -167,7 +167,7 @@ def test_a_file_runs_on_a_server_that_is_there_and_leaves_nothing(server: LocalS
     server.query(f"DROP TABLE {database}.item")
     answer = run()
     assert answer.returncode == 2, answer.stderr
-    assert "dbdyno drops no table that it did not make" in answer.stderr
+    assert "dbdyno drops no table that it did not create" in answer.stderr
     assert tables() == ["log"]
     server.query(f"DROP TABLE {database}.log")
     answer = run()

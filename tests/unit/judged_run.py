@@ -226,7 +226,7 @@ def _pairs(experiment: Experiment) -> list[tuple[str, str]]:
 
 
 def _ats(experiment: Experiment) -> list[dict[str, float]]:
-    return [point.at() for point in experiment.load.points()]
+    return [point.level() for point in experiment.load.points()]
 
 
 def _json(path: Path, value: Any) -> None:

@@ -15,7 +15,14 @@ from dbdyno.experiment.generators import column, parameter
 from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
-from dbdyno.experiment.sql_text import created_tables, marks, notes, parameters, split, tables
+from dbdyno.experiment.sql_text import (
+    annotations,
+    count_placeholders,
+    created_tables,
+    parameters,
+    split,
+    tables,
+)
 from dbdyno.run.plan import SEQUENCE_ROOM, plan, trial_plan
 
 ROOT = Path(__file__).parents[2]
@@ -301,8 +308,13 @@ def test_quotes_and_comments_are_left_alone() -> None:
     sql = "SELECT ':a', `:b`, x::int, :c, y:=1, a[1:2], '\\':d' /* :e */ -- :f\n, :c, :from # :g"
     assert parameters(sql, "mysql") == ["c", "from"]
     assert parameters("SELECT $$ :a $$, '\\', :b", "postgres") == ["b"]
-    assert (marks("SELECT '?', ?, `?` -- ?", "mysql"), marks("SELECT 1", "mysql")) == (1, 0)
-    assert notes("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [(6, "cleanup")]
+    assert (
+        count_placeholders("SELECT '?', ?, `?` -- ?", "mysql"),
+        count_placeholders("SELECT 1", "mysql"),
+    ) == (1, 0)
+    assert annotations("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [
+        (6, "cleanup")
+    ]
     assert [piece.sql for piece in split(";; SELECT 1 ; ; -- x\n SELECT 2 -- y", "mysql")] == [
         "SELECT 1",
         "SELECT 2",

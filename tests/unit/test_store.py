@@ -144,7 +144,7 @@ def test_a_verdict_is_kept_and_cannot_hold_what_json_lacks(tmp_path: Path) -> No
         files.write_json(path, {"effect_percent": float("nan")})
     assert files.read_json(path) == {"schema": 1}
     files.write_json(path, {"schema": 2, "experiment": "made"})
-    with pytest.raises(StoreProblem, match=r"another form than this dbdyno writes: baseline: Field required"):
+    with pytest.raises(StoreProblem, match=r"does not match the schema: baseline: Field required"):
         run.verdict()
 
 
@@ -262,7 +262,7 @@ def test_a_run_that_could_not_begin_leaves_nothing(tmp_path: Path) -> None:
 def test_no_space_left_names_the_place_and_the_way_out(tmp_path: Path, number: int) -> None:
     with (
         pytest.raises(StoreProblem, match=f"no space left for {tmp_path}") as caught,
-        files.plainly(tmp_path),
+        files.store_errors(tmp_path),
     ):
         raise OSError(number, os.strerror(number))
     assert "--resume" in caught.value.fix

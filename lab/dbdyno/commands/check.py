@@ -1,7 +1,7 @@
 """`dbdyno check FILE.toml`: all checks that need no load.
 
-The DESIGN checks, then the READY checks on each variant's own server with the real data. Only the loaded
-data are kept, in the cache for the run that follows.
+First the DESIGN checks, then the READY checks on each variant's server with its data. The loaded data stay in
+the cache for the next run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _print_progress(value: progress.Progress) -> None:
 
 
 def _print(experiment: Experiment, findings: list[Finding]) -> None:
-    """The findings by level, the gravest first, and one closing sentence."""
+    """The findings by level, the most severe first, and one closing sentence."""
     for level in LEVELS:
         of_level = [finding for finding in findings if finding.level == level]
         if of_level:

@@ -1,8 +1,8 @@
 """`dbdyno compare FILE.toml`: all variants of an experiment, interleaved, judged, reported.
 
-Standard output gets the result: a table, the findings that matter, and as its last lines one verdict sentence
-per comparison. Everything else goes to standard error. The report is written after the verdict is printed:
-nothing that a picture does can cost the verdict or its exit code.
+Standard output gets the result: a table, the important findings, and as its last lines one verdict sentence
+per comparison. Everything else goes to standard error. The report follows the verdict, so a failing chart
+costs neither the verdict nor its exit code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dbdyno.run.environment import environment
 from dbdyno.store import Run, files
 from dbdyno.store.verdict import VerdictFile
 
-# Random seeds of orders are below this: short enough to type.
+# Upper bound of random order seeds, so that they are short enough to type.
 ORDER_SEEDS = 1_000_000
 
 
@@ -59,16 +59,16 @@ def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by
     require_cpus(experiment)
     engine = Engine()
     run = _open(file, experiment, profile, results, resume=resume, engine=engine)
-    # It has the order seed, chosen now or when the run began.
+    # With the order seed that was chosen now or when the run began.
     experiment = run.experiment()
     showing.describe(console, experiment, profile)
     conclusion = _conduct(console, experiment, run, engine)
-    with files.plainly(run.path):
+    with files.store_errors(run.path):
         verdict = judge.judge(run)
     try:
         showing.show(run, experiment)
     finally:
-        # Also where nobody reads standard output to its end.
+        # Also after a broken pipe on standard output.
         if no_report:
             print(f"run: {run.path}", file=sys.stderr)
         else:
@@ -111,7 +111,7 @@ def _kept(run: Run) -> None:
         done = sum(trial.done for trial in run.trials())
         planned = len(run.schedule())
     except Problem:
-        # The error was one of the store itself, and is printed.
+        # The store itself failed; that error has been printed.
         return
     arguments = [*sys.argv[1:]] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
     print(f"  {done} of {planned} trials are finished and kept in {run.path}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: what a command does before it ends.
 
 Signals within `BURST_S` of the first are one request to stop: GNU timeout signals its child and then the
-child's process group, so that the second signal follows within microseconds and nobody pressed Ctrl-C twice.
+child's process group, so the second signal follows within microseconds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from types import FrameType
 
 from dbdyno.problem import ExitCode
 
-# Two presses of a key are further apart. The engine has the same limit (engine/cli/src/signals.rs).
+# Two key presses are further apart. The engine has the same limit (engine/cli/src/signals.rs).
 BURST_S = 0.5
-# A second request while things are being stopped is impatience; the third one is meant.
+# A second request during the clean-up only prints a hint; the third one ends the process.
 REQUESTS_IGNORED = 1
-# How often a KeyboardInterrupt is raised again that nobody handles.
+# Interval at which an unhandled KeyboardInterrupt is raised again.
 INSIST_S = 0.1
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -30,9 +30,9 @@ class _Requests:
 
     def __init__(self) -> None:
         self._burst_began: float | None = None
-        # Whether KeyboardInterrupt was raised where there was nothing to stop.
+        # Whether KeyboardInterrupt was raised while nothing had to be stopped.
         self.was_raised = False
-        # What the command does before it ends; empty where it has nothing to stop.
+        # What the command does before it ends; empty while nothing has to be stopped.
         self._stopping = ""
         self._count = 0
 
@@ -41,21 +41,21 @@ class _Requests:
         self._stopping, self._count = stopping, 0
 
     def end(self) -> None:
-        """From now on there is nothing to stop."""
+        """From now on nothing has to be stopped."""
         self._stopping = ""
 
     def is_in_burst(self) -> bool:
-        """Whether a signal that arrives now belongs to the request before."""
+        """Whether a signal that arrives now belongs to the previous request."""
         return self._burst_began is not None and time.monotonic() - self._burst_began < BURST_S
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Handle one signal. Raises KeyboardInterrupt where it is a request that ends something."""
+        """Handle one signal. Raises KeyboardInterrupt where it ends something."""
         if self.is_in_burst():
             return
         self._burst_began = time.monotonic()
         if not self._stopping:
             if number != signal.SIGINT:
-                # As if nobody handled it.
+                # Restore the default action, which ends the process.
                 signal.signal(number, signal.SIG_DFL)
                 os.kill(os.getpid(), number)
             self.was_raised = True
@@ -67,12 +67,12 @@ class _Requests:
         print(f"dbdyno: {self._stopping}; once more to leave at once", file=sys.stderr)
 
     def insist(self, _number: int, _frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt again where a library that was loading, or a destructor, swallowed it."""
+        """Raise KeyboardInterrupt again where a loading library or a destructor swallowed it."""
         error = sys.exception()
         while error is not None and not isinstance(error, KeyboardInterrupt):
             error = error.__context__
         if error is not None:
-            # It is being handled: a report is written, say.
+            # It is being handled, by writing a report for example.
             return
         if self._stopping:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -84,7 +84,7 @@ _requests = _Requests()
 
 
 def was_interrupted() -> bool:
-    """Whether KeyboardInterrupt was raised where the command had nothing to stop."""
+    """Whether KeyboardInterrupt was raised while the command had nothing to stop."""
     return _requests.was_raised
 
 
@@ -92,7 +92,7 @@ def was_interrupted() -> bool:
 def handle_interrupts() -> Iterator[None]:
     """Ctrl-C raises KeyboardInterrupt once per burst, and ends the process with one line and exit code 130.
 
-    Where it was ignored at the start, as in the background of a shell, it stays ignored.
+    If the signal was ignored at the start, as for a background job of a shell, it stays ignored.
     """
     signal.signal(signal.SIGALRM, _requests.insist)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -108,7 +108,7 @@ def handle_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interruptible(stopping: str) -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does; impatience does not keep it from cleaning up.
+    """SIGTERM and SIGHUP end a run as Ctrl-C does; a second request does not interrupt the clean-up.
 
     `stopping` is what the command does meanwhile, as in "stopping the servers". Under nohup SIGHUP stays
     ignored.
@@ -120,7 +120,7 @@ def interruptible(stopping: str) -> Iterator[None]:
         yield
     finally:
         _requests.end()
-        # The rest of a burst must not end the command before its last words.
+        # The rest of a burst must not end the command before it prints its result.
         if not _requests.is_in_burst():
             for number, handler in before.items():
                 signal.signal(number, handler)

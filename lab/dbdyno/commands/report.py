@@ -1,4 +1,4 @@
-"""`dbdyno report RUN`: a stored run as a page, as pictures, or as text for other programs.
+"""`dbdyno report RUN`: a stored run as a page, as charts, or as text for other programs.
 
 A run without a verdict, or with one of an older dbdyno, is judged first. md, csv and json go to standard
 output; html, svg and png are files in the run's folder, and their paths are printed.

@@ -20,9 +20,9 @@ from dbdyno.store import Run
 from dbdyno.store.measured import MeasuredFile, MeasuredTrial
 from dbdyno.store.verdict import Effect, VerdictFile
 
-# Lines about why, per comparison.
+# Reasons shown per comparison.
 REASONS = 3
-# Wide enough for every column where there is no terminal to ask.
+# Wide enough for every column where there is no terminal.
 WIDTH = 160
 
 
@@ -74,12 +74,12 @@ def show(run: Run, experiment: Experiment) -> None:
     console.print(Text(verdict.family.text), soft_wrap=True)
     for one, _ in verdict.sentences:
         print(one.sentence)
-    # Before the report, whose charts may fail.
+    # Flush before the report is written, whose charts may fail.
     sys.stdout.flush()
 
 
 def write_report(run: Run) -> None:
-    """Write the report and name it on standard error; whatever fails is one line there."""
+    """Write the report and name it on standard error; an error there is one line."""
     try:
         path = report.write(run, warn_missing_charts)
     except Problem as problem:
@@ -113,7 +113,7 @@ def _setting(value: str | int | float | bool) -> str:
 
 
 def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile, workload: str) -> Table:
-    """Variant by point: medians over the blocks, and the effect with its interval."""
+    """Variants by load: medians over the blocks, and the effect with its interval."""
     open_loop = bool(experiment.load.rate)
     title = workload if len(experiment.workloads) > 1 else None
     comparisons = {entry.variant: entry for entry in verdict.comparisons if entry.workload == workload}
@@ -128,7 +128,7 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
         comparison = comparisons.get(variant.name)
         of_variant = [trial for trial in trials if trial.place.variant == variant.name]
         for point in experiment.load.points():
-            at = point.at()
+            at = point.level()
             levels = _levels([trial for trial in of_variant if trial.place.at == at])
             entry = next((one for one in comparison.points if one.at == at), None) if comparison else None
             effect = _effect(entry, entry) if entry else ("baseline", "", "")
@@ -142,7 +142,7 @@ def _table(measured: MeasuredFile, experiment: Experiment, verdict: VerdictFile,
 def _levels(trials: list[MeasuredTrial]) -> tuple[str, str]:
     """Throughput and 95th percentile: each the median over the blocks; a dash where there is no result.
 
-    The throughput of a trial that failed by its server is 0.
+    A trial that its server failed counts as throughput 0.
     """
     figures = [trial.figures for trial in trials if trial.figures]
     rates = [trial.value("throughput") for trial in trials if trial.is_result]
@@ -155,7 +155,7 @@ def _levels(trials: list[MeasuredTrial]) -> tuple[str, str]:
 
 
 def _effect(entry: Effect, usual: Effect) -> tuple[str, str, str]:
-    """Change, interval and verdict; hyphens as minus signs, for scripts that read them."""
+    """Change, interval and verdict; with hyphens as minus signs, for scripts that parse them."""
     change, interval = words.change(entry), words.interval(entry, usual.confidence)
     word = words.verdict(entry.verdict)
     return change.replace(words.MINUS, "-"), interval.replace(words.MINUS, "-"), word

@@ -1,6 +1,6 @@
 """`dbdyno run`: one variant under load, point by point, as a table that grows while it runs.
 
-Standard output gets the table alone; progress, findings and the run's folder go to standard error.
+Standard output gets only the table; progress, findings and the run's folder go to standard error.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _target(options: SweepOptions, password_file: Path | None, results: Path, *,
     prompt = f"Password of {where.user} on {where.host}: "
     secret = password(password_file, (lambda: getpass.getpass(prompt)) if sys.stdin.isatty() else None)
     with closing(RemoteServer(where, secret)) as server:
-        # A server that cannot be reached leaves no run behind.
+        # Before the run is created, so that an unreachable server leaves none behind.
         server.start()
         stored = Run.create(results, experiment, source.encode(), None, environment(engine.version()))
         with _kept(stored), interruptible("dropping the tables"):
@@ -156,7 +156,7 @@ def _print_kept(stored: Run) -> None:
 
 
 def _conclude(stored: Run, end: Conclusion) -> NoReturn:
-    """Judge and name what is stored, and exit with its code."""
+    """Judge the run, print where it is stored, and exit with its code."""
     stopped = bool(end.stops)
     if end.done + end.failed:
         shown = stored.findings()
@@ -210,7 +210,7 @@ class _Table:
         if not self._headed:
             self._headed = True
             print(header())
-        # Flushed, for a user who watches and a script that reads along.
+        # Flushed for users and scripts that read the table while it grows.
         print(row(StoredTrial(self._stored.path / "trials" / f"{index:04d}")), flush=True)
 
 

@@ -1,7 +1,7 @@
-"""`dbdyno shims DIR`: symlinks with the originals' names, for scripts that call them by name.
+"""`dbdyno shims DIR`: symlinks named sysbench and mysqlslap, for scripts that call these programs by name.
 
-A shell's alias does not reach a script, cron, xargs or `#!/usr/bin/env sysbench`; the first folder in PATH
-does. Every link leads to dbdyno-compat, which acts as the program whose name it was started under.
+A shell's alias does not affect a script, cron, xargs or `#!/usr/bin/env sysbench`; the first folder in PATH
+does. Every link leads to dbdyno-compat, which acts as the program by whose name it is called.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def shims(
 
 def _link(path: Path, program: Path) -> None:
     """Create a link at `path`; only an older link to dbdyno is replaced."""
-    # Until version 0.1 the engine itself was these programs.
+    # Before version 0.1 the links led to the engine.
     replaceable = path.is_symlink() and path.readlink().name in (COMPAT, ENGINE)
     if not replaceable and (path.exists() or path.is_symlink()):
         raise Problem(f"{path} exists and is not a link to dbdyno", "Remove it or choose another folder")
-    # Created under another name and renamed, so that a running script always finds one of the two.
+    # Create it under another name and rename it, so that a running script always finds a link.
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     aside.symlink_to(program)
     aside.replace(path)

@@ -1,7 +1,7 @@
 """The options of `dbdyno run WORKLOAD --target URL` as an experiment.
 
-One vocabulary underneath: the options become the document that an experiment file would hold, so that they
-are checked by the same rules, and the run can be stored, shown and understood like any other.
+The options become the document that an experiment file would hold, so that the same rules check them, and the
+run is stored and reported like any other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORKLOAD_KEY = re.compile(r"workload\[[^\]]*\]\.(.+)")
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What was typed, unchecked."""
+    """The options as typed, unchecked."""
 
     workload: str
     target: str
@@ -60,9 +60,9 @@ class SweepOptions:
 
 
 def experiment(options: SweepOptions) -> tuple[Experiment, Target, str]:
-    """The experiment, where its server is, and the same as the text of an experiment file.
+    """The experiment, the address of its server, and the text of an equivalent experiment file.
 
-    Raises ExperimentFaults with everything that is wrong, by the names of the options.
+    Raises ExperimentFaults with all errors, by the names of the options.
     """
     faults: list[Fault] = []
     target = _target(options.target, faults)
@@ -128,7 +128,7 @@ def _document(options: SweepOptions, target: Target | None, faults: list[Fault])
     )
     workload: dict[str, Any] = {"name": options.workload}
     name = f"run-{options.workload}" if known else "run"
-    # Absolute, so that the experiment that is stored finds it again.
+    # Absolute, so that the stored experiment finds it again.
     if file.suffix == ".sql":
         workload = {"name": "sql", "file": str(file.absolute())}
     elif _is_script(options):
@@ -136,7 +136,7 @@ def _document(options: SweepOptions, target: Target | None, faults: list[Fault])
     if file.suffix in (".sql", ".lua") and re.fullmatch(NAME, file.stem):
         workload["label"] = file.stem
         name = f"run-{file.stem}"
-    # The tables of a script are options of its own.
+    # A script's tables are among its own options.
     sized = workload["options"] if _is_script(options) else workload
     if options.tables is not None:
         sized["tables"] = options.tables
@@ -157,7 +157,7 @@ def _document(options: SweepOptions, target: Target | None, faults: list[Fault])
         "design": {"blocks": 1, "state": "preserve", "order": "given"},
         "client": {
             "workers": options.workers,
-            # A client that shares its CPUs with the server must not preempt it at every reply.
+            # A client that shares CPUs with the server must not preempt it at every reply.
             "scheduling": "batch" if local and options.rate is None else "normal",
         },
         "variant": [
@@ -170,7 +170,7 @@ def _document(options: SweepOptions, target: Target | None, faults: list[Fault])
 def _numbers(
     option: str, text: str, number: Callable[[str], int | float], faults: list[Fault]
 ) -> list[int | float]:
-    """The numbers of "2,4,8"; where one is none, a fault and something harmless instead."""
+    """The numbers of "2,4,8". For text that is no number: a fault, and a valid number in its place."""
     values: list[int | float] = []
     wrong: list[str] = []
     for part in text.split(","):
@@ -191,7 +191,7 @@ def _is_script(options: SweepOptions) -> bool:
 
 
 def _qualified(text: str, section: str) -> str:
-    """`point_selects=5` is meant for the workload; a key with a section stays as it is."""
+    """`point_selects=5` means an option of the workload; a key with a section stays unchanged."""
     key = text.partition("=")[0]
     return text if "." in key or "=" not in text else f"{section}.{text}"
 

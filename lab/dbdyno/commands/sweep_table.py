@@ -1,4 +1,4 @@
-"""The table of a sweep, a row as each point ends: the columns that sysbench users know.
+"""The table of a sweep, one row at the end of each point, with the columns that sysbench users know.
 
 ::
 
@@ -8,7 +8,7 @@
        30.33      27.17
 
 Latencies are milliseconds from the intended start to the end; `errs` counts every error of the server,
-retried or not. A point that failed has its reason in place of numbers.
+retried or not. A point that failed has its reason instead of numbers.
 """
 
 from __future__ import annotations

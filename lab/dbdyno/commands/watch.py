@@ -1,4 +1,4 @@
-"""Progress of a comparison on standard error: one moving line on a terminal, plain lines everywhere else."""
+"""Progress of a comparison on standard error: one live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dbdyno.run import progress
 from dbdyno.run.affinity import on_cpus
 from dbdyno.run.estimate import Estimate
 
-# The line moves once a second: the lab is to be quiet while a trial runs.
+# The line is updated once a second, since the lab must not disturb a trial.
 REFRESH_PER_S = 1.0
 STYLES = {"stop": "bold red", "warn": "yellow", "note": "dim"}
 
 
 @contextmanager
 def watching(console: Console, experiment: Experiment) -> Iterator[progress.Listener]:
-    """A listener that shows the progress on `console`. A moving line uses the client's CPUs."""
+    """A listener that shows the progress on `console`. A live line runs on the client's CPUs."""
     if not console.is_terminal:
         yield _Plain(console, experiment).listen
         return
@@ -130,7 +130,7 @@ class _Plain:
 
 
 class _Live(_Plain):
-    """One moving line with the time left; failures and findings stay above it."""
+    """One live line with the time left; failures and findings stay above it."""
 
     def __init__(self, console: Console, experiment: Experiment, bar: Progress) -> None:
         super().__init__(console, experiment)

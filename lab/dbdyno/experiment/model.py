@@ -63,7 +63,7 @@ class Point(Model):
     connections: Connections
     rate: Rate | None = None
 
-    def at(self) -> dict[str, int | float]:
+    def level(self) -> dict[str, int | float]:
         """The level as `verdict.json` and `trial.json` name it: {"connections": n} or {"rate": r}."""
         return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
 

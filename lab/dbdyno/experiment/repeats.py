@@ -69,7 +69,7 @@ def repeat(
 
 def planned(experiment: Experiment, entries: Iterable[Mapping[str, Any]]) -> list[Trial]:
     """The trials of a stored schedule, repeats included."""
-    points = {tuple(point.at().items()): point for point in experiment.load.points()}
+    points = {tuple(point.level().items()): point for point in experiment.load.points()}
     return [
         Trial(
             index=entry["index"],

@@ -24,7 +24,7 @@ from typing import Any
 
 from dbdyno.experiment.faults import Fault, did_you_mean
 from dbdyno.experiment.generators import column, parameter
-from dbdyno.experiment.sql_text import Dialect, Piece, UnreadableSql, first_word, notes, split
+from dbdyno.experiment.sql_text import Dialect, StatementText, UnreadableSql, annotations, first_word, split
 
 FILE_BYTES_MAX = 16_000_000
 
@@ -39,13 +39,13 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[F
     `name` is what faults call the file.
     """
     try:
-        remarks, pieces = notes(text, dialect), split(text, dialect)
+        remarks, pieces = annotations(text, dialect), split(text, dialect)
     except UnreadableSql as error:
         return {}, [Fault(f"{name}:{error.line}", None, str(error), "Close it")]
     reader = _Reader(name, dialect)
-    parts: list[tuple[int, str | Piece]] = [*remarks, *((piece.line, piece) for piece in pieces)]
+    parts: list[tuple[int, str | StatementText]] = [*remarks, *((piece.line, piece) for piece in pieces)]
     for line, part in sorted(parts, key=lambda one: one[0]):
-        if isinstance(part, Piece):
+        if isinstance(part, StatementText):
             reader.statement(part)
         else:
             reader.note(line, part)
@@ -64,7 +64,7 @@ class _Reader:
         self._document: dict[str, Any] = {}
         # Where the next statement goes; None: into a transaction of its own, as long as there was no note.
         self._into: list[Any] | None = None
-        self._alone: list[Piece] = []
+        self._alone: list[StatementText] = []
         self._transactions: list[dict[str, Any]] = []
         self._table: dict[str, Any] | None = None
         # The settings that a note gives the next statement.
@@ -94,7 +94,7 @@ class _Reader:
         else:
             take(line, rest.strip())
 
-    def statement(self, piece: Piece) -> None:
+    def statement(self, piece: StatementText) -> None:
         """The next statement."""
         if first_word(piece.sql, self._dialect) == "DELIMITER":
             self.fault(piece.line, "DELIMITER is a command of the mysql client", "Use plain statements")
@@ -221,7 +221,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def _queries(pieces: list[Piece], dialect: Dialect) -> Iterator[dict[str, Any]]:
+def _queries(pieces: list[StatementText], dialect: Dialect) -> Iterator[dict[str, Any]]:
     """Each statement as a transaction of its own, and those between BEGIN and COMMIT as one."""
     groups: list[list[dict[str, Any]]] = [[]]
     for piece in pieces:

@@ -18,7 +18,7 @@ from dbdyno.experiment.calls import parse
 from dbdyno.experiment.faults import Fault
 from dbdyno.experiment.generators import Generator, Result
 from dbdyno.experiment.sql_file import FILE_BYTES_MAX, read
-from dbdyno.experiment.sql_text import Dialect, UnreadableSql, marks, parameters, split
+from dbdyno.experiment.sql_text import Dialect, UnreadableSql, count_placeholders, parameters, split
 from dbdyno.experiment.sql_workload import DIALECTS, SqlStatement, SqlWorkload
 
 # The fix for a `?` without a parameter.
@@ -238,7 +238,7 @@ class _Statements:
             yield from wrong
             return
         prepared = (statement.mode or self._workload.statements) == "prepared"
-        if prepared and self._dialect == "mysql" and marks(statement.sql, self._dialect):
+        if prepared and self._dialect == "mysql" and count_placeholders(statement.sql, self._dialect):
             yield Fault(place, statement.sql, "it holds a ? for a parameter", _EXAMPLE)
         for used in dict.fromkeys([*parameters(statement.sql, self._dialect), *statement.draw]):
             yield from self._used(place, used, before)

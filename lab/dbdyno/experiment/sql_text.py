@@ -1,7 +1,7 @@
-"""What the lab reads from a statement's text: where it ends, its parameters, and its tables.
+"""Statement ends, parameters and tables, read from the text of SQL.
 
-The tokens are sqlglot's, by the rules of the server's dialect: the content of quotes and comments is left
-alone, as the engine leaves it (`engine/schema/src/placeholders.rs`).
+sqlglot splits the text by the rules of the server's dialect. Like the engine
+(`engine/schema/src/placeholders.rs`) the lab leaves the content of quotes and comments alone.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
-# Whose SQL it is; sqlglot calls them so too.
+# SQL dialects, by sqlglot's names.
 Dialect = Literal["mysql", "postgres"]
 
 
-class UnreadableSql(ValueError):  # noqa: N818 — it says what it is.
-    """A text whose quotes or comments have no end."""
+class UnreadableSql(ValueError):  # noqa: N818 — an adjective suffices.
+    """A quote or a comment has no end."""
 
     def __init__(self, line: int) -> None:
         super().__init__("a quoted text or a comment that begins here has no end")
@@ -31,18 +31,18 @@ class UnreadableSql(ValueError):  # noqa: N818 — it says what it is.
 
 @cache
 def sqlglot() -> Any:
-    """The library, which takes longer to load than the lab: only SQL of the user's own waits for it."""
-    # What it does not know it says aloud; here that is an answer like others.
+    """The library, imported only when the user supplies SQL, since it loads slowly."""
+    # It logs statements that it cannot parse; callers handle that case.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     return importlib.import_module("sqlglot")
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One statement of a text."""
+class StatementText:
+    """One statement of a file."""
 
     sql: str
-    # Lines of the text on which it begins and ends, from 1.
+    # First and last line in the file, from 1.
     line: int
     last_line: int
 
@@ -52,11 +52,11 @@ def tokens(sql: str, dialect: Dialect) -> list[Token]:
     try:
         return list(sqlglot().tokenize(sql, read=dialect))
     except sqlglot().errors.SqlglotError as error:
-        raise UnreadableSql(_open_line(sql, dialect)) from error
+        raise UnreadableSql(_unterminated_line(sql, dialect)) from error
 
 
-def _open_line(sql: str, dialect: Dialect) -> int:
-    """The line in which what has no end begins: all lines before it can be read."""
+def _unterminated_line(sql: str, dialect: Dialect) -> int:
+    """The line where the unterminated quote or comment begins: sqlglot can read all lines before it."""
     lines = sql.splitlines(keepends=True)
     for count in range(len(lines) - 1, 0, -1):
         try:
@@ -72,9 +72,9 @@ def is_kind(token: Token, kind: str) -> bool:
     return token.token_type.name == kind
 
 
-def split(sql: str, dialect: Dialect) -> list[Piece]:
-    """The statements of a text, which semicolons separate. Raises UnreadableSql."""
-    pieces: list[Piece] = []
+def split(sql: str, dialect: Dialect) -> list[StatementText]:
+    """Split a text into its statements at semicolons. Raises UnreadableSql."""
+    pieces: list[StatementText] = []
     current: list[Token] = []
     for token in [*tokens(sql, dialect), None]:
         if token is not None and not is_kind(token, "SEMICOLON"):
@@ -82,13 +82,13 @@ def split(sql: str, dialect: Dialect) -> list[Piece]:
         elif current:
             first, last = current[0], current[-1]
             lines = sql[: first.start].count("\n") + 1, sql[: last.end].count("\n") + 1
-            pieces.append(Piece(sql[first.start : last.end + 1], *lines))
+            pieces.append(StatementText(sql[first.start : last.end + 1], *lines))
             current = []
     return pieces
 
 
-def notes(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
-    """Lines that are a comment and begin with `-- @`, with what follows that. Raises UnreadableSql."""
+def annotations(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
+    """Line number and text of every comment line `-- @text`. Raises UnreadableSql."""
     read = tokens(sql, dialect)
     comments = {comment.strip() for token in read for comment in token.comments}
     quoted: set[int] = set()
@@ -98,14 +98,14 @@ def notes(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
     lines = []
     for number, line in enumerate(sql.splitlines(), start=1):
         text = line.strip()
-        # Such a line inside a quoted text or a longer comment is no note.
+        # Skip lookalikes inside quoted text and longer comments.
         if text.startswith("-- @") and number not in quoted and text[2:].strip() in comments:
             lines.append((number, text[4:].strip()))
     return lines
 
 
 def parameters(sql: str, dialect: Dialect) -> list[str]:
-    """The names behind colons, each once, in order. Raises UnreadableSql."""
+    """The names after colons, each once, in order. Raises UnreadableSql."""
     names: dict[str, None] = {}
     read = tokens(sql, dialect)
     for token, following in pairwise(read):
@@ -118,19 +118,19 @@ def parameters(sql: str, dialect: Dialect) -> list[str]:
     return list(names)
 
 
-def marks(sql: str, dialect: Dialect) -> int:
-    """How many `?` it has outside quotes and comments. Raises UnreadableSql."""
+def count_placeholders(sql: str, dialect: Dialect) -> int:
+    """The number of `?` outside quotes and comments. Raises UnreadableSql."""
     return sum(is_kind(token, "PLACEHOLDER") for token in tokens(sql, dialect))
 
 
 def first_word(sql: str, dialect: Dialect) -> str:
-    """The first word in capitals; empty where there is none."""
+    """The first word in capitals; empty for an empty text."""
     words = (token.text.upper() for token in tokens(sql, dialect) if token.text != "(")
     return next(words, "")
 
 
 def parsed(sql: str, dialect: Dialect) -> Any:
-    """The statement as sqlglot's tree; None where it is beyond sqlglot, which knows less than servers do."""
+    """The statement as sqlglot's tree; None where sqlglot cannot parse it, as servers know more syntax."""
     try:
         tree = sqlglot().parse_one(sql, read=dialect)
     except sqlglot().errors.SqlglotError:
@@ -139,20 +139,20 @@ def parsed(sql: str, dialect: Dialect) -> Any:
 
 
 def tables(statements: Iterable[str], dialect: Dialect) -> list[str]:
-    """The tables that statements name, without their schema, each once, in order."""
+    """The tables that the statements name, without schema, each once, in order."""
     exp = sqlglot().exp
     names: dict[str, None] = {}
     for sql in statements:
         tree = parsed(sql, dialect)
         if tree is not None:
-            # What WITH defines is no table.
+            # WITH defines no tables.
             defined = {cte.alias for cte in tree.find_all(exp.CTE)}
             names |= {table.name: None for table in tree.find_all(exp.Table) if table.name not in defined}
     return list(names)
 
 
 def created_tables(statements: Iterable[str], dialect: Dialect) -> dict[str, str]:
-    """The tables that CREATE TABLE makes, without temporary ones: by name, the name as written."""
+    """The tables that CREATE TABLE statements create, except temporary ones: name -> name as written."""
     exp = sqlglot().exp
     names: dict[str, str] = {}
     for sql in statements:

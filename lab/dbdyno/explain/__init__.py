@@ -1,1 +1,3 @@
-"""Why: what server, processes and machine spent on one transaction. Pure; reads stored records."""
+"""Why variants differ: what server, processes and machine spent on one transaction. Pure; reads stored
+records.
+"""

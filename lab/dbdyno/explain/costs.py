@@ -11,7 +11,7 @@ from typing import Any
 from dbdyno.explain.measures import BY_KEY, PAGE_KIB, Measure, counter, sampled, wait
 
 KIB = 1024.0
-# Raw names of processes and machine whose sum is a measure, and one unit of them in the measure's own.
+# Measure -> the samples of processes and machine whose sum it is, and the factor to its unit.
 _RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
     "cpu_us": (("cpu_user_s", "cpu_system_s"), 1e6),
     "cpu_user_us": (("cpu_user_s",), 1e6),
@@ -28,17 +28,17 @@ _RAW: Mapping[str, tuple[tuple[str, ...], float]] = {
     "read_calls": (("read_calls",), 1.0),
     "write_calls": (("write_calls",), 1.0),
 }
-# Reads and writes are those of the data's device; where it does not count (tmpfs, nfs, overlay), those that
-# the server's processes ask for.
+# Reads and writes are those of the data's device; where it does not count them (tmpfs, nfs, overlay), those
+# that the server's processes request.
 _INSTEAD_OF = {"read_calls": "disk_reads", "write_calls": "disk_writes"}
-# Other samples of processes and machine: levels, parts, and sums of the whole machine.
+# Other samples of processes and machine: levels, parts, and sums over the machine.
 _OTHERS = frozenset(
     {
         *("rss_bytes", "threads", "processes", "threads_ended", "disk_read_bytes", "disk_write_bytes"),
         *("host_cpu_s", "host_iowait_s", "host_steal_s", "host_switches"),
     }
 )
-# All names that dbdyno samples; others are those of a `sample` command.
+# All names that dbdyno samples; a `sample` command defines the others.
 KNOWN = _OTHERS.union(*(names for names, _ in _RAW.values()))
 assert _RAW.keys() == BY_KEY.keys()
 assert PAGE_KIB == 4.0
@@ -49,7 +49,7 @@ class Cost:
     """The cost of one transaction."""
 
     measure: Measure
-    # In the whole span, in the measure's unit.
+    # Over the span between the edges, in the measure's unit.
     counted: float
     transactions: float
 
@@ -60,7 +60,7 @@ class Cost:
 
     @property
     def floored(self) -> float:
-        """Per transaction, half a step of the counter added: above 0, so that it has a logarithm."""
+        """Per transaction, plus half a step of the counter: above 0, so that it has a logarithm."""
         return (self.counted + self.measure.quantum / 2.0) / self.transactions
 
 
@@ -71,7 +71,7 @@ def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_uni
     transactions that ended in the tick), and the run started at `start_unix_us`.
     """
     edges = server.get("edges")
-    # Where an edge was not read only the foreign load is there.
+    # Where an edge was not read, only the foreign load is stored.
     if not edges or "begin" not in edges:
         return {}
     begin, end = edges["begin"], edges["end"]
@@ -83,7 +83,7 @@ def costs(server: Mapping[str, Any], ticks: Sequence[tuple[int, int]], start_uni
 
 
 def between(ticks: Sequence[tuple[int, int]], first_us: float, last_us: float) -> float:
-    """Transactions that ended between two instants; within a tick they are taken as even."""
+    """Transactions that ended between two instants, interpolated linearly within a tick."""
     ends = [0, *(at for at, _ in ticks)]
     sums = [0.0]
     for _, events in ticks:
@@ -109,7 +109,7 @@ def _resources(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tup
             if _INSTEAD_OF.get(key) in both:
                 measure = replace(measure, group="part")
             yield measure, max(0.0, grown) * factor
-    # Counters of a `sample` command; a value that fell is no counter, or was reset.
+    # Counters of a `sample` command; a value that decreased is not a counter, or was reset.
     for name in sorted(both - KNOWN):
         if after[name] >= before[name]:
             yield sampled(name), after[name] - before[name]
@@ -120,15 +120,15 @@ def _counters(edges: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
     for name, text in after.items():
         measure = counter(name)
         first, last = _number(before.get(name)), _number(text)
-        # A value that fell is no counter, or was reset.
+        # A value that decreased is not a counter, or was reset.
         if measure is not None and first is not None and last is not None and last >= first:
-            # The first reading counts itself after it was read.
+            # Subtract what the first reading itself added to the counter.
             yield measure, max(0.0, last - first - own.get(name, 0.0))
 
 
 def _waits(begin: Mapping[str, Any], end: Mapping[str, Any]) -> Iterator[tuple[Measure, float]]:
     for name, (_, seconds) in end["waits"].items():
-        # Waits for the next request are no work.
+        # Waiting for the next request is not work.
         if not name.startswith("idle"):
             _, before = begin["waits"].get(name, (0, 0.0))
             yield wait(name), max(0.0, seconds - before) * 1e6

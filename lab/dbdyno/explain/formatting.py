@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.explain.measures import Measure
 
-# Unit -> larger units, each with how many of the first it has.
+# Unit -> larger units with their factors.
 _SCALES = {
     "us": ((1e6, "s"), (1e3, "ms"), (1.0, "µs")),
     "KiB": ((1024.0**2, "GiB"), (1024.0, "MiB"), (1.0, "KiB")),

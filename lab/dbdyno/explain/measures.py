@@ -1,7 +1,7 @@
-"""The costs of a transaction: resources of the server's processes, and every counter of the server.
+"""Measures of a transaction's cost: resources of the server's processes, and every counter of the server.
 
 The resources are those by which Callaghan compares servers (cpu/o, cs/o, r/o, rKB/o, wKB/o), and the
-run-queue wait. A counter has the server's own name; the most important ones have a phrase too.
+run-queue wait. A counter has the server's own name; the most important ones also have a phrase.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Measure:
     # For tables.
     title: str
     group: Group
-    # One step of the counter behind it, in the measure's own unit: less than half of it cannot be seen.
+    # Resolution of the counter, in the measure's unit.
     quantum: float = 1.0
-    # A sentence with {} for amount and unit: "makes {} context switches".
+    # A phrase with {} for amount and unit: "makes {} context switches".
     phrase: str = ""
-    # "us" and "KiB" are shown in larger units where numbers grow.
+    # Large amounts of "us" and "KiB" are shown in larger units.
     unit: Literal["", "us", "KiB"] = ""
 
 
@@ -90,8 +90,8 @@ _PHRASES = {
     "pg_stat_wal.wal_write": "writes the WAL {} times",
 }
 
-# Status variables that are no counters (levels, times of day, settings), and counters that only dbdyno's own
-# queries increase. The beginnings of names.
+# Prefixes of status variables that are not counters (levels, times of day, settings), and of counters that
+# only dbdyno's own queries increase.
 _LEVELS = """
 Acl_ Aria_pagecache_blocks Binlog_gtid Binlog_snapshot Busy_time Caching_sha2 Com_admin Com_set Com_show
 Cpu_time Current_tls Delayed_ Deprecated Dragnet Error_log Feature_ Global_connection_memory Gtid
@@ -107,7 +107,7 @@ Threads_connected Threads_running Tls_ Transactions_gtid Uptime Validate_passwor
 pg_stat_replication wsrep
 """
 _NO_COUNTERS = tuple(_LEVELS.split())
-# The same by their ends: PostgreSQL's levels.
+# Suffixes of PostgreSQL's levels.
 _NO_COUNTER_ENDS = (
     "n_live_tup",
     "n_dead_tup",
@@ -116,7 +116,7 @@ _NO_COUNTER_ENDS = (
     "numbackends",
     "stats_reset",
 )
-# Levels by name among counters that begin alike: pages that were flushed or made young are counted.
+# Counters whose names have a prefix of the levels, such as pages flushed or made young.
 _COUNTED = frozenset(
     {
         "Innodb_buffer_pool_pages_flushed",
@@ -135,13 +135,13 @@ def counter(name: str) -> Measure | None:
 
 
 def sampled(name: str) -> Measure:
-    """The measure behind a counter of a `sample` command that has a name of the user's own.
+    """The measure of a counter that a `sample` command names.
 
-    Seconds (`…_s`) are taken to be counted in the kernel's ticks, all else one by one.
+    Names that end in `_s` count seconds in the kernel's ticks, all others count single events.
     """
     return Measure(f"sample.{name}", name, "counter", CPU_TICK_US / 1e6 if name.endswith("_s") else 1.0)
 
 
 def wait(name: str) -> Measure:
-    """The measure behind a wait of performance_schema: the time spent in it."""
+    """The measure of a wait of performance_schema: the time spent in it."""
     return Measure(f"{name} (time)", name, "wait", 1.0, f"spends {{}} in {name}", "us")

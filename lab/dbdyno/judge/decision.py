@@ -103,7 +103,7 @@ class _Question:
         ]
         self.identical = is_identical(experiment, variant)
         self.scale = scale(experiment)
-        self.pairs = tuple(pair(self.trials, p.at(), *self.names[:2]) for p in experiment.load.points())
+        self.pairs = tuple(pair(self.trials, p.level(), *self.names[:2]) for p in experiment.load.points())
         alpha = ALPHA if self.identical or is_factorial(experiment) else self.scale.alpha
         self.assessment: Assessment = assess([p.ratios(self.scale.metric) for p in self.pairs], alpha)
         relevant = relevant_to(self.names, findings)

@@ -112,7 +112,7 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Sc
             {
                 trial.place.block: trial.log_bounds(standard.metric)
                 for trial in trials
-                if trial.place.variant == variant.name and trial.place.at == point.at() and trial.is_result
+                if trial.place.variant == variant.name and trial.place.at == point.level() and trial.is_result
             }
             for point in experiment.load.points()
         ]
@@ -182,7 +182,7 @@ def _sentence(
 ) -> str:
     standard, overall = scale(experiment), word.overall
     named = _names(one.contrast)
-    where = f"{one.workload} {loads([point.at() for point in experiment.load.points()])}"
+    where = f"{one.workload} {loads([point.level() for point in experiment.load.points()])}"
     blocks = blocks_text(overall.blocks if overall else 0, experiment.design.blocks)
     if verdict == Verdict.NOT_COMPARABLE:
         return f"Not comparable: {named}, {where}, because {_reason(one)}"
@@ -242,7 +242,7 @@ def _main_effect(one: _Question, word: Judged, verdict: Verdict, experiment: Exp
             )
         case Verdict.MIXED:
             parts = [
-                f"{loads([point.at()])} {change(effect_at)}"
+                f"{loads([point.level()])} {change(effect_at)}"
                 for point, effect_at in zip(experiment.load.points(), word.levels, strict=True)
                 if effect_at is not None and effect_at.is_sure
             ]

@@ -141,7 +141,7 @@ def _pairs(
         for trial in trials
         if trial.place.variant in names and trial.figures is not None and costs.get(trial.place.index)
     }
-    points = [point.at() for point in experiment.load.points()]
+    points = [point.level() for point in experiment.load.points()]
     blocks = [
         block
         for block in sorted({block for _, _, block in cells})
@@ -230,7 +230,7 @@ def _costs(
                     costs[trial.place.index]
                     for trial in trials
                     if (trial.place.workload, trial.place.variant) == (workload.title, variant.name)
-                    and trial.place.at == point.at()
+                    and trial.place.at == point.level()
                     and trial.figures is not None
                     and costs.get(trial.place.index)
                 ]
@@ -243,7 +243,7 @@ def _costs(
                     yield Costs(
                         workload=workload.title,
                         variant=variant.name,
-                        at=point.at(),
+                        at=point.level(),
                         per=per[workload.title],
                         blocks=len(of_trials),
                         costs=each,

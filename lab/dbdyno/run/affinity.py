@@ -1,4 +1,4 @@
-"""CPU sets of this machine: what there is, and being on some of it for a while."""
+"""CPU sets of this machine: which CPUs exist, and how to run on some of them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dbdyno.problem import Problem
 
 @contextmanager
 def on_cpus(cpus: str | None) -> Iterator[None]:
-    """Hold the calling thread, and every process it starts meanwhile, to a CPU set; None changes nothing.
+    """Restrict the calling thread, and every process it starts meanwhile, to a CPU set; None changes nothing.
 
-    The lab reads the engine's records while a trial runs. On the client's CPUs its little work is part of the
-    client's, and never takes time from the server.
+    The lab reads the engine's records while a trial runs. On the client's CPUs this work takes no time from
+    the server.
     """
     if cpus is None:
         yield
@@ -30,13 +30,13 @@ def on_cpus(cpus: str | None) -> Iterator[None]:
 
 
 def assign_cpus(experiment: Experiment) -> Experiment:
-    """The experiment with the CPUs of this machine divided between load generator and servers.
+    """The experiment with this machine's CPUs divided between load generator and servers.
 
     A generator on the server's CPUs takes time from it, and more from a faster server. So the generator gets
-    the last quarter of them, at least one, and every server all others. Nothing changes where the experiment
-    declares a CPU set, where dbdyno does not start every server, where there is one CPU only, and where a
-    declared `cpu_limit` needs more CPUs than servers would get. The same machine always gives the same sets,
-    so that an interrupted run can be continued.
+    the last quarter of the CPUs, at least one, and every server the others. Nothing changes where the
+    experiment declares a CPU set, where dbdyno does not start every server, where there is only one CPU, and
+    where a declared `cpu_limit` needs more CPUs than servers would get. The same machine always gives the
+    same sets, so an interrupted run can be continued.
     """
     servers = [variant.server for variant in experiment.variants]
     declared = experiment.client.cpus is not None or any(server.cpus is not None for server in servers)
@@ -59,7 +59,7 @@ def assign_cpus(experiment: Experiment) -> Experiment:
 
 
 def require_cpus(experiment: Experiment) -> None:
-    """Raises Problem naming every CPU set of the experiment that this machine cannot give."""
+    """Raises Problem that names every CPU set of the experiment which this machine does not have."""
     allowed = frozenset(os.sched_getaffinity(0))
     requested = {"client.cpus": experiment.client.cpus}
     requested |= {

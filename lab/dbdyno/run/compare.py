@@ -1,4 +1,4 @@
-"""The plan of a comparison: checks, data, and every group of the schedule, each on its own server start.
+"""The plan of a comparison: checks, data, and every group of the schedule, each with its own server start.
 
 ::
 
@@ -42,8 +42,8 @@ from dbdyno.store.rehearsal import rehearsed_warmup_s, write_rehearsal
 def compare(experiment: Experiment, run: Run, listen: Listener, engine: Engine | None = None) -> Conclusion:
     """Run every trial of the schedule that `run` does not hold yet.
 
-    Raises Problem (a server, the engine, the store, a missing CPU) and lets KeyboardInterrupt pass; either
-    way the trials that ended are kept, nothing keeps running, and the run can be continued.
+    Raises Problem (a server, the engine, the store, a missing CPU) and lets KeyboardInterrupt pass. In both
+    cases ended trials are kept, all processes are stopped, and the run can be continued.
     """
     require_cpus(experiment)
     conductor = Conductor(experiment, run, engine or Engine(), listen)
@@ -60,7 +60,7 @@ def _by_group(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 class _Comparison:
-    """One comparison in progress. A server is opened once per variant and data, started once a group."""
+    """One comparison in progress. A server object exists per variant and data; each group starts it once."""
 
     def __init__(self, conductor: Conductor) -> None:
         self._conductor, self._experiment, self._run = conductor, conductor.experiment, conductor.run
@@ -71,9 +71,9 @@ class _Comparison:
         self._finished = len(finished)
         self._todo = [trial for trial in planned if trial.index not in finished]
         if not self._todo:
-            # An earlier attempt ended after its last trial, before it planned the repeats.
+            # The earlier attempt ended between its last trial and the planning of repeats.
             self._todo = self._plan_repeats()
-        # Variants with a result.
+        # Variants that have a result.
         self._productive: set[str] = {trial.meta["variant"] for trial in trials if trial.done}
         self._servers: dict[tuple[str, str], Server] = {}
         # The description of each server at its first start with data.
@@ -87,7 +87,7 @@ class _Comparison:
             workspace = stack.enter_context(contextlib.closing(Workspace.open(self._run.path.parent.parent)))
             evidence = {"filesystem": workspace.filesystem}
             conductor.keep([Finding("P19", "warn", warning, evidence) for warning in workspace.warnings])
-            # A block that is repeated has every workload.
+            # A repeated block has every workload.
             workloads = [
                 workload
                 for workload in experiment.workloads
@@ -131,7 +131,7 @@ class _Comparison:
         )
 
     def _slots(self, workspace: Workspace) -> Slots:
-        """Equal slots for all private servers that keep data at the same time."""
+        """Slots for all private servers that keep data at the same time."""
         started = [variant for variant in self._experiment.variants if variant.server.started]
         holders = 1 if self._experiment.design.renews_data else len(self._experiment.workloads)
         count = len(self._experiment.variants) * holders if started else 0
@@ -139,7 +139,7 @@ class _Comparison:
         return Slots(workspace, count, [port for port in ports if port is not None])
 
     def _slot(self, trial: Trial) -> int:
-        """The slot of a trial's server. Where data are kept, every workload has servers of its own."""
+        """The slot of a trial's server. Where data are kept, each workload has its own servers."""
         if self._experiment.design.renews_data:
             return trial.slot
         titles = [workload.title for workload in self._experiment.workloads]
@@ -185,7 +185,7 @@ class _Comparison:
             conductor.step(warmup.describe(experiment, rehearsal, len(self._todo)))
 
     def _plan_repeats(self) -> list[Trial]:
-        """The trials of blocks that are to be repeated, now part of the run; none the second time."""
+        """The trials of repeated blocks, which are then part of the run; none at the second call."""
         plan = plan_repeats(self._experiment, self._run)
         if plan is None:
             return []
@@ -201,7 +201,7 @@ class _Comparison:
         A setting that a server refuses or adjusts is found before an hour of loading and measuring.
         """
         self._require_servers(workspace)
-        # There are no data yet.
+        # Without the checks that need data.
         codes = [check.code for check in checks.ALL if check.code not in checks.OF_DATA]
         secrets = self._experiment.secrets()
         peers: dict[str, Description] = {}
@@ -250,7 +250,7 @@ class _Comparison:
     def _group(self, data: DataState, slots: Slots, waiting: deque[list[Trial]]) -> None:
         """Run the first waiting group: its server, its trials, its checks.
 
-        The repeats follow the last group of the plan. Raises Problem where the variant has never given a
+        After the last planned group the repeats are added. Raises Problem where the variant has never had a
         result.
         """
         began = time.monotonic()

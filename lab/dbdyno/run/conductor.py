@@ -1,7 +1,7 @@
 """Conducts an experiment: findings, servers with their data, and trials.
 
-`compare`, `sweep` and `preflight` are plans that say what a conductor does in which order. It prints nothing:
-progress values go to a listener, findings and trials into the run's folder.
+`compare`, `sweep` and `preflight` call a conductor, each in its own order. It prints nothing: progress values
+go to a listener, findings and trials into the run's folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Conclusion:
 
 
 class Stopped(Exception):  # noqa: N818 — not an error: a check stopped the experiment.
-    """Findings forbid going on."""
+    """Findings stop the experiment."""
 
     def __init__(self, stops: Sequence[Finding]) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Conductor:
     def __init__(self, experiment: Experiment, run: Run | None, engine: Engine, listen: Listener) -> None:
         self.experiment, self.engine, self.listen = experiment, engine, listen
         self._run = run
-        # What the checks found in this process, each finding once.
+        # Findings of this process, each once.
         self.findings: dict[tuple[str, str, str], Finding] = {}
 
     @property
@@ -64,7 +64,7 @@ class Conductor:
     # --- findings
 
     def check(self, moment: Moment, context: Context, codes: Iterable[str] | None = None) -> list[Finding]:
-        """Run the checks of a moment and keep their findings; those that forbid going on."""
+        """Run the checks of a moment and keep their findings. Returns those that stop the experiment."""
         findings = checks.run(moment, context, codes)
         self.keep(findings)
         return checks.stops(findings)
@@ -86,7 +86,7 @@ class Conductor:
 
     @contextmanager
     def closing(self, server: Server) -> Iterator[Server]:
-        """Close the server at the end. A failure to close is raised unless another exception is."""
+        """Close the server at the end. Raises a failure to close it, unless another exception passes."""
         try:
             yield server
         except BaseException:
@@ -107,7 +107,7 @@ class Conductor:
 
     @contextmanager
     def announcing_problems(self) -> Iterator[None]:
-        """Announce a Problem instead of raising it, since another exception is more important."""
+        """Announce a Problem instead of raising it, since another exception matters more."""
         try:
             yield
         except Problem as problem:
@@ -122,9 +122,9 @@ class Conductor:
         codes: Iterable[str],
         workload: Workload | None = None,
     ) -> list[Finding]:
-        """Start a server once, check it and close it; the findings that forbid going on.
+        """Start a server once, check it and close it. Returns the findings that stop the experiment.
 
-        `peers` are the descriptions of the variants before; this one's is added.
+        `peers` are the descriptions of the earlier variants; this one's is added.
         """
         with self.closing(server):
             if variant.server.started:
@@ -148,7 +148,7 @@ class Conductor:
     def run_trials(
         self, trials: Sequence[Trial], server: Server, context: Context, codes: Iterable[str] | None = None
     ) -> list[str]:
-        """Run the trials of one server start, then the checks of AFTER_GROUP; why trials failed.
+        """Run the trials of one server start, then the AFTER_GROUP checks. Returns why trials failed.
 
         When the server dies, the remaining trials fail without being run, and nothing is checked. Raises
         Stopped.
@@ -192,7 +192,7 @@ class Conductor:
 
 
 def hook_findings(trial: Trial, failures: Iterable[str]) -> list[Finding]:
-    """R04 for each command of the user's that failed around a trial, or around a long trial."""
+    """R04 for each of the user's commands that failed around a trial or a long trial."""
     where = "the trial's folder" if trial.index >= 0 else "the folder rehearsal"
     return [
         Finding("R04", "warn", f"{text}; its output is in {where}.", {"trial": trial.index}, trial.variant)

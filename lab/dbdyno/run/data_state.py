@@ -1,14 +1,14 @@
-"""The data of each group's server: what `design.state` means for each kind of server.
+"""The data of each group's server, by `design.state` and the kind of server.
 
 | state | before each group |
 |---|---|
 | restore | the snapshot's bytes, or the user's `restore` command |
-| restart | a clean stop and a start over the data that the trials before left |
+| restart | a clean stop and a start with the data that the earlier trials left |
 | reset | the tables dropped and loaded again on the running server |
 | preserve | nothing; a server is stopped only before another one starts |
 
-Private servers have their data from a snapshot (except for `reset`); on others the engine's `prepare` loads
-missing tables, and refuses tables that dbdyno has not made.
+Private servers get their data from a snapshot (except for `reset`); on others the engine's `prepare` loads
+missing tables, and dbdyno refuses tables that it has not created.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from dbdyno.servers.workspace import Workspace
 
 
 def has_snapshot(experiment: Experiment, variant: Variant) -> bool:
-    """Whether a variant's data come from a snapshot of dbdyno's own."""
+    """Whether dbdyno restores a variant's data from a snapshot."""
     return variant.server.started and experiment.design.state != "reset"
 
 
 class DataState:
-    """Opens servers with their data, and brings them to the state that each group begins with."""
+    """Opens servers with their data, and restores the state in which each group begins."""
 
     def __init__(
         self, experiment: Experiment, workspace: Workspace, engine: Engine, listen: Listener
@@ -43,11 +43,11 @@ class DataState:
         self._experiment, self._workspace = experiment, workspace
         self._engine, self._listen = engine, listen
         self._state = experiment.design.state
-        # Servers that have had their first group, each with the workload of its tables.
+        # Servers that have run a group, each with the workload of its tables.
         self._begun: set[tuple[Server, str]] = set()
-        # Workloads whose tables this run has made on remote servers, to be dropped at its end.
+        # Workloads whose tables this run has created on remote servers and drops at its end.
         self._made: list[tuple[Server, Workload]] = []
-        # The user's own workloads whose tables this run has made on any server, by address.
+        # The user's own workloads whose tables this run has created on any server, by address.
         self._own: list[tuple[Address, SqlWorkload | ScriptWorkload]] = []
         self._snapshots = Snapshots(workspace)
 
@@ -76,15 +76,15 @@ class DataState:
         return open_server(variant, self._workspace, snapshot, self._experiment.secrets())
 
     def server_key(self, workload: Workload, variant: Variant, snapshot: Snapshot | None) -> tuple[str, ...]:
-        """Workloads and variants with equal keys share a server object and, in turn, its data."""
+        """Workloads and variants with equal keys share a server object and its data."""
         if not variant.server.started:
             return (variant.name,)
-        # Where every group restores its data, workloads over the same data need no copy each.
+        # If every group restores its data, workloads over the same data can share one copy.
         of = "" if self._experiment.design.renews_data else workload.title
         return variant.name, snapshot.key if snapshot else "", of
 
     def describe(self) -> str:
-        """A short text on `prepare_group`."""
+        """What `prepare_group` does, in a few words."""
         return {
             "restore": "restoring the data, starting the server",
             "restart": "restarting the server",
@@ -93,7 +93,7 @@ class DataState:
         }[self._state]
 
     def prepare_group(self, server: Server, workload: Workload, variant: Variant) -> None:
-        """Start a server in the state with which its next group begins. Raises Problem."""
+        """Start a server in the state in which its next group begins. Raises Problem."""
         first = (server, workload.title) not in self._begun
         if self._state == "restore" or (first and variant.server.started):
             server.restore()
@@ -108,7 +108,8 @@ class DataState:
     def finish_group(self, server: Server, following: Sequence[Server]) -> None:
         """Stop the server after a group, unless it serves the next group too and need not restart.
 
-        `following` are the servers of all later groups; where it is not among them, its tables are dropped.
+        `following` are the servers of all later groups; the tables of a server that is not among them are
+        dropped.
         """
         if self._state in ("preserve", "reset") and following and following[0] is server:
             return
@@ -121,7 +122,7 @@ class DataState:
         if not isinstance(workload, OltpWorkload):
             self._load_own(server, workload)
             return
-        # The tables of each step that the engine reports.
+        # Step that the engine reports -> its tables.
         steps: dict[str, list[str]] = {}
 
         def loading(record: Record) -> None:
@@ -130,12 +131,12 @@ class DataState:
         prepare(self._experiment, workload, server, self._engine, self._listen, on_loading=loading)
         if "created" in steps:
             server.settle(steps["created"])
-        # Tables that existed before belong to an earlier run with keep = true.
+        # Tables that already exist belong to an earlier run with keep = true.
         if not server.private and "kept" not in steps and (server, workload) not in self._made:
             self._made.append((server, workload))
 
     def _load_own(self, server: Server, workload: SqlWorkload | ScriptWorkload) -> None:
-        """Run the setup of a user's own workload, where this run has not made its tables already."""
+        """Run the setup of the user's own workload, unless this run has already created its tables."""
         here = server.address()
         if any(where == here and own.data() == workload.data() for where, own in self._own):
             return
@@ -146,7 +147,7 @@ class DataState:
         elif not must_load(workload, server):
             if workload.loads and self._state == "reset":
                 raise Problem(
-                    f"the tables of {workload.title} exist, and dbdyno did not make them, so it does not "
+                    f"the tables of {workload.title} exist, and dbdyno did not create them, so it does not "
                     "drop them",
                     'Write state = "preserve" to use them as they are, or name another database',
                     ExitCode.USAGE,
@@ -176,7 +177,7 @@ class DataState:
 
     @contextmanager
     def cleaning_up(self) -> Iterator[None]:
-        """At the end, drop the tables that this run has made on remote servers."""
+        """At the end, drop the tables that this run has created on remote servers."""
         try:
             yield
         finally:

@@ -1,6 +1,6 @@
-"""What the engine derives from a workload: statements, prepared statements, tables. Cached.
+"""The engine's description of a workload: statements, prepared statements, tables. Cached.
 
-The engine connects to nothing for it, and reads no secret. The shape is that of schema/describe.schema.json.
+The engine connects to no server for it and reads no secret. schema/describe.schema.json defines its form.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Parameter:
 
     # None for a `?`.
     name: str | None
-    # Characters before its colon.
+    # Offset of its colon, in characters.
     at: int
 
 
@@ -40,13 +40,13 @@ class Statement:
     per_transaction: int
     prepared: bool
     parameters: tuple[Parameter, ...]
-    # Rows that each execution returns or changes; None: nothing is expected.
+    # Expected rows that each execution returns or changes; None: not checked.
     rows: int | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `type` is None where the user's own statements choose it."""
+    """A column; `type` is None where the user's own statements define it."""
 
     name: str
     type: str | None
@@ -66,13 +66,13 @@ class Index:
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables of the same shape and number of rows, as they are when `prepare` has ended."""
+    """Tables of the same form and number of rows, as `prepare` leaves them."""
 
     names: tuple[str, ...]
-    # None where the server has no storage engines, or the user's own statements choose it.
+    # None where the server has no storage engines, or the user's own statements define it.
     engine: str | None
     columns: tuple[Column, ...]
-    # None where the user's own statements create them.
+    # None where the user's own statements define them.
     indexes: tuple[Index, ...] | None
     rows: int
 
@@ -92,11 +92,11 @@ class Description:
 
 
 def describe(experiment: Experiment, workload: Workload, protocol: str) -> Description:
-    """What the engine derives from a workload for a server of that protocol.
+    """The engine's description of a workload for a server of that protocol.
 
     Raises Problem with every error that the engine finds in the plan.
     """
-    # A plan needs an address, and a description uses none.
+    # A plan needs an address, which `describe` does not use.
     target = {"protocol": protocol, "endpoints": [{"unix": {"path": "/"}}], "user": "u", "database": "d"}
     request = plan(experiment, workload, target)
     return _describe(str(program(request)), json.dumps(request), workload.title)

@@ -1,12 +1,12 @@
-"""The engine as a process: find it, hand it a plan, read its records, end it whatever happens.
+"""The engine as a process: find it, send it a plan, read its records, and always end it.
 
 ::
 
     plan, then start --> stdin   dbdyno-engine run   stdout --> records, one JSON object a line
                                                      stderr --> text, kept for the error message
 
-The engine runs in a process group of its own: Ctrl-C reaches dbdyno alone, which asks the engine to stop, and
-the engine still reports. Its standard input stays open as long as dbdyno lives; at its end a run stops.
+The engine runs in its own process group, so Ctrl-C reaches only dbdyno, which asks the engine to stop and
+still reads its report. dbdyno holds the engine's standard input open; when it closes, the run stops.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Record = Mapping[str, Any]
 READ_BYTES = 1 << 16
 # Characters of standard error that are kept.
 STDERR_MAX = 20_000
-# A record of one line; an interval with a million distinct latencies has some 20 MB.
+# Maximum bytes of a record; an interval with a million distinct latencies has some 20 MB.
 LINE_BYTES_MAX = 64 << 20
-# Opening and preparing thousands of connections may take minutes; the end of a run does not.
+# Opening and preparing thousands of connections may take minutes.
 CONNECT_S_MAX = 300.0
-# Building one index over one table writes no record.
+# The engine writes no record while the server builds an index.
 LOADING_SILENCE_S_MAX = 3600.0
 # A script may load everything without a record.
 SCRIPT_SILENCE_S_MAX = 24 * 3600.0
@@ -50,12 +50,12 @@ STOP_S_MAX = 5.0
 class EngineResult:
     """How an engine run ended."""
 
-    # As the engine gave it: 0 done, 2 plan, 3 not reachable, 4 aborted, 130 interrupted; negative: a signal.
+    # 0 done, 2 invalid plan, 3 server not reachable, 4 aborted, 130 interrupted; negative: a signal.
     exit_code: int
-    # The data of the first and the last record, where they came.
+    # The data of the first and the last record, where the engine wrote them.
     hello: Record | None
     end: Record | None
-    # What it wrote on standard error.
+    # Its standard error.
     words: str
 
     @property
@@ -85,8 +85,8 @@ def find_engine() -> Path:
 
 
 def program(plan: Mapping[str, Any], engine: Path | None = None) -> Path:
-    """The binary that plays a plan: COMPAT for scripts, else `engine`, or where there is none the one that is
-    found. Raises EngineProblem.
+    """The binary for a plan: COMPAT for scripts, else `engine`, or by default the one that `find_engine`
+    finds. Raises EngineProblem.
     """
     return Path(find_program(COMPAT)) if _is_script(plan) else engine or find_engine()
 
@@ -95,14 +95,14 @@ class Engine:
     """Runs `dbdyno-engine`."""
 
     def __init__(self, binary: Path | None = None) -> None:
-        """`binary` None: find it. Raises EngineProblem where there is none."""
+        """Without `binary` the engine is searched. Raises EngineProblem where it is missing."""
         self.binary = binary or find_engine()
-        # The engine needs a socket per connection and inherits this limit, which is often 1024.
+        # The engine needs a socket per connection and inherits this limit, whose default is often 1024.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
     def version(self) -> str:
-        """What `dbdyno-engine --version` says. Raises EngineProblem where it cannot be started."""
+        """Output of `dbdyno-engine --version`. Raises EngineProblem where it cannot be started."""
         try:
             answer = subprocess.run(
                 [self.binary, "--version"], capture_output=True, text=True, timeout=10, check=False
@@ -124,12 +124,12 @@ class Engine:
         on_line: Callable[[bytes], None] = lambda _line: None,
         on_ready: Callable[[], None] = lambda: None,
     ) -> EngineResult:
-        """Run one command under a plan until it ends; a script is played by the other program, COMPAT.
+        """Run one command with a plan until it ends; COMPAT runs scripts.
 
-        `on_record` gets each record, `on_line` its line as it came. Where the plan's start is on command,
-        `on_ready` runs once every connection is open, and then the clock starts. `environment` is added to
-        this process's and holds the password, which is in no plan and no argv. Raises EngineProblem for what
-        is not a record; KeyboardInterrupt passes after the engine has stopped.
+        `on_record` gets each record, `on_line` its raw line. If the plan starts on command, `on_ready` runs
+        once every connection is open, and then the clock starts. `environment` extends that of this process
+        and holds the password, which no plan and no argv contains. Raises EngineProblem for a line that is
+        not a record; KeyboardInterrupt passes after the engine has stopped.
         """
         binary = program(plan, self.binary)
         limits = _time_limits(command, plan)
@@ -180,7 +180,7 @@ def _time_limits(command: Command, plan: Mapping[str, Any]) -> _Limits:
     phases = plan["phases"]
     planned_s = (phases.get("warmup_us", 0) + phases["measure_us"] + phases.get("drain_us", 10_000_000)) / 1e6
     reading = plan.get("prewarm", "none") != "none"
-    # Reading large tables first takes as long as it takes, and says something table by table.
+    # Pre-warming large tables has no known duration, and writes a record per table.
     silence_s = planned_s + CONNECT_S_MAX + (loading_silence_s if reading else 0.0)
     return _Limits(None if reading else planned_s + CONNECT_S_MAX + 60.0, silence_s)
 
@@ -265,7 +265,7 @@ class _Reader:
 
     @staticmethod
     def send(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
-        """One line to the engine. An engine that has ended gives the reason on its own streams."""
+        """Send one line to the engine. An engine that has ended reports the reason on its own streams."""
         assert process.stdin is not None, "standard input is a pipe"
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""The remaining time of a run, by its plan and by what its parts have taken so far. Pure."""
+"""The remaining time of a run, from its plan and the measured time of its parts. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COPY_BYTES_PER_S = 300e6
 
 
 class Estimate:
-    """Listens to the progress of a run: planned trial time, and what groups cost on top of it."""
+    """Listens to the progress of a run: planned trial time, plus what groups add to it."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._load = experiment.load

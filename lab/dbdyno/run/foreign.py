@@ -6,14 +6,14 @@
     own     = server, load generator, dbdyno, and all that they have started     (/proc/PID/stat)
     foreign = busy - own - kernel threads + steal, and never less than 0
 
-Busy time is computed from the idle counters because the kernel keeps those by the clock; it samples user and
-system time at its ticks (250 a second, say), which would make the share of a 1 s trial uncertain by several
-per cent. Kernel threads work for the processes that write, send or receive, which is mostly the server, so
-they are not foreign. Where the kernel keeps interrupt time apart from processes (its irq counter moves),
-interrupts are left out for the same reason; elsewhere it charges them to the process that they interrupt.
+Busy time is computed from the idle counters because the kernel measures those by the clock. It samples user
+and system time at its ticks (250 a second, say), which would make the share of a 1 s trial uncertain by
+several per cent. Kernel threads work for processes that write, send or receive, mostly for the server, so
+they are not foreign. Interrupts are left out for the same reason where the kernel counts their time apart
+(its irq counter increases); elsewhere it charges them to the process that they interrupt.
 
-Resolution: the kernel shows these counters in steps of 10 ms, and charges nobody with interrupts that wake an
-idle CPU. Trials of 1 to 3 s that nothing disturbs have a foreign share of 0 to 4 %, the most where a single
+Resolution: the kernel shows these counters in steps of 10 ms, and charges no process with interrupts that
+wake an idle CPU. Undisturbed trials of 1 to 3 s have a foreign share of 0 to 4 %, the maximum where a single
 connection makes two CPUs wake each other.
 """
 
@@ -33,15 +33,15 @@ from dbdyno.servers import usage
 from dbdyno.servers.kinds.process import online_cpus, server_cpus
 from dbdyno.servers.server import Description
 
-# CPUs and own processes are read within this time, or again, up to so many times.
+# CPUs and own processes are read again if this took longer, up to ATTEMPTS times.
 AT_ONCE_S = 0.005
 ATTEMPTS = 3
-# Processes named in the record, and the share below which none is.
+# Maximum number of processes that the record names, and the minimum share of a named one.
 NAMED_MAX = 5
 NAMED_SHARE = 0.001
-# Counters of a CPU that explain less than this of the elapsed time belong to no real /proc.
+# The counters of a real /proc explain at least this share of the elapsed time.
 COUNTED_SHARE = 0.5
-# Programs that carry a container's connections.
+# Programs that forward a container's connections.
 _CARRIERS = frozenset({"docker-proxy", "rootlesskit", "slirp4netns", "pasta"})
 # Flag of kernel threads in /proc/PID/stat (PF_KTHREAD in <linux/sched.h>).
 _KERNEL_THREAD = 0x00200000
@@ -49,7 +49,7 @@ _KERNEL_THREAD = 0x00200000
 
 @dataclass(frozen=True)
 class _Cpu:
-    """Counters of one CPU since the machine was started, in seconds."""
+    """Counters of one CPU since the boot of the machine, in seconds."""
 
     idle: float
     interrupts: float
@@ -59,7 +59,7 @@ class _Cpu:
 
 @dataclass(frozen=True)
 class _Process:
-    """One process: the CPU time of itself, and of the children it has waited for, in seconds."""
+    """CPU time of one process, and of the children it has waited for, in seconds."""
 
     pid: int
     parent: int
@@ -78,7 +78,7 @@ class Reading:
 
     at_s: float
     cpus: Mapping[int, _Cpu]
-    # Whether interrupts are kept apart from the processes they interrupt.
+    # Whether the kernel counts interrupts apart from the processes they interrupt.
     interrupts_apart: bool
     online: frozenset[int]
     processes: Mapping[int, _Process]
@@ -86,8 +86,8 @@ class Reading:
 
 
 class ForeignMeter:
-    """Reads CPU time on `cpus`. The processes in `roots` and what they have started are not foreign, nor are
-    those whose name is in `carriers`.
+    """Reads CPU time on `cpus`. The processes in `roots`, their descendants, and processes named in
+    `carriers` are not foreign.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ForeignMeter:
         self._carriers = frozenset(carriers)
 
     def read(self) -> Reading | None:
-        """Read them now; None where the kernel does not show every CPU of the set."""
+        """Read the counters now; None where the kernel does not show every CPU of the set."""
         processes: dict[int, _Process] = {}
         for name in os.listdir(usage.PROC):  # noqa: PTH208 — paths by the thousand cost.
             if name.isdecimal():
@@ -108,7 +108,7 @@ class ForeignMeter:
         own = _tree(processes, self._roots)
         own |= {pid for pid, process in processes.items() if process.name in self._carriers}
         best: tuple[float, Reading] | None = None
-        # Where server and client keep all CPUs busy this thread may have to wait between two files.
+        # While server and client keep all CPUs busy, this thread may have to wait between two files.
         for _ in range(ATTEMPTS):
             began = time.monotonic()
             reading = self._at_once(processes, own)
@@ -120,7 +120,7 @@ class ForeignMeter:
         return best[1] if best else None
 
     def _at_once(self, processes: Mapping[int, _Process], own: frozenset[int]) -> Reading | None:
-        """The CPUs and the processes of `own` one right after the other; the others as they are given."""
+        """The CPUs, and immediately after them the processes of `own`; the others as in `processes`."""
         try:
             text = (usage.PROC / "stat").read_text()
             at_s = time.monotonic()
@@ -137,14 +137,14 @@ class ForeignMeter:
         return Reading(at_s, used, interrupts_apart, frozenset(cpus), current, own)
 
     def between(self, begin: Reading | None, end: Reading | None) -> dict[str, Any] | None:
-        """The foreign load between two readings, as server.json keeps it; None where it is not known.
+        """The foreign load between two readings, as server.json keeps it; None where it is unknown.
 
-        `share` is foreign CPU time over elapsed time times CPUs, with `steal`, the part that the hypervisor
+        `share` is foreign CPU time over elapsed time times CPUs; `steal` is the part that the hypervisor
         took; `processes` are the largest by name.
         """
         if begin is None or end is None or end.at_s <= begin.at_s:
             return None
-        # What a server used that has ended in between would look like the load of others.
+        # The CPU time of a server that ended in between would look foreign.
         if any(pid in begin.processes and pid not in end.processes for pid in self._roots):
             return None
         elapsed_s = end.at_s - begin.at_s
@@ -181,8 +181,8 @@ class ForeignMeter:
     def _named(
         self, grown: Mapping[int, float], end: Reading, capacity_s: float, foreign_s: float
     ) -> list[dict[str, Any]]:
-        """The largest processes by name. Those that can run nowhere else used their whole time on the set;
-        the others share what is left of `foreign_s`.
+        """The largest processes by name. Processes that can run only on the set used all their time there;
+        the others share the rest of `foreign_s`.
         """
         confined: dict[str, float] = {}
         others: dict[str, float] = {}
@@ -205,13 +205,13 @@ class ForeignMeter:
 def meter(experiment: Experiment, variant: Variant, description: Description) -> ForeignMeter | None:
     """The meter of a variant's trials.
 
-    None for a server on this machine that dbdyno has not started: nobody knows which processes are its own.
+    None for a server on this machine that dbdyno has not started, since its processes are unknown.
     """
     client = server_cpus(experiment.client.cpus)
     if not variant.server.started:
         return None if here(variant) else ForeignMeter(client, {os.getpid()})
     docker = variant.server.kind == "docker"
-    # A container without a set may run anywhere, whatever dbdyno itself is held to.
+    # A container without a CPU set may run on any CPU, also outside dbdyno's own set.
     server = online_cpus() if docker and variant.server.cpus is None else server_cpus(variant.server.cpus)
     pid = description.identity.get("pid")
     roots = {os.getpid(), *([pid] if isinstance(pid, int) else [])}
@@ -229,7 +229,7 @@ def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
         seconds = [int(number) / usage.TICKS_PER_S for number in fields[:8]]
         _, _, _, idle, iowait, irq, softirq, steal = seconds
         if name == "cpu":
-            # Without accounting of its own, hard interrupt time stays 0: a tick never finds one under way.
+            # Without separate accounting irq stays 0, as a tick never falls into an interrupt.
             apart = irq > 0
         else:
             cpu = int(name.removeprefix("cpu"))
@@ -240,7 +240,7 @@ def _cpus(text: str) -> tuple[dict[int, _Cpu], bool]:
 def _process(pid: int) -> _Process:
     with open(f"{usage.PROC}/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         text = file.read()
-    # The name in parentheses may hold blanks and parentheses; field 3 of proc(5) follows the last one.
+    # The name may contain blanks and parentheses; field 3 of proc(5) follows the last parenthesis.
     head, _, rest = text.rpartition(")")
     fields = rest.split()
     ticks = [int(number) for number in fields[11:15]]
@@ -257,7 +257,7 @@ def _process(pid: int) -> _Process:
 
 
 def _tree(processes: Mapping[int, _Process], roots: frozenset[int]) -> frozenset[int]:
-    """The roots and all that they have started."""
+    """The roots and all their descendants."""
     children: dict[int, list[int]] = {}
     for process in processes.values():
         children.setdefault(process.parent, []).append(process.pid)
@@ -272,10 +272,10 @@ def _tree(processes: Mapping[int, _Process], roots: frozenset[int]) -> frozenset
 
 
 def _grown(begin: Reading, end: Reading) -> dict[int, float]:
-    """CPU time that each process of `end` has used since `begin`, with that of children that have ended.
+    """CPU time that each process of `end` has used since `begin`, including that of ended children.
 
-    The kernel adds what a child used in its whole life to the process that waits for it: its parent or,
-    where that has ended, one further up. What it had used at `begin` is taken off there.
+    The kernel adds the lifetime CPU time of a child to the process that waits for it: its parent, or an
+    ancestor where the parent has ended. The time that the child had used at `begin` is subtracted there.
     """
     kept = {
         pid
@@ -302,7 +302,7 @@ def _grown(begin: Reading, end: Reading) -> dict[int, float]:
 
 
 def _allowed(pid: int) -> frozenset[int]:
-    """The CPUs on which a process may run; none where the kernel does not say."""
+    """The CPUs on which a process may run; empty where the kernel does not show them."""
     try:
         return frozenset(os.sched_getaffinity(pid))
     except OSError:

@@ -1,4 +1,4 @@
-"""The user's own commands before a trial, during its measurement and after it."""
+"""The user's own commands before, during and after the measurement of a trial."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from dbdyno.store.trial import TrialWriter
 
 
 class TrialHooks:
-    """The hooks of one trial. `before` and `after` are called around it, `record` for each of its records.
+    """The hooks of one trial. Callers run `before` and `after` around it, and `record` for each of its
+    records.
 
-    A long trial of the rehearsal has them too: a hook such as one that drops the page cache can decide how
+    A long trial of the rehearsal runs them too: a hook that drops the page cache, for example, decides how
     long a server warms up.
     """
 
@@ -44,7 +45,7 @@ class TrialHooks:
         self.failures: list[str] = []
 
     def before(self) -> str:
-        """Run before_trial; why the trial cannot begin, or an empty text."""
+        """Run before_trial. Returns why the trial cannot begin, or an empty text."""
         return self._run("before_trial") if self._hooks.before_trial else ""
 
     def record(self, record: Record) -> None:
@@ -72,7 +73,7 @@ class TrialHooks:
                 self._run("after_trial")
 
     def abort(self) -> None:
-        """As `after`, without errors of its own: the caller is raising another one."""
+        """As `after`, without raising errors, since the caller is raising another one."""
         with suppress(StoreProblem):
             self.after()
 
@@ -86,7 +87,7 @@ class TrialHooks:
         return self._keep(name, ended)
 
     def _keep(self, name: str, ended: Ended) -> str:
-        """Store a hook's output; why it failed, or an empty text."""
+        """Store a hook's output. Returns why it failed, or an empty text."""
         self._writer.hook(
             name, ended.output + ended.errors, list(ended.argv), ended.exit_status, ended.seconds
         )
@@ -100,13 +101,13 @@ class TrialHooks:
 def _facts(
     experiment: Experiment, trial: Trial, server: Server, description: Description, measured_s: float
 ) -> dict[str, str]:
-    """The variables of a hook's environment; no password is among them."""
+    """The environment variables of a hook; they contain no password."""
     address = server.address()
-    ((unit, level),) = trial.point.at().items()
+    ((unit, level),) = trial.point.level().items()
     facts: Mapping[str, Any] = {
         "EXPERIMENT": experiment.name,
         "TRIAL": trial.index,
-        # A long trial is in no block, and has a negative number.
+        # A long trial has no block, and a negative index.
         "BLOCK": trial.block if trial.index >= 0 else "",
         "VARIANT": trial.variant,
         "WORKLOAD": trial.workload,

@@ -1,4 +1,4 @@
-"""The engine's `prepare` and `cleanup` on a server, and the rules for tables that exist already."""
+"""The engine's `prepare` and `cleanup` on a server, and the rules for existing tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def prepare(
 ) -> EngineResult:
     """Load the missing tables of a workload on a running server. Raises Problem.
 
-    A private server accepts LOAD DATA LOCAL meanwhile; a remote one is loaded by whatever it allows.
+    A private server accepts LOAD DATA LOCAL meanwhile; on a remote server the engine uses what the server
+    allows.
     """
 
     def loading(record: Record) -> None:
@@ -48,10 +49,10 @@ def prepare(
 
 
 def must_load(workload: SqlWorkload, server: Server) -> bool:
-    """Whether the setup of a user's own SQL workload must run on a server.
+    """Whether the setup of the user's own SQL must run on a server.
 
-    Not without setup, nor where all its tables exist: the load uses those, and they stay. Raises Problem
-    where some of them exist, since setup and clean-up could change or drop them.
+    Not without a setup, nor where all its tables exist: the load uses those, and they stay. Raises Problem
+    where some exist, since setup and clean-up could change or drop them.
     """
     if not workload.loads:
         return False
@@ -62,7 +63,7 @@ def must_load(workload: SqlWorkload, server: Server) -> bool:
         raise Problem(
             f"{address.database} has the tables {', '.join(there)} of {workload.title}, but not "
             f"{', '.join(name for name in tables if name not in there)}: dbdyno drops no table that it "
-            "did not make",
+            "did not create",
             "Drop them yourself, or name another database",
             ExitCode.USAGE,
         )
@@ -109,7 +110,9 @@ def _local_infile(server: Server) -> Iterator[None]:
 
 
 def cleanup(experiment: Experiment, workload: Workload, server: Server, engine: Engine) -> str:
-    """Drop the tables that dbdyno made for a workload; why it failed, or an empty text. Raises Problem."""
+    """Drop the tables that dbdyno created for a workload. Returns why it failed, or an empty text. Raises
+    Problem.
+    """
     address = server.address()
     request = plan(experiment, workload, address.target(experiment.load.transport))
     result = engine.run("cleanup", request, address.environment())

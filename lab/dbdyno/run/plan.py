@@ -1,6 +1,6 @@
-"""The engine's plan: one specification loads, runs and cleans up, so that the three cannot differ.
+"""The engine's plan. Loading, running and cleaning up use the same specification, so they cannot differ.
 
-schema/plan.schema.json has its shape and the defaults of what is left out here.
+schema/plan.schema.json defines its form and the defaults of omitted keys.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dbdyno.experiment.schedule import Trial, engine_seed, turn
 
 SCHEMA_VERSION = 1
 US = 1_000_000
-# The lab reads the server's counters between "ready" and the start; a busy machine may take a while for that.
+# Between "ready" and the start the lab reads the server's counters, which may take long on a busy machine.
 START_TIMEOUT_US = 120 * US
 LOADING_STREAMS_MAX = 4
-# What the endless sequences of a trial may use up before they reach those of the next one on the same data:
-# an hour of 27,000 a second. An INTEGER column holds 21 trials.
+# Numbers that an endless sequence has for one trial before the next trial's on the same data begin: enough
+# for an hour at 27,000 a second. An INTEGER column holds 21 trials.
 SEQUENCE_ROOM = 100_000_000
 
 
@@ -33,9 +33,9 @@ def plan(
 ) -> dict[str, Any]:
     """A plan valid against schema/plan.schema.json.
 
-    `target` is `Address.target()`. Without a point the plan is one for `prepare` or `cleanup`, which read
-    tables, rows and seed, and of the load the most connections; with one it is for `run`, and the engine
-    waits for the command to start.
+    `target` is `Address.target()`. Without a point the plan is for `prepare` or `cleanup`, which use tables,
+    rows, seed, and the maximum connections of the load. With a point it is for `run`, and the engine waits
+    for the start command.
     """
     load = experiment.load
     chosen = point or max(load.points(), key=lambda one: one.connections)
@@ -72,7 +72,7 @@ def trial_plan(
 ) -> dict[str, Any]:
     """The plan of one trial of the schedule; `planned` are all trials of the run, repeats included.
 
-    `warmup_s` is the warm-up that the rehearsal chose; None: that of the experiment.
+    `warmup_s` is the warm-up that the rehearsal chose; None: the experiment's.
     """
     document = plan(
         experiment,
@@ -84,7 +84,7 @@ def trial_plan(
     )
     if warmup_s is not None:
         document["phases"]["warmup_us"] = round(warmup_s * US)
-    # Behind those of the trials before, whose rows are still there.
+    # After those of earlier trials, whose rows still exist.
     used = turn(experiment, trial, planned) * SEQUENCE_ROOM
     for generator in document["workload"].get("sql", {}).get("parameters", {}).values():
         if "sequence" in generator and generator["sequence"]["last"] is None:
@@ -95,8 +95,8 @@ def trial_plan(
 def scheduling(experiment: Experiment, variant: Variant) -> str:
     """The scheduling class of the load generator's threads.
 
-    "batch" only where it shares CPUs with the server and only in a closed loop: an arrival that waits for its
-    turn would be late. Decided over all variants, since all variants need the same load.
+    "batch" only in a closed loop that shares CPUs with the server: in an open loop a waiting thread would
+    start transactions late. All variants need the same load, so one that shares CPUs decides for all.
     """
     if experiment.client.scheduling is not None:
         return experiment.client.scheduling

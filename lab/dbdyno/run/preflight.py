@@ -1,6 +1,6 @@
-"""The plan of `dbdyno check`: every check that needs no load, of the design and of each variant's server.
+"""The plan of `dbdyno check`: every check that needs no load, on the design and on each variant's server.
 
-The servers have the real data. Unlike a comparison it goes on after a stop, so that it finds everything at
+The servers have the real data. Unlike a comparison it continues after a stop, so it reports all findings at
 once.
 """
 
@@ -23,7 +23,7 @@ from dbdyno.servers.workspace import Workspace
 
 
 def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Listener) -> list[Finding]:
-    """The findings of all checks before the first trial, each one once, the gravest first.
+    """The findings of all checks before the first trial, each once, the most severe first.
 
     Raises Problem where a server cannot be started or its data cannot be loaded.
     """

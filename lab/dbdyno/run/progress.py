@@ -1,6 +1,6 @@
-"""The progress of an experiment: plain values, in the order in which things happen.
+"""The progress of an experiment as plain values, in the order of the events.
 
-A command shows them, and `estimate.Estimate` reckons the remaining time from them.
+A command shows them, and `estimate.Estimate` computes the remaining time from them.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ class Began(Progress):
     """The run is about to begin."""
 
     path: Path
-    # Trials still to run, in order, and the number that an earlier attempt has finished.
+    # Trials still to run, in order, and the number of trials that an earlier attempt finished.
     todo: tuple[Trial, ...]
     kept: int
     # Rows to load before the first trial, and rows that each group restores.
     rows: int = 0
     group_rows: int = 0
-    # Starts of a server that belong to no group.
+    # Server starts that belong to no group.
     rehearsals: int = 0
-    # Trials that find the warm-up, each a group of its own, and the length of one.
+    # Trials that find the warm-up, each its own group, and the length of one.
     long_trials: int = 0
     long_trial_s: float = 0.0
-    # The warm-up that an earlier attempt chose; None: that of the experiment.
+    # The warm-up that an earlier attempt chose; None: the experiment's.
     warmup_s: float | None = None
 
 
@@ -46,7 +46,7 @@ class Step(Progress):
 
 @dataclass(frozen=True)
 class Trouble(Progress):
-    """A failure that does not end the run, and that the user must clean up after."""
+    """A failure that does not end the run, but leaves something that the user must clean up."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""Plans the repeats of blocks that met foreign load, once, when every planned trial has ended."""
+"""Plans repeats of the blocks with foreign load, once, when every planned trial has ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.store import Run
 
 @dataclass(frozen=True)
 class Repeats:
-    """Trials that were added to a run's schedule, and why, in a sentence."""
+    """Trials that were added to a run's schedule, and the reason as a sentence."""
 
     trials: list[Trial]
     text: str

@@ -5,8 +5,8 @@
     ready ---- warm-up ---- | begin ........ measurement ........ end | ---- drained, connections closed
                             read                                  read
 
-The load runs at both edges, so that the transactions in flight are alike, and the connections whose threads
-did the work still exist. Each reading has its time; a difference of two readings is divided by the
+The load runs at both edges, so about the same transactions are in flight, and the connections whose threads
+did the work still exist. Each reading has its time; the difference of two readings is divided by the
 transactions that ended between them.
 """
 
@@ -22,12 +22,12 @@ from dbdyno.run.engine import Record
 from dbdyno.run.foreign import ForeignMeter
 from dbdyno.servers.server import Description, Server, ServerProblem
 
-# Threads are looked at this often, in case some end; and never for more than this share of the time.
+# Interval at which threads are watched, in case some end, and the maximum share of time that this may take.
 WATCH_S = 1.0
 WATCH_SHARE = 0.01
-# The last reading begins before the end by as much as the first one took, and at least by this.
+# The last reading begins before the end by the duration of the first one, and at least by this.
 LEAD_S = 0.005
-# A trial that ends waits so long for a reading that is under way.
+# Maximum seconds that the end of a trial waits for a reading in progress.
 CLOSE_S = 30.0
 
 _WAITS = (
@@ -54,7 +54,7 @@ class Counters:
         self.process, self.host = server.process(), server.host()
         self.status = server.status()
         self.waits = _waits(server) if waits else {}
-        # Its middle: the parts are read one after another.
+        # The middle of the reading, since the parts are read one after another.
         self.unix_us = (began + time.time_ns()) // 2000
 
     def as_json(self) -> dict[str, Any]:
@@ -104,13 +104,13 @@ class Edges:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._begin, self._end = Counters(), Counters()
-        # Why there is none of them; empty where both were read.
+        # Why the edges were not read; empty where both were.
         self.unread = "the measurement was over before they were read"
         # Counter -> what one reading adds to it.
         self._own: dict[str, float] = {}
 
     def ready(self, before: Counters) -> None:
-        """Read `before`, while every connection is open and nothing runs yet, and what reading itself costs.
+        """Read `before`, while every connection is open and nothing runs, and what one reading itself costs.
 
         Raises ServerProblem when the server does not answer.
         """
@@ -124,17 +124,17 @@ class Edges:
         self._own = {name: count for name, count in grown.items() if count > 0}
 
     def record(self, record: Record) -> None:
-        """A record of the engine: the beginning of the measurement is what it waits for."""
+        """Take a record of the engine; the beginning of the measurement starts the readings."""
         if record["type"] == "phase" and record["data"]["name"] == "measure" and self._thread is None:
             ends_at = record["data"]["at_unix_us"] / 1e6 + self._measure_s
-            # It inherits the CPUs of the thread that reads the engine's records: the client's.
+            # It inherits the CPU set of the thread that reads the engine's records, which is the client's.
             self._thread = threading.Thread(target=self._read, args=(ends_at,), name="edges", daemon=True)
             self._thread.start()
         elif record["type"] == "end":
             self._over.set()
 
     def close(self) -> None:
-        """Wait for a reading under way; then other threads may query the server. Idempotent."""
+        """Wait for a reading in progress; then other threads may query the server. Idempotent."""
         self._over.set()
         if self._thread is not None:
             self._thread.join(CLOSE_S)
@@ -151,10 +151,10 @@ class Edges:
         first = self._meter.read() if self._meter else None
         is_begin_read = self._read_edge(self._begin)
         took_s = time.monotonic() - began
-        # On a machine so slow that reading takes a good part of the trial, the middle of it is left.
+        # On a slow machine reading may take a large part of the trial; keep its middle half free.
         self._watch_until(ends_at - max(LEAD_S, min(took_s, self._measure_s / 4)))
         is_over = self._over.is_set()
-        # An overloaded machine is where an edge is missed and where other processes matter most.
+        # Also without an edge: an overloaded machine misses edges, and other processes matter most there.
         if self._meter:
             self._foreign = self._meter.between(first, self._meter.read())
         if is_begin_read and not is_over and self._read_edge(self._end):
@@ -165,7 +165,7 @@ class Edges:
         try:
             edge.read(self._server, waits=self._waits)
         except ServerProblem as problem:
-            # Where the server no longer answers the trial fails too; a command of the user's fails alone.
+            # If the server no longer answers, the trial fails too; a failing user command fails alone.
             self.unread = problem.text
             return False
         return True

@@ -1,10 +1,10 @@
-"""The plan of a sweep over one remote server: its data, its points in the requested order, and the clean-up.
+"""The plan of a sweep on one remote server: its data, its points in the requested order, and the clean-up.
 
 ::
 
     capacity checked -> tables loaded, or existing ones checked -> each point -> checks -> tables dropped
 
-A sweep drops only the tables that it has loaded.
+A sweep drops only tables that it has loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dbdyno.store import Run
 # A table's comment while the engine loads it; the next load replaces a table that still has it.
 UNFINISHED = "dbdyno loading"
 
-# A sweep compares nothing, so that checks of its design do not apply.
+# A sweep compares nothing, so the other checks of its design do not apply.
 _DESIGN_CODES = ("P07", "P08", "P11")
 _READY_CODES = ("P07",)
 _DATA_CODES = ("P02",)
@@ -40,10 +40,10 @@ _AFTER_CODES = ("P02", "P03")
 def sweep(
     experiment: Experiment, run: Run, server: Server, listen: Listener, engine: Engine, *, keep_data: bool
 ) -> Conclusion:
-    """Measure every point of a one-variant experiment on `server`, which has been started.
+    """Measure every point of a one-variant experiment on `server`, which is started.
 
-    Raises Problem (loading, foreign tables, the engine, the store) and lets KeyboardInterrupt pass. Either
-    way the points that ended are kept, and the tables it made are dropped unless `keep_data`.
+    Raises Problem (loading, foreign tables, the engine, the store) and lets KeyboardInterrupt pass. In both
+    cases ended points are kept, and the loaded tables are dropped unless `keep_data`.
     """
     conductor = Conductor(experiment, run, engine, listen)
     return conductor.conclude(_Sweep(conductor, server).conduct(keep_data=keep_data))
@@ -54,10 +54,12 @@ class _Sweep:
 
     def __init__(self, conductor: Conductor, server: Server) -> None:
         experiment = conductor.experiment
-        assert len(experiment.variants) == len(experiment.workloads) == 1, "a sweep is over one of each"
+        assert len(experiment.variants) == len(experiment.workloads) == 1, (
+            "a sweep has one variant and one workload"
+        )
         self._conductor, self._experiment, self._server = conductor, experiment, server
         self._workload = experiment.workloads[0]
-        # Whether the user's own setup is running: it may make tables that dbdyno does not know of.
+        # Whether the user's own setup is running, which may create tables unknown to dbdyno.
         self._in_setup = False
         self._context = Context(
             experiment,
@@ -68,9 +70,9 @@ class _Sweep:
         )
 
     def conduct(self, *, keep_data: bool) -> Sequence[Finding]:
-        """Everything, in order; the findings that ended it."""
+        """Run all steps in order. Returns the findings that ended the sweep."""
         check = self._conductor.check
-        # Before anything is loaded, so that a limit of the server that the last point exceeds costs no load.
+        # Before the data are loaded, so that a limit which the last point exceeds costs no load.
         stops: Sequence[Finding] = [
             *check(Moment.DESIGN, self._context, _DESIGN_CODES),
             *check(Moment.READY, self._context, _READY_CODES),
@@ -103,7 +105,7 @@ class _Sweep:
             if self._in_setup:
                 self._conductor.step(f"setup was interrupted: {self._drop_yourself()}, if they exist")
                 raise
-            # The exception that passes is more important than tables that cannot be dropped.
+            # The passing exception matters more than tables that cannot be dropped.
             if not keep_data and (why := self._drop()):
                 self._conductor.step(why)
             raise
@@ -111,7 +113,7 @@ class _Sweep:
             raise Problem(why, self._drop_yourself(), ExitCode.NOT_COMPARABLE)
 
     def _has_tables(self) -> bool:
-        """Whether the tables exist. Raises Problem where they are not what the options ask for."""
+        """Whether the tables exist. Raises Problem where they do not match the options."""
         workload = self._workload
         if isinstance(workload, ScriptWorkload):
             if workload.prepare:
@@ -122,7 +124,7 @@ class _Sweep:
             count = len(workload.created_tables(self._server.address().protocol))
         else:
             tables = shapes(self._server, self._table_names())
-            # A load that was interrupted is repeated.
+            # An interrupted load is repeated.
             count = sum(table.comment != UNFINISHED for table in tables.values())
             there = count > 0
         if there and count:
@@ -130,11 +132,11 @@ class _Sweep:
         return there
 
     def _require_fit(self, count: int) -> None:
-        """Raise Problem unless existing tables are what the options ask for; never change them."""
+        """Raise Problem unless existing tables match the options; never change them."""
         tables = "1 table exists" if count == 1 else f"{count} tables exist"
         self._conductor.step(f"{tables} already: checking against the options")
         if self._conductor.check(Moment.READY, self._context, _DATA_CODES):
-            # A matter of the options, not of the measurement.
+            # An error of the options, not of the measurement.
             raise Problem(
                 f"the tables in {self._server.address().database} are not what the options ask for (see "
                 "above)",
@@ -155,7 +157,7 @@ class _Sweep:
         return describe(self._experiment, self._workload, protocol).table_names()
 
     def _drop(self) -> str:
-        """Drop the loaded tables; why it failed, or an empty text."""
+        """Drop the loaded tables. Returns why it failed, or an empty text."""
         self._conductor.step("dropping the tables")
         try:
             why = cleanup(self._experiment, self._workload, self._server, self._conductor.engine)
@@ -164,7 +166,7 @@ class _Sweep:
         return f"the tables could not be dropped: {why}" if why else ""
 
     def _drop_yourself(self) -> str:
-        """What a user must drop where dbdyno could not."""
+        """The tables that the user must drop where dbdyno could not."""
         database = self._server.address().database
         if isinstance(self._workload, ScriptWorkload):
             return f"Drop the tables of {self._workload.title} in {database} yourself"

@@ -23,28 +23,28 @@ from dbdyno.store import Run, StoredTrial
 from dbdyno.store.rehearsal import rehearsed_warmup_s
 from dbdyno.store.trial import TrialWriter
 
-# Ends of an engine run for which the server is to answer: it refused or lost connections for good, answered
-# with an error that no retry helps, or let transactions hang.
+# End reasons of an engine run that count as the server's failure: it refused or lost connections, returned an
+# error that no retry helps, or let transactions hang.
 BY_SERVER = frozenset({"connect-failed", "connection-lost", "server-error", "forced-shutdown", "queue-full"})
-# A server error of this class comes from the workload's own keys.
+# The workload's own keys cause server errors of this class.
 DUPLICATE_KEY = "duplicate-key"
 
 
 class _HookProblem(ServerProblem):
-    """A command of the user's before the trial failed."""
+    """The user's command before the trial failed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A stored trial with what its caller needs."""
+    """A stored trial, and what its caller needs."""
 
     stored: StoredTrial
     end: Record | None
-    # Why the user's own commands around it failed.
+    # Why the user's commands around it failed.
     hook_failures: tuple[str, ...] = ()
 
     def events_per_s(self) -> float | None:
-        """Events per second of the measured phase, for people who watch; the judge computes its own."""
+        """Events per second of the measured phase, for display; the judge computes its own."""
         measured = self.end["phases"].get("measure") if self.end else None
         if not measured or measured["end_us"] <= measured["start_us"]:
             return None
@@ -62,9 +62,9 @@ def run_trial(
 ) -> Outcome:
     """Run one trial and store it, also when it fails.
 
-    dbdyno reads the server's counters four times: between "every connection is open" and the start of the
-    clock, at both edges of the measurement, and after the end. Raises StoreProblem; any other failure is the
-    trial's own, and trial.json holds it.
+    dbdyno reads the server's counters four times: after every connection is open and before the clock starts,
+    at both edges of the measurement, and after the end. Raises StoreProblem; trial.json records any other
+    failure.
     """
     address = server.address()
     plan = _plan(run, experiment, trial, address)
@@ -120,7 +120,7 @@ def _plan(run: Run, experiment: Experiment, trial: Trial, address: Address) -> d
 
 
 def _failure(result: EngineResult, server: Server) -> dict[str, str]:
-    """Why an engine run is not done and who failed it, as trial.json has it; {} where it is done."""
+    """Why an engine run is not done and who failed it, as trial.json keeps it; {} where it is done."""
     if result.done:
         return {}
     if result.end is None:
@@ -129,26 +129,27 @@ def _failure(result: EngineResult, server: Server) -> dict[str, str]:
         failure = result.end.get("failure") or {}
         by_server = result.end["reason"] in BY_SERVER and failure.get("class") != DUPLICATE_KEY
         if result.end["reason"] == "script-error":
-            # A script reports that a server refused a connection, but not that it lost its server.
+            # A script reports a refused connection, but not a lost server.
             by_server = failure.get("class") == "refused" or bool(death(server))
     return {"reason": result.failure(), "failed_by": "server" if by_server else "harness"}
 
 
 def _failure_of(problem: Problem, result: EngineResult | None, server: Server) -> dict[str, str]:
     """The same for a problem around the engine run."""
-    # The engine's own reason is closer to the cause than a server that no longer answers.
+    # The engine's own reason is closer to the cause than "the server no longer answers".
     if result is not None and (failure := _failure(result, server)):
         return failure
     if isinstance(problem, _HookProblem) or not death(server):
-        # Counters that could not be read after a complete run take nothing from it.
+        # A complete run stays valid when the counters after it cannot be read.
         complete = result is not None and isinstance(problem, ServerProblem)
         return {} if complete else {"reason": problem.text, "failed_by": "harness"}
     return {"reason": problem.text, "failed_by": "server"}
 
 
 def prewarm(experiment: Experiment, trial: Trial, server: Server) -> None:
-    """Read the data of SQL of the user's own; those of the OLTP family are read by the engine. Raises
-    ServerProblem.
+    """Read the data of the user's own SQL; the engine reads those of the OLTP family.
+
+    Raises ServerProblem.
     """
     workload = experiment.workload(trial.workload)
     if experiment.load.prewarm == "scan" and isinstance(workload, SqlWorkload):
@@ -176,7 +177,7 @@ def give_up(run: Run, experiment: Experiment, trial: Trial, server: Server, reas
 
 
 def death(server: Server) -> str:
-    """Why a server no longer answers; empty when it does."""
+    """Why a server no longer answers; empty if it answers."""
     try:
         server.query("SELECT 1")
     except ServerProblem as problem:

@@ -1,12 +1,12 @@
-"""How long every trial warms up: chosen before the first block, by one long trial per variant and workload.
+"""The warm-up of every trial: chosen before the first block, by one long trial per variant and workload.
 
-A short trial cannot see that it measures a cold server, and a cut afterwards finds no warm part where there
-is none. So with ``warmup = "auto"`` each variant first runs for a minute or more at its highest load, from
-the state in which every group begins; the time until it has settled (`stats.steady.settle`), and half of it
-again, is the warm-up of all trials. `rehearsal.json` keeps it, so that a continued run warms up alike.
+A short trial cannot show that its server is still cold, and cutting its start does not help if no part of it
+is warm. So with ``warmup = "auto"`` each variant first runs for a minute or more at its highest load, from
+the state in which every group begins. The warm-up of all trials is 1.5 times the time until it has settled
+(`stats.steady.settle`). `rehearsal.json` keeps it, so that a resumed run has the same warm-up.
 
-Only where every group begins with fresh data on servers of dbdyno's own: elsewhere a long trial would leave
-its rows and a warm cache to the first block.
+Only where every group begins with fresh data on servers that dbdyno starts: elsewhere a long trial would
+leave its rows and a warm cache to the first block.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from dbdyno.store import Run
 from dbdyno.store.rehearsal import long_trial_writer
 
 SCHEMA = 1
-# A long trial takes so many seconds, or so many times a measurement.
+# A long trial takes at least this many seconds, or this many times a measurement.
 LENGTH_S = 60.0
 DURATIONS = 4.0
-# The warm-up of all trials: so many times the longest time to settle, and at least a second.
+# The warm-up of all trials is this multiple of the longest time to settle, and at least a second.
 MARGIN = 1.5
 WARMUP_MIN_S = 1.0
 
@@ -55,9 +55,9 @@ def length_s(experiment: Experiment) -> float:
 
 
 def long_trials(experiment: Experiment, workloads: Iterable[Workload]) -> list[Trial]:
-    """The long trials in order: every variant on every workload, at the highest load, in a place of its own.
+    """The long trials in order: every variant on every workload, at the highest load, each in its own slot.
 
-    They are in no schedule: `index` counts upwards to -1.
+    The schedule does not hold them: their `index` counts up to -1.
     """
     highest = max(experiment.load.points(), key=lambda point: point.rate or point.connections)
     places = [
@@ -81,10 +81,10 @@ def run_long_trial(
     description: Description,
     engine: Engine,
 ) -> tuple[Entry, list[str]]:
-    """Run one long trial on a server that is ready: its entry in rehearsal.json, and which hooks failed, in
-    words. Raises StoreProblem.
+    """Run one long trial on a server that is ready. Returns its entry in rehearsal.json, and the messages of
+    failed hooks. Raises StoreProblem.
 
-    Whatever else fails is the entry's `failure`.
+    Any other failure is the entry's `failure`.
     """
     address = server.address()
     planned_s = length_s(experiment)
@@ -113,11 +113,11 @@ def run_long_trial(
         hooks.after()
     seconds = _seconds(intervals, open_loop=bool(experiment.load.rate))
     if not failure and not seconds:
-        failure = "no transaction ended in some second of it"
+        failure = "in at least one second no transaction ended"
     entry = {
         "variant": trial.variant,
         "workload": trial.workload,
-        "at": trial.point.at(),
+        "at": trial.point.level(),
         "length_s": planned_s,
         "settle_s": None if failure else settle(seconds),
         "series": [
@@ -132,7 +132,7 @@ def run_long_trial(
 
 
 def _seconds(intervals: Sequence[Record], *, open_loop: bool) -> list[float]:
-    """Transactions per second, or the mean latency where the rate is given, of each interval of a second.
+    """Transactions per second of each one-second interval, or its mean latency in an open loop.
 
     Empty where an interval has no latency.
     """
@@ -154,8 +154,9 @@ def conclude(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]
 
 
 def _warmup_s(entry: Entry, experiment: Experiment) -> float:
-    """The allowance where the long trial failed or has found no end: a warm-up of any length could then be
-    too short, and the test for drift over the blocks says what is missing.
+    """The warm-up that this long trial asks for; the allowance where it failed or had not settled.
+
+    In these cases any warm-up could be too short; the test for drift over the blocks then reports it.
     """
     if entry["failure"] is not None or entry["settle_s"] is None:
         return experiment.load.warmup_allowance_s()
@@ -163,7 +164,7 @@ def _warmup_s(entry: Entry, experiment: Experiment) -> float:
 
 
 def describe(experiment: Experiment, rehearsal: dict[str, Any], trials: int) -> str:
-    """What was chosen, why, and what it costs over so many trials, in a line."""
+    """The chosen warm-up, the reason, and its cost over all trials, in one line."""
     warmup_s = float(rehearsal["warmup_s"])
     slowest = max(
         rehearsal["trials"], key=lambda entry: (entry["settle_s"] is None, _warmup_s(entry, experiment))

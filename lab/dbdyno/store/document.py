@@ -16,7 +16,7 @@ At = Annotated[
     Mapping[str, int | float],
     Field(min_length=1, max_length=1, json_schema_extra={"propertyNames": {"enum": ["connections", "rate"]}}),
 ]
-# The ends of an interval; null is an end that is open.
+# The ends of an interval; null is an open end.
 Ends = tuple[float | None, float | None]
 Metric = Literal["throughput", "latency_p95_us"]
 
@@ -26,7 +26,7 @@ Optional = Annotated[Value | None, Field(exclude_if=lambda value: value is None)
 
 
 class Part(BaseModel):
-    """A part of a document. Keys that a newer version has added are ignored."""
+    """A part of a document. Unknown keys are ignored, so a newer version may add some."""
 
     model_config = ConfigDict(
         frozen=True, use_attribute_docstrings=True, populate_by_name=True, serialize_by_alias=True
@@ -56,7 +56,7 @@ class Document(Part):
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise StoreProblem(
-                f"{path} has another form than this dbdyno writes: {place}: {first['msg']}",
+                f"{path} does not match the schema: {place}: {first['msg']}",
                 "Remove the file to have the run judged again",
             ) from error
 

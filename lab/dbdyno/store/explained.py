@@ -26,7 +26,7 @@ class MeasuredChange(Change):
     unit: Literal["", "us", "KiB"]
     """Unit of the amounts."""
     per: Per
-    """The unit of work that the amounts are for."""
+    """The unit of work to which the amounts refer."""
     baseline: float
     """Amount of the baseline: geometric mean over the loads of the median over the blocks."""
     variant: float
@@ -38,7 +38,7 @@ class MeasuredChange(Change):
     p_value: float
     """Of "no change", adjusted for all measures of the comparison."""
     significant: bool
-    """Whether interval and p-value both exclude chance."""
+    """Whether interval and p-value are both significant."""
     sentence: str
     """The change as a sentence."""
 
@@ -75,7 +75,7 @@ class Costs(Part):
     at: At
     """The load."""
     per: Per
-    """The unit of work that the amounts are for."""
+    """The unit of work to which the amounts refer."""
     blocks: int
     """Blocks with counters."""
     costs: Mapping[str, float]

@@ -1,7 +1,7 @@
-"""Files that are either whole or not there: temporary name, sync, rename.
+"""Files that are either complete or not there: temporary name, sync, rename.
 
-A run that is killed at any instant leaves files that can be trusted. What the operating system refuses (no
-space, no permission) becomes one sentence that names the place.
+A run that is killed at any instant leaves files that can be trusted. An error of the operating system (no
+space, no permission) becomes one sentence that names the path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StoreProblem(Problem):
 
 
 @contextmanager
-def plainly(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Turn an OSError about `path` into a StoreProblem."""
     try:
         yield
@@ -41,7 +41,7 @@ def plainly(path: Path) -> Iterator[None]:
             ) from error
         raise StoreProblem(
             f"{path}: {error.strerror or error}",
-            "Choose another place with --results DIR, or fix its permissions",
+            "Choose another folder with --results DIR, or fix its permissions",
         ) from error
 
 
@@ -49,7 +49,7 @@ def plainly(path: Path) -> Iterator[None]:
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that replaces `path` when it is whole, or leaves what was there. Raises StoreProblem."""
     temporary = path.with_name(f".{path.name}.partial")
-    with plainly(path):
+    with store_errors(path):
         try:
             with temporary.open("wb") as file:
                 yield file
@@ -64,7 +64,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a whole file, or leave what was there. Raises StoreProblem."""
+    """Write a complete file, or leave the old one unchanged. Raises StoreProblem."""
     with _replacing(path) as file:
         file.write(content)
 
@@ -76,7 +76,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """The JSON in `path`. Raises StoreProblem where it is missing or broken."""
-    with plainly(path):
+    with store_errors(path):
         content = path.read_bytes()
     try:
         return json.loads(content)
@@ -92,13 +92,13 @@ def compress(path: Path) -> None:
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
     ):
         shutil.copyfileobj(source, packed, COPY_BYTES)
-    with plainly(path):
+    with store_errors(path):
         path.unlink()
 
 
 def make_folder(path: Path) -> None:
     """Make `path` and its parents. Raises StoreProblem."""
-    with plainly(path):
+    with store_errors(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
@@ -107,7 +107,7 @@ def _sync(descriptor: int) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make a rename last. A folder that cannot be synced (some network file systems) is no reason to fail."""
+    """Make a rename durable. A folder that cannot be synced (on some network file systems) is no error."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with suppress(OSError):

@@ -19,10 +19,10 @@ _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 
 @dataclass(frozen=True, config=_DESCRIBED)
 class Place:
-    """The place of a trial in the experiment."""
+    """A trial's block, variant, workload and load."""
 
     index: int
-    """Number in schedule.json, from 0, and of its folder."""
+    """Index in schedule.json, from 0, and number of its folder."""
     block: int
     """Number of its block, from 0."""
     variant: str
@@ -40,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True, config=_DESCRIBED)
 class Window:
-    """The half-open span of a trial that counts, in microseconds since the start of its run."""
+    """The part of a trial that counts: a half-open interval in microseconds since the start of its run."""
 
     start_us: int
     """Its start."""
@@ -105,7 +105,7 @@ class Figures:
     backlog: int
     """Scheduled transactions that had not started at the end of the window."""
     error_classes: dict[str, str] = Field(default_factory=dict)
-    """Class of each of these codes; empty in records of older engines."""
+    """Error class of each code; empty in records of older engines."""
     row_count_mismatches: int = 0
     """Statements that returned or changed an unexpected number of rows."""
     statements: int = 0
@@ -115,10 +115,10 @@ class Figures:
     generator_lag_us: float = 0.0
     """99th percentile of the load generator's delay in its worst interval."""
     generator_steal: float = 0.0
-    """Share of CPU time that the hypervisor took from it."""
+    """Share of CPU time that the hypervisor gave to other machines."""
 
     def metric(self, name: str) -> float:
-        """The figure that a comparison is about: "throughput" or "latency_p95_us"."""
+        """The compared figure: "throughput" or "latency_p95_us"."""
         return float(getattr(self, name))
 
     def bounds(self, name: str) -> tuple[float, float]:
@@ -134,7 +134,7 @@ class MeasuredTrial:
     place: Place
     """Its place in the experiment."""
     failure: str | None
-    """Why there are no figures; null exactly where there are some."""
+    """Why there are no figures; null if there are."""
     failed_by: FailedBy | None = None
     """server: the failure is a result, with throughput 0; harness: the trial is left out; or not-run."""
     figures: Figures | None = None

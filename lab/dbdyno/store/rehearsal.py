@@ -65,7 +65,7 @@ class LongTrialWriter:
 
     def event(self, line: bytes) -> None:
         """Append one line of the engine's stream, as it came. Raises StoreProblem."""
-        with files.plainly(self._plain):
+        with files.store_errors(self._plain):
             self._file.write(line)
 
     def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
@@ -79,7 +79,7 @@ def long_trial_writer(run: Run, number: int, variant: str) -> Iterator[LongTrial
     """The writer of a long trial. Its records are compressed at the end. Raises StoreProblem."""
     files.make_folder(run.path / FOLDER)
     plain = run.path / FOLDER / f"{number:02}-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.jsonl"
-    with files.plainly(plain), plain.open("wb") as file:
+    with files.store_errors(plain), plain.open("wb") as file:
         yield LongTrialWriter(plain, file)
         file.flush()
         os.fsync(file.fileno())

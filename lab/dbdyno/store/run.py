@@ -1,6 +1,6 @@
 """A run: the folder of one execution of one experiment.
 
-It can be judged and shown again at any time from its files alone, and continued when it was interrupted.
+It can be judged and reported again at any time from its files, and continued after an interruption.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Run:
         profile: str | None = None,
         environment: Mapping[str, Any] | None = None,
     ) -> Run:
-        """A new folder `results_dir`/<experiment>/<UTC time>-<id>, locked. Raises StoreProblem."""
+        """Create the folder `results_dir`/<experiment>/<UTC time>-<id> and lock it. Raises StoreProblem."""
         now = datetime.now(UTC)
-        # In milliseconds: the newest run is the last by name, also right after one that was refused.
+        # In milliseconds, so that the newest run is the last by name.
         stamp = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z"
         run = cls(results_dir / experiment.name / f"{stamp}-{secrets.token_hex(2)}")
         files.make_folder(run.path / "trials")
@@ -58,7 +58,7 @@ class Run:
         files.write_json(run.path / "environment.json", dict(environment or {}))
         files.write_json(run.path / "schedule.json", [_entry(trial) for trial in schedule(experiment)])
         files.write_json(run.path / "checks.json", [])
-        # Last: a folder with experiment.json is a run.
+        # Written last: a folder with experiment.json is a run.
         resolved = experiment.model_dump(mode="json")
         entry = {"hash": _hash(resolved, experiment), "profile": profile, "experiment": resolved}
         files.write_json(run.path / "experiment.json", entry)
@@ -75,8 +75,9 @@ class Run:
     def resume(cls, results_dir: Path, experiment: Experiment) -> Run:
         """The newest run of that experiment, locked.
 
-        Raises StoreProblem where there is none, where it is of another experiment (another profile, another
-        `--set`, a changed file), where its schedule cannot be continued, or where another process locked it.
+        Raises StoreProblem where there is none, where its experiment differs (another profile, another
+        `--set`, a changed file), where its schedule cannot be continued, or where another process has locked
+        it.
         """
         folder = results_dir / experiment.name
         stored = sorted(path.parent for path in folder.glob("*/experiment.json"))
@@ -85,7 +86,7 @@ class Run:
                 f"there is no run of {experiment.name} below {results_dir} to continue", "Leave out --resume"
             )
         run = cls(stored[-1])
-        # A file that declares no order continues in the order that was chosen when the run began.
+        # A file without order_seed continues with the one that was chosen when the run began.
         experiment = experiment.with_order_seed(run.experiment().design.order_seed)
         if difference := run._difference(experiment):
             raise StoreProblem(
@@ -94,22 +95,22 @@ class Run:
             )
         if any("slot" not in entry for entry in run.schedule()):
             raise StoreProblem(
-                f"{run.path} was planned by an older dbdyno, whose schedule gives servers no place on disk",
+                f"{run.path} was planned by an older dbdyno, whose schedule has no data directories",
                 "Leave out --resume to start a new run",
             )
         run.hold()
         return run
 
     def hold(self) -> None:
-        """Keep every other process from writing this run, until this one ends. Raises StoreProblem."""
-        with files.plainly(self.path):
+        """Lock the run against writing by other processes until this one ends. Raises StoreProblem."""
+        with files.store_errors(self.path):
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
             raise StoreProblem(
-                f"{self.path} is being written by another dbdyno", "Wait until it has ended"
+                f"{self.path} is being written by another dbdyno", "Wait until that one has ended"
             ) from error
         self._lock = descriptor
 
@@ -126,7 +127,7 @@ class Run:
 
     @property
     def profile(self) -> str | None:
-        """The profile it was run under."""
+        """The profile with which it was started."""
         profile = self._experiment_json()["profile"]
         return None if profile is None else str(profile)
 
@@ -141,14 +142,14 @@ class Run:
         return Experiment.model_validate_json(json.dumps(self._experiment_json()["experiment"]))
 
     def schedule(self) -> list[dict[str, Any]]:
-        """Every planned trial in order: index, block, group, variant, workload, at, slot; and repeats, the
-        number of the block that is repeated, where a block was added for that.
+        """Every planned trial in order: index, block, group, variant, workload, at, slot; in an added block
+        also `repeats`, the number of the block that it repeats.
         """
         value: list[dict[str, Any]] = files.read_json(self.path / "schedule.json")
         return value
 
     def append_schedule(self, trials: Iterable[Trial]) -> None:
-        """Plan further trials after those of the schedule. Raises StoreProblem."""
+        """Append trials to the schedule. Raises StoreProblem."""
         files.write_json(
             self.path / "schedule.json", [*self.schedule(), *(_entry(trial) for trial in trials)]
         )
@@ -159,11 +160,11 @@ class Run:
         return sorted(stored, key=lambda trial: trial.index)
 
     def begin(self, trial: Trial, plan: Mapping[str, Any]) -> TrialWriter:
-        """Begin a trial's folder; an earlier attempt moves into it. Raises StoreProblem."""
+        """Begin a trial's folder; files of an earlier attempt move into a subfolder. Raises StoreProblem."""
         return TrialWriter(self.path / "trials" / f"{trial.index:04d}", trial, plan)
 
     def discard_if_empty(self) -> bool:
-        """Remove a run in which no trial has begun: one that could not even start its servers."""
+        """Remove a run in which no trial has begun, as when its servers could not start."""
         if any((self.path / "trials").iterdir()):
             return False
         shutil.rmtree(self.path, ignore_errors=True)
@@ -201,9 +202,8 @@ class Run:
     def _difference(self, experiment: Experiment) -> str:
         """The first keys in which an experiment differs from that of this run; "" without a difference.
 
-        An older dbdyno stored the run without the keys that are new since, and hashed it without them. So the
-        experiments are compared with today's defaults filled in, and the stored hash shows only whether the
-        configuration files have changed.
+        A run of an older dbdyno lacks newer keys, in its experiment and in its hash. So the comparison fills
+        in today's defaults, and the stored hash shows only whether the configuration files have changed.
         """
         stored = self._experiment_json()["experiment"]
         differing = list(
@@ -220,11 +220,11 @@ class Run:
 
 
 def _hash(stored: Any, experiment: Experiment) -> str:
-    """SHA-256 of an experiment in the form in which it is stored, and of its configuration files."""
+    """SHA-256 of an experiment as stored, and of its configuration files."""
     digest = hashlib.sha256(_canonical(stored))
     for variant in experiment.variants:
         if variant.server.config is not None:
-            with files.plainly(variant.server.config):
+            with files.store_errors(variant.server.config):
                 digest.update(hashlib.sha256(variant.server.config.read_bytes()).digest())
     return digest.hexdigest()
 
@@ -241,19 +241,19 @@ def _entry(trial: Trial) -> dict[str, Any]:
         "group": trial.group,
         "variant": trial.variant,
         "workload": trial.workload,
-        "at": trial.point.at(),
+        "at": trial.point.level(),
         "slot": trial.slot,
         **({} if trial.repeats is None else {"repeats": trial.repeats}),
     }
 
 
 def _identity(finding: Finding) -> tuple[str, str, str]:
-    # Figures (a process id, a count) may differ from group to group in the same finding.
+    # The same finding may show other figures (a process id, a count) in another group.
     return finding.code, finding.subject, re.sub(r"\d+", "#", finding.text)
 
 
 def _runs_near(path: Path) -> str:
-    """A fix for a path that is not a run: the newest run near it."""
+    """The fix for a path that is not a run: the newest run near it."""
     folder = path if path.is_dir() else path.parent
     found = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
     newest = max((file.parent for file in found), key=lambda run: run.name, default=None)
@@ -268,5 +268,5 @@ def _differing(was: Any, now: Any, place: str) -> Iterable[tuple[str, Any, Any]]
         for index, (before, after) in enumerate(zip(was, now, strict=True), start=1):
             yield from _differing(before, after, f"{place}[{index}]")
     elif _canonical(was) != _canonical(now):
-        # Python says that 1, 1.0 and true are equal; to a server variable they are not.
+        # In Python 1, 1.0 and True are equal; as values of a server variable they are not.
         yield place, was, now

@@ -27,11 +27,11 @@ from dbdyno.store.files import StoreProblem
 
 # Folders of earlier attempts, followed by their number.
 ATTEMPT = "attempt-"
-# What a connection settles with a server before it is used.
+# What a connection negotiates with its server.
 SESSION = ("tls", "compression", "authentication")
 
 Status = Literal["done", "failed"]
-# Who failed: the server under test, whose failure is a result, or the harness, whose failure is none.
+# Who failed: a failure of the server under test is a result; a trial that the harness failed is repeated.
 FailedBy = Literal["server", "harness"]
 
 
@@ -44,7 +44,7 @@ class StoredTrial:
 
     @property
     def index(self) -> int:
-        """Its place in the schedule, from 0."""
+        """Its index in the schedule, from 0."""
         return int(self.meta["index"])
 
     @property
@@ -56,8 +56,8 @@ class StoredTrial:
     def failed_by(self) -> FailedBy | None:
         """Who made it fail; None where it is done.
 
-        A failure that nobody is named for counts against its server: leaving it out would favour a variant
-        that fails.
+        A failure without a known cause counts against its server: leaving it out would favour a variant that
+        fails.
         """
         if self.done:
             return None
@@ -65,7 +65,7 @@ class StoredTrial:
 
     @property
     def is_result(self) -> bool:
-        """Whether it counts: it is done, or its server failed. What the harness failed runs again."""
+        """Whether it counts: it is done, or its server failed. Trials that the harness failed run again."""
         return self.failed_by != "harness"
 
     @property
@@ -76,19 +76,19 @@ class StoredTrial:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What the engine was asked."""
+        """The plan that the engine got."""
         return self._json("plan.json")
 
     @property
     def server(self) -> dict[str, Any]:
-        """Which server answered: identity, configuration, status counters, resource use."""
+        """The server: identity, configuration, status counters, resource use."""
         return self._json("server.json")
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The engine's records in order, each {"type", "data"}; none where it never wrote one.
+        """The engine's records in order, each {"type", "data"}; none if it wrote none.
 
-        A last line that was cut off (the engine died while writing) is left out. Raises StoreProblem for any
-        other line that is no JSON.
+        An incomplete last line (the engine died while writing) is left out. Raises StoreProblem for any other
+        line that is not JSON.
         """
         lines = self._lines()
         for number, line in enumerate(lines, start=1):
@@ -104,7 +104,7 @@ class StoredTrial:
             yield record
 
     def session(self) -> dict[str, Any]:
-        """What the load's connections had settled with the server, by the engine's `ready`; {} without."""
+        """What the load's connections negotiated, by the `ready` record; {} without one."""
         for record in self.records():
             if record["type"] == "ready":
                 return {key: record["data"].get(key) for key in SESSION}
@@ -120,7 +120,7 @@ class StoredTrial:
 
     def _lines(self) -> Iterator[bytes]:
         packed, plain = self.path / "events.jsonl.gz", self.path / "events.jsonl"
-        with files.plainly(packed):
+        with files.store_errors(packed):
             if packed.exists():
                 with gzip.open(packed) as file:
                     yield from file
@@ -133,11 +133,11 @@ class TrialWriter:
     """Writes one trial's folder while the trial runs. Without `finish` it stays an interrupted trial."""
 
     def __init__(self, path: Path, trial: Trial, plan: Mapping[str, Any]) -> None:
-        """Begin in `path`. An earlier attempt that ended moves into a folder of its own; an interrupted one
-        is removed.
+        """Begin in `path`. An earlier attempt that ended moves into a subfolder; an interrupted one is
+        removed.
         """
         self._path = path
-        with files.plainly(path):
+        with files.store_errors(path):
             attempt = _keep_attempt(path)
         self._meta: dict[str, Any] = {
             "index": trial.index,
@@ -146,16 +146,16 @@ class TrialWriter:
             "group": trial.group,
             "variant": trial.variant,
             "workload": trial.workload,
-            "at": trial.point.at(),
+            "at": trial.point.level(),
             "slot": trial.slot,
         }
-        with files.plainly(path):
+        with files.store_errors(path):
             files.write_json(path / "plan.json", plan)
             self._events: BinaryIO = (path / "events.jsonl").open("ab", buffering=0)
 
     def event(self, line: bytes) -> None:
         """Append one line of the engine's stream, as it came. Raises StoreProblem."""
-        with files.plainly(self._path / "events.jsonl"):
+        with files.store_errors(self._path / "events.jsonl"):
             view = memoryview(line)
             while view:
                 view = view[self._events.write(view) :]
@@ -165,12 +165,12 @@ class TrialWriter:
         files.write_json(self._path / "server.json", record)
 
     def hook(self, name: str, words: str, argv: list[str], exit_status: int | None, seconds: float) -> None:
-        """Keep what a hook said, in hook-NAME.txt, and how it ended, in trial.json. Raises StoreProblem."""
+        """Store a hook's output in hook-NAME.txt, and how it ended in trial.json. Raises StoreProblem."""
         ended = write_hook(self._path / f"hook-{name}.txt", words, argv, exit_status, seconds)
         self._meta.setdefault("hooks", {})[name] = ended
 
     def finish(self, status: Status, **facts: Any) -> StoredTrial:
-        """End the trial; trial.json gets `facts` and its place in the schedule. Raises StoreProblem."""
+        """End the trial; trial.json gets `facts` and its entry of the schedule. Raises StoreProblem."""
         self.close()
         files.compress(self._path / "events.jsonl")
         files.write_json(self._path / "trial.json", {**self._meta, "status": status, **facts})
@@ -179,7 +179,7 @@ class TrialWriter:
     def close(self) -> None:
         """Close the stream. Idempotent."""
         if not self._events.closed:
-            with files.plainly(self._path / "events.jsonl"):
+            with files.store_errors(self._path / "events.jsonl"):
                 os.fsync(self._events.fileno())
                 self._events.close()
 
@@ -187,7 +187,7 @@ class TrialWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
-        # The first error (a full disk, say) is the one to report, not that of closing.
+        # The first error (a full disk, say) is the one to report, not the one of closing.
         if kind is None:
             self.close()
             return
@@ -198,23 +198,23 @@ class TrialWriter:
 def write_hook(
     path: Path, words: str, argv: list[str], exit_status: int | None, seconds: float
 ) -> dict[str, Any]:
-    """Write what a hook said; how it ended, in stored form. Raises StoreProblem."""
-    with files.plainly(path):
+    """Write a hook's output; returns how it ended, as it is stored. Raises StoreProblem."""
+    with files.store_errors(path):
         files.write(path, words.encode(errors="replace"))
     return {"argv": argv, "exit_status": exit_status, "seconds": round(seconds, 3)}
 
 
 def _keep_attempt(path: Path) -> int:
-    """Make `path` an empty folder but for earlier attempts; the number of the attempt that begins, from 1."""
+    """Empty `path`; an ended attempt moves into a subfolder. Returns the new attempt's number, from 1."""
     earlier = path.with_name(f".{path.name}.earlier")
-    # Left by a process that was killed between the two renames.
+    # A process was killed between the two renames below.
     if earlier.exists() and not path.exists():
         earlier.rename(path)
     kept = sorted(path.glob(f"{ATTEMPT}*"), key=lambda folder: int(folder.name.removeprefix(ATTEMPT)))
     if not (path / "trial.json").exists():
-        for left in path.iterdir() if path.exists() else ():
-            if left not in kept:
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        for leftover in path.iterdir() if path.exists() else ():
+            if leftover not in kept:
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         path.mkdir(parents=True, exist_ok=True)
         return len(kept) + 1
     shutil.rmtree(earlier, ignore_errors=True)

@@ -16,12 +16,12 @@ Code = Literal[
 
 
 class Family(Part):
-    """The sentences that share one chance of a false word."""
+    """The sentences that share the family-wise error rate."""
 
     sentences: int
     """How many sentences."""
     alpha: float
-    """The chance of even one false word among them."""
+    """The family-wise error rate: the chance that any of them is false."""
     text: str
     """The same as a sentence for readers."""
 
@@ -38,20 +38,20 @@ class Change(Part):
 
 
 class Effect(Change):
-    """A change that may have a word."""
+    """A change with a verdict."""
 
     metric: Metric
     """Throughput, or the p95 latency where the load is a rate."""
     confidence: float
-    """Of the interval; 1 - confidence is its share of the chance of a false word."""
+    """Of the interval; 1 - confidence is its share of the family-wise error rate."""
     blocks: int
     """Blocks with a result of both variants."""
     verdict: Code | None
-    """null where the sentence about a factor gives the word."""
+    """null where a factor's entry has the verdict."""
 
 
 class JudgedEffect(Effect):
-    """An effect with the limits that its word depends on."""
+    """An effect with the limits on which its verdict depends."""
 
     noise_floor_percent: float | None
     """The largest difference between identical variants; null without such variants."""
@@ -78,7 +78,7 @@ class Censored(Part):
 
 
 class Point(JudgedEffect):
-    """One load of a comparison. Its interval holds together with those of the other loads."""
+    """One load of a comparison. The intervals of all loads are simultaneous."""
 
     at: At
     """The load."""
@@ -172,7 +172,7 @@ class Scaling(Part):
     variant: str
     """Name of the variant."""
     levels: tuple[float, float]
-    """The fewest and the most connections that were measured."""
+    """Minimum and maximum number of connections measured."""
     highest: Highest
     """The highest median."""
     blocks: int
@@ -180,17 +180,17 @@ class Scaling(Part):
     model: Literal["usl"] | None = None
     """The universal scalability law, where it fits the medians."""
     rate: Annotated[float | None, Field(alias="lambda")] = None
-    """Throughput of one connection by the law."""
+    """Throughput of one connection according to the law."""
     sigma: float | None = None
     """Contention."""
     kappa: float | None = None
     """Coherency."""
     fit_error_percent: float | None = None
-    """The largest misfit of the law; null where the server failed in a trial."""
+    """The largest relative residual of the law; null where the server failed in a trial."""
     plateau: tuple[float, float] | None = None
-    """The fewest and the most connections that may be within 2 % of the highest median."""
+    """Minimum and maximum connections whose throughput may be within 2 % of the highest median."""
     knee: Literal["below", "inside", "above"] | None = None
-    """Where the law is highest, relative to the measured loads."""
+    """Whether the law's maximum is below, inside or above the measured loads."""
     knee_connections: float | None = None
     """The knee, where it is inside."""
     knee_interval: Ends | None = None
@@ -211,9 +211,9 @@ class VerdictFile(Document):
     baseline: str
     """Name of the first variant."""
     order_seed: int | None
-    """Seed of the order of the trials; null in runs from before orders were balanced."""
+    """Seed of the order of the trials; null in runs of versions without balanced orders."""
     family: Family
-    """The chance of a false word, and what it is shared by."""
+    """The family-wise error rate, and how many sentences share it."""
     comparisons: list[Comparison]
     """Every variant but the first against the first, on each workload."""
     scaling: Optional[list[Scaling]] = None
@@ -221,10 +221,12 @@ class VerdictFile(Document):
     factors: Optional[list[Factor]] = None
     """Present for factorial experiments: main effects, then interactions."""
     checks: list[Finding]
-    """All findings, those of the run before those of the judge."""
+    """All findings: first those of the run, then those of the judge."""
 
     @property
     def sentences(self) -> Sequence[tuple[Curve | Factor, Comparison | Factor]]:
-        """Everything with a sentence, and its entry. In a factorial run the factors have the words."""
+        """Every entry with a sentence, and the entry that names its variants. In a factorial run the factors
+        have the verdicts.
+        """
         comparisons = [(one.curve, one) for one in self.comparisons if one.curve.verdict or not self.factors]
         return [*comparisons, *((row, row) for row in self.factors or ())]
