@@ -16,7 +16,7 @@ from dbdyno.experiment.model import Experiment, SqlWorkload
 from dbdyno.experiment.reading import read
 from dbdyno.experiment.schedule import schedule
 from dbdyno.experiment.sql_text import (
-    annotations,
+    annotation_lines,
     count_placeholders,
     created_tables,
     parameters,
@@ -312,7 +312,7 @@ def test_quotes_and_comments_are_left_alone() -> None:
         count_placeholders("SELECT '?', ?, `?` -- ?", "mysql"),
         count_placeholders("SELECT 1", "mysql"),
     ) == (1, 0)
-    assert annotations("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [
+    assert annotation_lines("/*\n-- @setup\n*/ SELECT '\n-- @after\n'\n-- @cleanup\n;", "mysql") == [
         (6, "cleanup")
     ]
     assert [piece.sql for piece in split(";; SELECT 1 ; ; -- x\n SELECT 2 -- y", "mysql")] == [

@@ -24,7 +24,14 @@ from typing import Any
 
 from dbdyno.experiment.faults import Fault, did_you_mean
 from dbdyno.experiment.generators import column, parameter
-from dbdyno.experiment.sql_text import Dialect, StatementText, UnreadableSql, annotations, first_word, split
+from dbdyno.experiment.sql_text import (
+    Dialect,
+    StatementText,
+    UnreadableSql,
+    annotation_lines,
+    first_word,
+    split,
+)
 
 FILE_BYTES_MAX = 16_000_000
 
@@ -39,7 +46,7 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[F
     `name` is what faults call the file.
     """
     try:
-        remarks, pieces = annotations(text, dialect), split(text, dialect)
+        remarks, pieces = annotation_lines(text, dialect), split(text, dialect)
     except UnreadableSql as error:
         return {}, [Fault(f"{name}:{error.line}", None, str(error), "Close it")]
     reader = _Reader(name, dialect)

@@ -87,7 +87,7 @@ def split(sql: str, dialect: Dialect) -> list[StatementText]:
     return pieces
 
 
-def annotations(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
+def annotation_lines(sql: str, dialect: Dialect) -> list[tuple[int, str]]:
     """Line number and text of every comment line `-- @text`. Raises UnreadableSql."""
     read = tokens(sql, dialect)
     comments = {comment.strip() for token in read for comment in token.comments}

@@ -168,10 +168,10 @@ def _changes(pairs: _Pairs) -> list[MeasuredChange]:
     # A resource and its parts would count twice.
     family = [key for key, measure in measures.items() if measure.group != "part"]
     adjusted = dict(zip(family, family_p_values([kept[key] for key in family]), strict=True))
-    found = (
+    every = (
         _change(pairs, key, levels, of_blocks, adjusted.get(key, 1.0)) for key, of_blocks in kept.items()
     )
-    return sorted(found, key=_rank)
+    return sorted(every, key=_rank)
 
 
 def _significant_at(pairs: _Pairs) -> Iterator[ChangesAt]:

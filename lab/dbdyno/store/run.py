@@ -255,8 +255,8 @@ def _identity(finding: Finding) -> tuple[str, str, str]:
 def _runs_near(path: Path) -> str:
     """The fix for a path that is not a run: the newest run near it."""
     folder = path if path.is_dir() else path.parent
-    found = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
-    newest = max((file.parent for file in found), key=lambda run: run.name, default=None)
+    runs = [*folder.glob("*/experiment.json"), *folder.glob("*/*/experiment.json")]
+    newest = max((file.parent for file in runs), key=lambda run: run.name, default=None)
     return f"The newest run there is {newest}" if newest else "Give the folder that dbdyno compare printed"
 
 
