@@ -81,7 +81,7 @@ impl<C: Connector> Opener<C> {
             holdings,
             setup: program.session(),
             statements: program.statements(),
-            order: program.in_order(),
+            order: program.preparation_order(),
             handles: RefCell::new(Rc::new([])),
             permits: Semaphore::new(OPENING_MAX),
             disconnected: Cell::new(0),

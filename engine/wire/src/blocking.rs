@@ -1,7 +1,7 @@
-//! Sockets whose thread waits in the kernel, instead of its task in the runtime.
+//! Sockets that block the thread in poll(2) instead of suspending the task.
 //!
-//! A script may execute a statement inside a callback of Lua's own C functions (`string.gsub`), which cannot yield. Then
-//! nothing else on the thread can run, the runtime included, so it never reports that a socket is ready.
+//! A script may execute a statement in a callback of one of Lua's C functions (`string.gsub`), which cannot yield. Then
+//! nothing else on the thread can run, not even the runtime, so it never reports that a socket is ready.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,7 +16,7 @@ use tokio::io::ReadBuf;
 /// A socket whose reads and writes block the thread.
 pub(crate) struct BlockingSocket<S> {
     pub(crate) socket: S,
-    /// Waiting ends in an error then.
+    /// When waiting fails.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -29,7 +29,7 @@ impl<S> BlockingSocket<S> {
         Poll::Ready(count.map(|count| buffer.advance(count)))
     }
 
-    /// Writes what fits, and waits until something does.
+    /// Writes as many bytes as fit, and waits until at least one does.
     pub(crate) fn write(&self, descriptor: BorrowedFd<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         Poll::Ready(self.retry(descriptor, PollFlags::POLLOUT, |descriptor| send(descriptor, bytes, flags)))
@@ -41,7 +41,7 @@ impl<S> BlockingSocket<S> {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // Part of a millisecond is rounded up: zero would not wait at all.
+        // Rounded up to a millisecond, because zero would not wait.
         Ok(PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX))
     }
 

@@ -1,4 +1,4 @@
-//! Bulk loading: the client generates rows while the server reads them.
+//! Bulk loading: the client generates rows while the server receives them.
 
 use crate::{Connection, Outcome, WireError};
 
@@ -13,13 +13,13 @@ pub enum LoadError {
 
 /// A connection that can load rows in bulk.
 pub trait BulkLoad: Connection {
-    /// Sends `sql`, a statement for which the server requests data from the client, and then the data.
+    /// Sends `sql`, for which the server requests data from the client, and then the data.
     ///
-    /// `rows` appends about as many bytes of rows as its second argument allows, and returns whether there are more; the
-    /// next call follows when the socket has taken them. The outcome's rows are those that the server stored.
+    /// `rows` appends about as many bytes of rows as its second argument requests, and returns whether there are more; the
+    /// next call follows when the socket has accepted them. The outcome's rows are those that the server stored.
     ///
     /// # Errors
-    /// The server's own, for instance a deadlock; then nothing of this statement is stored where the tables know
+    /// The server's own, such as a deadlock; then the server stores no rows of this statement if the tables support
     /// transactions.
     fn load(
         &mut self,

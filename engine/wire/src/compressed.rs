@@ -1,6 +1,6 @@
 //! A compressed socket: frames of [`compress`](crate::mysql::compress) over another socket.
 //!
-//! It owns buffers only while a frame is half sent or half read.
+//! It owns buffers only while a frame is partly sent or read.
 
 use std::io;
 use std::pin::Pin;
@@ -45,12 +45,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
         }
     }
 
-    /// The socket that the frames go over.
+    /// The underlying socket.
     pub(crate) fn get_mut(&mut self) -> &mut S {
         &mut self.socket
     }
 
-    /// The next write belongs to the current exchange, and begins none.
+    /// The next write belongs to the current exchange.
     pub(crate) fn continue_exchange(&mut self) {
         self.continues = true;
     }
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
         let this = &mut *self;
         loop {
             let input = &this.input[this.taken..];
-            // The protocol error travels inside an I/O error; see `WireError`.
+            // An I/O error carries the protocol error; see `WireError`.
             let (taken, written) =
                 this.unpacker.feed(input, buffer.initialize_unfilled()).map_err(io::Error::other)?;
             this.taken += taken;

@@ -1,4 +1,4 @@
-//! The interface of every database to a run: a connector opens connections, a connection executes statements.
+//! The common interface of all protocols: a connector opens connections, a connection executes statements.
 
 use dbdyno_schema::record::Session;
 
@@ -7,13 +7,13 @@ use crate::error::WireError;
 /// One parameter of a native workload's statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// NULL of a string.
+    /// NULL of string type.
     Null,
     /// An integer.
     Int(i64),
     /// A string.
     Text(Vec<u8>),
-    /// A piece of the statement itself. For statements sent as text.
+    /// A piece of SQL, for statements sent as text.
     Verbatim(Vec<u8>),
 }
 
@@ -30,7 +30,7 @@ pub enum Parameter<'a> {
     Text(&'a [u8]),
 }
 
-/// Type of a parameter. It stays the same from one execution to the next, so that the client sends it once.
+/// Type of a parameter, the same for all executions, so that the client sends it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A signed integer of 64 bits.
@@ -42,7 +42,7 @@ pub enum Type {
 }
 
 impl Parameter<'_> {
-    /// The type to send for it.
+    /// The type to send.
     pub fn kind(&self) -> Type {
         match self {
             Parameter::Null(kind) => *kind,
@@ -72,8 +72,8 @@ pub trait Connector: Clone + Send + 'static {
     /// The connections of this protocol.
     type Connection: Connection;
 
-    /// Opens connection `number` of the run and logs in. Connections are numbered over all workers and engines of a
-    /// run, so that they spread evenly over a target's endpoints; one that is opened again keeps its number.
+    /// Opens connection `number` and logs in. Connections are numbered over all workers and engines of a
+    /// run, so that they spread evenly over a target's endpoints; a reopened connection keeps its number.
     fn connect(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
 }
 
@@ -82,7 +82,7 @@ pub trait Connection: 'static {
     /// Server version, authentication, encryption and compression of the login.
     fn session(&self) -> &Session;
 
-    /// Prepares a statement with a `?` for each parameter, of these types; it is known by its position, counted from 0
+    /// Prepares a statement with a `?` for each parameter, of these types; its number is counted from 0
     /// in the order of the calls.
     fn prepare(&mut self, sql: &str, types: &[Type]) -> impl Future<Output = Result<(), WireError>>;
 
@@ -103,7 +103,7 @@ pub trait Connection: 'static {
     /// Runs a statement given as text and skims its result.
     fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Runs a statement given as text and returns its rows. Before and after the load, never under measurement.
+    /// Runs a statement given as text and returns its rows. Only before and after the load.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Vec<TextRow>, WireError>>;
 
     /// Ends the session.

@@ -1,8 +1,8 @@
 //! The delay inside the client: from a reply's arrival at this machine to the moment this process reads it.
 //!
-//! The kernel notes when bytes arrive (SO_TIMESTAMPNS, see socket(7)) and returns the time of the last one with them; the
-//! wall clock, read right after, gives the delay. Every statement's latency includes it, and no server can make it shorter.
-//! Some connections are sampled, and of those every eighth read, so that the cost is too small to measure. Unix sockets
+//! The kernel records when bytes arrive (SO_TIMESTAMPNS, see socket(7)) and returns the time of the last byte; the
+//! wall clock, read immediately afterwards, gives the delay. Every statement's latency includes it, whatever the server.
+//! The client samples every eighth read of some connections, so that the cost is negligible. Unix sockets
 //! have no timestamps.
 
 use std::cell::RefCell;
@@ -19,9 +19,9 @@ use nix::sys::time::TimeSpec;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Every eighth read of a sampled connection records the delay.
+/// A sampled connection records the delay of one in this many reads.
 const EVERY: u32 = 8;
-/// Most delays a thread keeps until [`take`]; later ones replace the earliest.
+/// Maximum delays that a thread keeps until [`take`]; later ones replace the oldest.
 const KEPT: usize = 16_384;
 
 thread_local! {
@@ -35,7 +35,7 @@ fn add(delays: &mut VecDeque<u64>, delay_ns: u64) {
     delays.push_back(delay_ns);
 }
 
-/// Takes the delays on this thread since the last call, in nanoseconds; at most the latest [`KEPT`].
+/// Takes this thread's delays since the last call, in nanoseconds; at most the latest [`KEPT`].
 pub fn take() -> VecDeque<u64> {
     DELAYS.take()
 }
@@ -82,7 +82,7 @@ impl TimestampedStream {
             let tried = stream.try_io(Interest::READABLE, || {
                 let (count, arrived) = receive(stream, room, control)?;
                 received = Some((count, arrived));
-                // A short read has emptied the socket; this error tells tokio so without another call.
+                // A short read has emptied the socket; this error clears tokio's readiness without another system call.
                 if count < room.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
             match (received, tried) {
@@ -100,7 +100,7 @@ impl TimestampedStream {
     }
 }
 
-/// Reads what has arrived; returns its length and when the last of it arrived, by the wall clock.
+/// Reads what has arrived; returns its length and the arrival time of the last byte, by the wall clock.
 fn receive(stream: &TcpStream, room: &mut [u8], control: &mut [u8]) -> io::Result<(usize, Option<Duration>)> {
     let mut parts = [IoSliceMut::new(room)];
     let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(control), MsgFlags::empty())?;
@@ -111,7 +111,7 @@ fn receive(stream: &TcpStream, room: &mut [u8], control: &mut [u8]) -> io::Resul
     Ok((message.bytes, arrived))
 }
 
-/// Records the delay since `arrived`, unless the wall clock was set back in between.
+/// Records the delay since `arrived`, unless the wall clock was set back meanwhile.
 fn record_delay(arrived: Option<Duration>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
     if let (Some(now), Some(arrived)) = (now, arrived)

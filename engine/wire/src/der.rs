@@ -1,11 +1,11 @@
-//! The part of DER that keys and certificates need, read without trusting a length.
+//! The part of DER that keys and certificates need; no length is trusted.
 
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
 pub(crate) const SEQUENCE: u8 = 0x30;
 
-/// The content of the element with `tag` at the front, and the bytes behind it.
+/// The content of the first element, if it has this `tag`, and the remaining bytes.
 pub(crate) fn element(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[first, short], rest) = der.split_first_chunk()?;
     if first != tag {

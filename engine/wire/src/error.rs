@@ -1,4 +1,4 @@
-//! Errors of statements and connections, whatever the protocol.
+//! Errors of statements and connections, common to all protocols.
 
 use std::io;
 
@@ -13,16 +13,16 @@ pub enum WireError {
     /// The server answered with an error.
     #[error("the server answered with error {}: {message}", number_and_state(*code, state))]
     Server {
-        /// The server's error number; 0 where its errors have none, as PostgreSQL's.
+        /// The server's error number; 0 for PostgreSQL, whose errors have none.
         code: u16,
-        /// SQLSTATE; `HY000` where the server gives none.
+        /// SQLSTATE; `HY000` if the server sends none.
         state: String,
-        /// The server message.
+        /// The server's message.
         message: String,
-        /// Whether the server ends the connection and says so: PostgreSQL's FATAL and PANIC.
+        /// Whether the error ends the connection: PostgreSQL's FATAL and PANIC.
         is_fatal: bool,
     },
-    /// The address does not answer, or the connection broke.
+    /// The server does not answer, or the connection broke.
     #[error("{0}")]
     Lost(String),
     /// The server violated the protocol, or asked for data that dbdyno never sends.
@@ -31,7 +31,7 @@ pub enum WireError {
     /// The client refuses to open a connection, or cannot open it, as requested.
     #[error("{text}")]
     Refused {
-        /// The error number in MySQL's own clients.
+        /// The error number that MySQL's own clients use.
         code: u16,
         /// What the client refuses, and why.
         text: String,
@@ -42,7 +42,7 @@ pub enum WireError {
 
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
-        // The layer of compression passes a protocol error of the server inside an I/O error.
+        // The compression layer passes protocol errors inside an I/O error.
         if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<WireError>()) {
             return inner.clone();
         }
@@ -58,7 +58,7 @@ impl WireError {
         WireError::Refused { code, text: text.into(), fix: fix.into() }
     }
 
-    /// The server's error number, where it gave one.
+    /// The server's error number, if any.
     pub fn code(&self) -> Option<u16> {
         match self {
             WireError::Server { code, .. } if *code != 0 => Some(*code),
@@ -66,7 +66,7 @@ impl WireError {
         }
     }
 
-    /// SQLSTATE of the server's error, where it gave one.
+    /// SQLSTATE of the server's error, if any.
     pub fn state(&self) -> Option<&str> {
         match self {
             WireError::Server { state, .. } => Some(state),
@@ -74,7 +74,7 @@ impl WireError {
         }
     }
 
-    /// The class of a statement's error. That of an attempt to connect is [`ErrorClass::Refused`].
+    /// The class of a statement's error. The class of a failed connection attempt is [`ErrorClass::Refused`].
     pub fn class(&self) -> ErrorClass {
         match self {
             WireError::Lost(_) | WireError::Server { is_fatal: true, .. } => ErrorClass::Lost,
@@ -85,21 +85,23 @@ impl WireError {
         }
     }
 
-    /// Whether the server cannot prepare this statement; as text it would execute it.
+    /// Whether the server cannot prepare this statement but can execute it as text.
     pub fn is_unsupported_prepared(&self) -> bool {
         self.code() == Some(mysql::errors::ER_UNSUPPORTED_PS)
     }
 
-    /// How to repair it, where that is known.
+    /// How to repair it, if known.
     pub fn fix(&self) -> Option<&str> {
         match self {
             WireError::Server { code: 0, state, .. } => postgres::errors::fix(state),
             WireError::Server { code, .. } => mysql::errors::fix(*code),
             WireError::Lost(_) => {
-                Some("see whether the server runs and listens there, and what its error log says")
+                Some("check that the server runs and listens at this address, and see its error log")
             }
             WireError::Refused { fix, .. } => Some(fix),
-            WireError::Protocol(_) => Some("see whether a server of the target's protocol listens there"),
+            WireError::Protocol(_) => {
+                Some("check that a server of the target's protocol listens at this address")
+            }
         }
     }
 }

@@ -1,10 +1,10 @@
-//! With whom: the protocols of the databases, as far as a load generator needs them.
+//! Database wire protocols, as far as a load generator needs them.
 //!
-//! Every protocol has two parts: messages are functions over bytes without sockets ([`mysql::message`], [`mysql::skim`],
-//! [`postgres::message`], [`postgres::skim`]), and one thin socket layer ([`socket`]) moves the bytes. Result sets are
-//! skimmed: the client counts rows and bytes, and stores nothing unless [`Connection::rows`] asks for it.
+//! Messages are functions over bytes, without sockets ([`mysql::message`], [`mysql::skim`],
+//! [`postgres::message`], [`postgres::skim`]); one thin socket layer ([`socket`]) transfers the bytes. The client skims
+//! result sets: it counts rows and bytes, and stores nothing unless [`Connection::rows`] requests it.
 
-// The sockets and the clock of a time limit live here (ARCHITECTURE.md, rule 2).
+// This crate owns the sockets and the clock of time limits (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
 mod address;

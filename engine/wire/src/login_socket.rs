@@ -1,4 +1,4 @@
-//! A socket during a login, whatever the protocol.
+//! A socket during a login, common to all protocols.
 
 use bytes::BytesMut;
 
@@ -7,7 +7,7 @@ use crate::error::WireError;
 use crate::socket::Socket;
 use crate::tls::{self, TlsClient};
 
-/// A socket during a login, with the bytes that have arrived.
+/// A socket with the bytes that have arrived during a login.
 pub(crate) struct LoginSocket {
     pub(crate) socket: Socket,
     /// Bytes that no message has consumed yet.
@@ -16,7 +16,7 @@ pub(crate) struct LoginSocket {
     messages_left: u32,
 }
 
-/// What a login needs to know of its TLS session.
+/// Properties of a TLS session that a login needs.
 pub(crate) struct TlsSession {
     /// Version and cipher suite.
     pub(crate) description: String,
@@ -30,7 +30,7 @@ impl LoginSocket {
         Self { socket, bytes: BytesMut::new(), messages_max, messages_left: messages_max }
     }
 
-    /// Counts one more message of the server.
+    /// Counts a message of the server; an error beyond the limit.
     pub(crate) fn count_message(&mut self) -> Result<(), WireError> {
         let too_many = || WireError::Protocol(format!("more than {} messages in a login", self.messages_max));
         self.messages_left = self.messages_left.checked_sub(1).ok_or_else(too_many)?;

@@ -1,7 +1,7 @@
-//! A server that answers from memory.
+//! A simulated server, without a network.
 //!
-//! It measures the load generator's own limit and serves the tests that need no database. It knows just enough SQL for the
-//! row counts of the OLTP family: a range returns its length, a change changes one row.
+//! It measures the limit of the load generator, and serves tests that need no database. It interprets just enough SQL for the
+//! row counts of the OLTP family: a range returns its length, an update changes one row.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 pub struct NullConnector {
     /// Response time; the runtime's timer rounds it up to 1 ms. Zero yields once.
     pub answer: Duration,
-    /// Largest id in its imaginary tables; the smallest is 1.
+    /// Largest id in its simulated tables; the smallest is 1.
     pub rows: u64,
     /// Whether every statement neither returns nor changes a row.
     pub empty_answers: bool,

@@ -1,4 +1,4 @@
-//! Statements sent as text, with literals in place of their placeholders.
+//! Statements sent as text, with literals instead of placeholders.
 
 use dbdyno_schema::placeholders::Quoting;
 
@@ -7,7 +7,7 @@ use crate::Value;
 /// Appends `template` with a literal of one of `values` in place of each `?`.
 ///
 /// # Panics
-/// When there are fewer values than placeholders: the workload has counted both.
+/// If there are fewer values than placeholders: the workload has counted both.
 pub fn fill(out: &mut Vec<u8>, template: &str, values: &[Value], quoting: Quoting) {
     let mut pieces = template.split('?');
     out.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
@@ -30,7 +30,7 @@ pub fn filled(template: &str, values: &[Value], quoting: Quoting) -> String {
     String::from_utf8_lossy(&sql).into_owned()
 }
 
-/// Appends a string literal as servers read it by default: MySQL with backslash escapes, PostgreSQL since 9.1 without
+/// Appends a string literal for a server with default settings: MySQL reads backslash escapes, PostgreSQL since 9.1 does not
 /// (standard_conforming_strings).
 fn quote(out: &mut Vec<u8>, text: &[u8], quoting: Quoting) {
     out.push(b'\'');

@@ -3,9 +3,9 @@
 use crate::mysql::fields::Cursor;
 use crate::{TextRow, WireError};
 
-/// Most bytes of the rows of a statement outside the load, with [`ROW_COST`] for each.
+/// Maximum bytes of the rows of a statement outside the load, with [`ROW_COST`] for each.
 const BYTES_MAX: usize = 32 << 20;
-/// Most bytes of the rows that a script's statement fetches: more is a mistake, and would fill the memory.
+/// Maximum bytes of the rows that a script's statement fetches: more is probably a mistake, and would exhaust memory.
 pub(crate) const SCRIPT_BYTES_MAX: usize = 1 << 30;
 /// Memory of a row in addition to its bytes.
 const ROW_COST: usize = size_of::<Vec<u8>>() + 16;
@@ -15,7 +15,7 @@ const ROW_COST: usize = size_of::<Vec<u8>>() + 16;
 pub struct Rows {
     /// Row packets.
     pub bytes: Vec<u8>,
-    /// Offset in `bytes` behind each row.
+    /// End offset in `bytes` of each row.
     pub ends: Vec<usize>,
     /// Columns of each row.
     pub columns: u32,
@@ -23,16 +23,16 @@ pub struct Rows {
     pub form: Form,
 }
 
-/// One result of a statement that has several, such as the call of a procedure.
+/// One result of a statement with several, such as CALL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResultSet {
-    /// Whether it has columns; else it reports changed rows.
+    /// Whether it has columns; otherwise it reports changed rows.
     pub returns_rows: bool,
-    /// Rows in it, or rows changed.
+    /// Rows returned or changed.
     pub rows: u64,
-    /// Columns of its rows, where rows are kept.
+    /// Columns of its rows, if rows are kept.
     pub columns: u32,
-    /// Index of its first row among the kept ones; its rows end where those of the next result begin.
+    /// Index of its first row among the kept rows, which continue up to the first row of the next result.
     pub first_row: usize,
 }
 
@@ -60,7 +60,7 @@ impl Rows {
     /// Every row as text.
     ///
     /// # Errors
-    /// [`WireError::Protocol`] when a row has other columns than its result.
+    /// [`WireError::Protocol`] if a row has another number of columns than its result.
     pub(crate) fn to_text(&self) -> Result<Vec<TextRow>, WireError> {
         let text = |row| {
             let mut columns = TextRow::new();
@@ -74,7 +74,7 @@ impl Rows {
         self.iter().map(text).collect()
     }
 
-    /// Calls `take` with each column of `row` and its number, from 0; `None` is NULL. Ends where the row is cut short.
+    /// Calls `take` with each column of `row` and its number, from 0; `None` is NULL. Stops where the row is truncated.
     pub fn each_column(&self, row: &[u8], take: impl FnMut((usize, Option<&[u8]>))) {
         self.first_columns(row, self.columns as usize, take);
     }
@@ -97,7 +97,7 @@ impl Rows {
     }
 }
 
-/// Rows that the reader of an answer keeps, where a caller wants them.
+/// Rows that the reader of an answer keeps, if a caller needs them.
 #[derive(Debug, Default)]
 pub(crate) struct RowBuffer {
     pub(crate) rows: Option<Rows>,
@@ -107,7 +107,7 @@ pub(crate) struct RowBuffer {
 }
 
 impl RowBuffer {
-    /// Keeps rows in `rows`, which is empty, up to `bytes_max` in all.
+    /// Keeps rows in `rows`, which is empty, up to `bytes_max` in total.
     pub(crate) fn new(rows: Rows, bytes_max: usize) -> Self {
         Self { rows: Some(rows), bytes: 0, bytes_max }
     }
@@ -122,7 +122,7 @@ impl RowBuffer {
         self.bytes_max.saturating_sub(self.bytes)
     }
 
-    /// Appends a row of `length` bytes, where rows are kept; `payload` is shorter when the reader had no room.
+    /// Appends a row of `length` bytes, if rows are kept; `payload` is shorter if the reader had no room.
     pub(crate) fn push(&mut self, payload: &[u8], length: usize) -> Result<(), WireError> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         self.bytes += payload.len() + ROW_COST;
@@ -139,7 +139,7 @@ impl RowBuffer {
     }
 }
 
-/// The columns of a row of MySQL's text protocol; `None` is NULL. Ends where the row is cut short.
+/// The columns of a row of MySQL's text protocol; `None` is NULL. Stops where the row is truncated.
 fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut cursor = Cursor(row);
     std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ fn columns(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-/// The columns of PostgreSQL's DataRow; `None` is NULL. Ends where the row is cut short.
+/// The columns of PostgreSQL's DataRow; `None` is NULL. Stops where the row is truncated.
 fn counted_columns(payload: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let (count, mut rest) = match payload {
         [high, low, rest @ ..] => (u16::from_be_bytes([*high, *low]), rest),

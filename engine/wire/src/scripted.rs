@@ -1,5 +1,5 @@
-//! What a script needs of a connection beyond what a native workload does: statements prepared and closed at any time,
-//! parameters of more types, results whose rows are kept, and calls that block the whole thread.
+//! Additional operations of a connection for scripts: statements prepared and closed at any time,
+//! parameters of more types, results whose rows are kept, and calls that block the thread.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -19,12 +19,12 @@ pub struct Prepared {
 
 /// A connection that scripts can use.
 ///
-/// A message is written first and sent afterwards, so that no borrow of the script lasts while the answer is awaited.
+/// Writing and sending a message are separate, so that the script is not borrowed while the client awaits the answer.
 pub trait Scripted: Connection {
     /// Writes the message that prepares `sql`.
     fn write_prepare(&mut self, sql: &[u8]);
 
-    /// Writes the message that executes prepared statement `id`. `types` says that the types differ from the last time.
+    /// Writes the message that executes prepared statement `id`. `types` means that the types have changed since the last time.
     fn write_execute<'a>(
         &mut self,
         id: u32,
@@ -41,14 +41,14 @@ pub trait Scripted: Connection {
     /// Sends the written message and skims the answer.
     fn skim(&mut self) -> impl Future<Output = Result<Outcome, WireError>>;
 
-    /// Sends the written message and keeps the rows of the first result in `rows`, which it returns also with an error;
-    /// those of all results after [`Scripted::track_result_sets`].
+    /// Sends the written message and keeps the rows of the first result in `rows`, which it returns even with an error;
+    /// after [`Scripted::track_result_sets`], the rows of all results.
     fn fetch_rows(&mut self, rows: Rows) -> impl Future<Output = (Rows, Result<Outcome, WireError>)>;
 
-    /// From here on records each result of an answer that has several, where the protocol has such answers.
+    /// Enables recording of each result of an answer with several, if the protocol has such answers.
     fn track_result_sets(&mut self) {}
 
-    /// Takes the results of the last answer where there were several, the first included; nothing where there was one.
+    /// Takes all results of the last answer if there were several; empty if there was one.
     fn take_result_sets(&mut self) -> Vec<ResultSet> {
         Vec::new()
     }
@@ -56,17 +56,17 @@ pub trait Scripted: Connection {
     /// Closes prepared statement `id`. The server does not answer.
     fn close_statement(&mut self, id: u32) -> impl Future<Output = Result<(), WireError>>;
 
-    /// From here on every read and write of this connection blocks the thread, and not the task: see [`block_on`].
+    /// Selects whether reads and writes of this connection block the thread instead of the task: see [`block_on`].
     fn set_blocking(&mut self, blocking: bool);
 }
 
-/// A connector of such connections.
+/// A connector of connections that scripts can use.
 pub trait ScriptedConnector: Connector<Connection: Scripted> {
-    /// As [`Connector::connect`], for [`block_on`]: the thread waits.
+    /// As [`Connector::connect`], but blocks the thread, for [`block_on`].
     fn connect_blocking(&self, number: u64) -> impl Future<Output = Result<Self::Connection, WireError>>;
 }
 
-/// Runs work that waits for nothing but blocking connections.
+/// Runs a future that waits only for blocking connections.
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(tokio::task::unconstrained(work));
     let mut context = Context::from_waker(Waker::noop());

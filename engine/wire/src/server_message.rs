@@ -1,11 +1,11 @@
-//! Server messages, which can hold anything.
+//! Sanitising of server messages, which can contain any bytes.
 
-/// Most characters of a server message that are passed on. A real message of MySQL has at most 512 bytes.
+/// Maximum characters of a server message; the rest is cut off. A real message of MySQL has at most 512 bytes.
 pub(crate) const CHARS_MAX: usize = 512;
 
-/// A server message of bounded length and without control characters, which a terminal would obey.
+/// A server message of limited length and without control characters, which a terminal would interpret.
 pub fn sanitize(bytes: &[u8]) -> String {
-    // A character has at most four bytes, so later bytes cannot matter.
+    // A character has at most four bytes.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * CHARS_MAX)]);
     text.chars().take(CHARS_MAX).map(|c| if is_visible(c) { c } else { ' ' }).collect()
 }

@@ -1,4 +1,4 @@
-//! Where a session is opened and how it logs in: what both protocols have in common.
+//! Address and login of a session, common to all protocols.
 
 use std::io;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::scripted::Scripted;
 use crate::socket::Socket;
 use crate::tls::TlsClient;
 
-/// Options of the sessions with one server, or with several in turn.
+/// Options of the sessions with one server, or in turn with several.
 #[derive(Clone)]
 pub struct SessionOptions {
-    /// Where the server listens; at least one.
+    /// Where the server listens; at least one address.
     pub addresses: Vec<Address>,
     /// Account or role.
     pub user: String,
@@ -20,16 +20,16 @@ pub struct SessionOptions {
     pub password: String,
     /// Schema or database to use.
     pub database: String,
-    /// Time limit for opening and logging in, and then for preparing each statement.
+    /// Time limit for connecting with login, and for preparing each statement.
     pub timeout: Duration,
-    /// On connections with lower numbers the delay inside the client is sampled (see [`crate::delay`]).
+    /// Number of connections on which the delay inside the client is sampled (see [`crate::delay`]).
     pub sampled: u64,
     /// Encryption; none means `disabled`.
     pub tls: Option<TlsClient>,
 }
 
 impl SessionOptions {
-    /// Opens a socket for connection `number` of the run and logs in, both within the time limit.
+    /// Opens a socket for connection `number` and logs in, both within the time limit.
     pub(crate) async fn connect<C>(
         &self,
         number: u64,
@@ -48,7 +48,7 @@ impl SessionOptions {
         with_timeout(self.timeout, &address.to_string(), attempt).await
     }
 
-    /// As [`SessionOptions::connect`], while the thread waits.
+    /// As [`SessionOptions::connect`], but blocks the thread.
     pub(crate) async fn connect_blocking<C: Scripted>(
         &self,
         number: u64,
@@ -61,9 +61,9 @@ impl SessionOptions {
         Ok(connection)
     }
 
-    /// The TLS to ask for at this address. As MySQL's own clients do, mode `preferred` leaves unix sockets unencrypted.
+    /// The TLS client for this address, if any. As in MySQL's own clients, mode `preferred` does not encrypt unix sockets.
     pub(crate) fn tls_at(&self, address: &Address) -> Option<&TlsClient> {
-        self.tls.as_ref().filter(|tls| tls.is_demanded() || matches!(address, Address::Tcp(..)))
+        self.tls.as_ref().filter(|tls| tls.is_required() || matches!(address, Address::Tcp(..)))
     }
 
     fn address(&self, number: u64) -> &Address {

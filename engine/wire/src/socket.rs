@@ -1,8 +1,8 @@
-//! The one thin socket layer: TCP and unix sockets of tokio behind two operations, encrypted or compressed on demand.
+//! The socket layer: tokio's TCP and unix sockets behind two operations, optionally encrypted or compressed.
 //!
-//! Reads go through one scratch buffer per thread. A connection that waits for its answer owns no buffer, and a
-//! large scratch lets one system call fetch a whole result; after a short read tokio knows that the socket is
-//! empty and asks the kernel no second time.
+//! Reads use one scratch buffer per thread. A connection that waits for its answer needs no buffer, and a
+//! large buffer lets one system call fetch a complete result; after a short read tokio knows that the socket is
+//! empty and does not call the kernel again.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ use crate::compressed;
 use crate::delay::TimestampedStream;
 use crate::error::WireError;
 
-/// Bytes one read can fetch. A result of 100 rows of the OLTP family has 12 KiB.
+/// Maximum bytes of one read. A result of 100 rows of the OLTP family has 12 KiB.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 thread_local! {
@@ -34,14 +34,14 @@ thread_local! {
 /// A connected socket.
 pub(crate) enum Socket {
     Tcp(TcpStream),
-    /// The kernel's timestamps on some of its reads give the delay inside the client.
+    /// TCP with kernel timestamps, which measure the delay inside the client.
     Timestamped(TimestampedStream),
     Unix(UnixStream),
-    /// Encrypted, over one of the above.
+    /// TLS over one of the above.
     Tls(Box<TlsStream<Socket>>),
     /// Compressed, over one of the above.
     Compressed(Box<compressed::Stream<Socket>>),
-    /// One of the first three, which blocks the thread; nothing while it is being exchanged.
+    /// One of the first three, which blocks the thread; `None` only while the mode is being switched.
     Blocking(Option<BlockingSocket<Box<Socket>>>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Socket {
 fn connect_blocking(host: &str, port: u16, deadline: Instant) -> io::Result<std::net::TcpStream> {
     let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in (host, port).to_socket_addrs()? {
-        // Zero is no limit that the system takes.
+        // connect_timeout rejects zero.
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match std::net::TcpStream::connect_timeout(&address, left) {
             Ok(stream) => return Ok(stream),
@@ -66,7 +66,7 @@ impl Socket {
         Ok(Socket::Tcp(stream))
     }
 
-    /// Asks the kernel for timestamps of the replies; unix sockets have none.
+    /// Enables kernel timestamps of replies; unix sockets have none.
     pub(crate) fn with_timestamps(self) -> io::Result<Self> {
         match self {
             Socket::Tcp(stream) => TimestampedStream::new(stream).map(Socket::Timestamped),
@@ -78,7 +78,7 @@ impl Socket {
         Ok(Socket::Unix(UnixStream::connect(path).await?))
     }
 
-    /// Whether the other end is certainly on this machine.
+    /// Whether the peer is certainly on this machine.
     pub(crate) fn is_local(&self) -> bool {
         let peer = match self {
             Socket::Tcp(stream) => stream.peer_addr(),
@@ -90,7 +90,7 @@ impl Socket {
         peer.is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
     }
 
-    /// Opens a socket that blocks the thread from the first packet on. Must be called inside a runtime.
+    /// Opens a socket that blocks the thread from the first packet on. Must be called in a tokio runtime.
     pub(crate) fn blocking(address: &Address, limit: Duration) -> io::Result<Self> {
         let deadline = Instant::now() + limit;
         let socket = match address {
@@ -118,7 +118,7 @@ impl Socket {
         }
     }
 
-    /// From here on reads and writes block the thread, or the task again.
+    /// Selects whether reads and writes block the thread or the task.
     pub(crate) fn set_blocking(&mut self, blocking: bool) {
         match self {
             Socket::Tls(stream) => stream.get_mut().0.set_blocking(blocking),
@@ -136,7 +136,7 @@ impl Socket {
         }
     }
 
-    /// The bytes sent next belong to the current exchange, and begin none: compressed frames go on numbering.
+    /// The next bytes belong to the current exchange, so compressed frames continue its numbering.
     pub(crate) fn continue_exchange(&mut self) {
         if let Socket::Compressed(stream) = self {
             stream.continue_exchange();
@@ -217,7 +217,7 @@ impl AsyncWrite for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            // The kernel has it all.
+            // These have no buffer.
             Socket::Tcp(_) | Socket::Timestamped(_) | Socket::Unix(_) | Socket::Blocking(_) => {
                 Poll::Ready(Ok(()))
             }

@@ -1,8 +1,8 @@
 //! Encryption of a socket, by rustls: TLS 1.2 and 1.3.
 //!
-//! The modes are MySQL's. `preferred` and `required` verify nothing at all, so that they also work with certificates that no
-//! library would accept; the authentication takes that into account before it sends a password. The client does not resume
-//! sessions, so a reconnect costs as much as that of an ordinary client.
+//! The modes are MySQL's. `preferred` and `required` verify nothing, so they also work with certificates that no
+//! library would accept; the authentication considers that before it sends a password. The client does not resume
+//! sessions, so every reconnect performs a full handshake.
 
 use std::io;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ use crate::error::WireError;
 use crate::mysql::errors::CR_SSL_CONNECTION_ERROR;
 use crate::socket::Socket;
 
-/// The contents of the files that a plan names, in PEM.
+/// The contents of the plan's files, in PEM.
 #[derive(Clone, Copy, Default)]
 pub struct Files<'a> {
-    /// Certificates of the trusted authorities.
+    /// Trusted CA certificates.
     pub ca: Option<&'a [u8]>,
-    /// The client's certificate and those that link it to its authority.
+    /// The client's certificate chain.
     pub certificate: Option<&'a [u8]>,
     /// The client's private key.
     pub key: Option<&'a [u8]>,
@@ -49,10 +49,10 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// A client with the contents of the plan's files.
+    /// Creates a client from the contents of the plan's files.
     ///
     /// # Errors
-    /// Every fault of the files, one sentence each.
+    /// All errors in the files, one sentence each.
     pub fn new(mode: TlsMode, files: Files<'_>) -> Result<Self, Vec<String>> {
         let provider = Arc::new(ring::default_provider());
         let mut faults = Vec::new();
@@ -71,8 +71,8 @@ impl TlsClient {
             .map_err(|error| vec![format!("target.tls.certificate: it does not match its key: {error}")])
     }
 
-    /// Whether the mode forbids a connection without encryption.
-    pub(crate) fn is_demanded(&self) -> bool {
+    /// Whether the mode requires encryption.
+    pub(crate) fn is_required(&self) -> bool {
         self.mode != TlsMode::Preferred
     }
 
@@ -81,10 +81,10 @@ impl TlsClient {
         self.mode.verifies()
     }
 
-    /// The error for a server without TLS, where the mode demands it.
+    /// The error for a server without TLS if the mode requires it.
     pub(crate) fn not_offered(&self, address: &Address, fix: &str) -> WireError {
         let mode = self.mode.name();
-        let text = format!("{address}: the server offers no TLS, and tls mode {mode} demands it");
+        let text = format!("{address}: the server offers no TLS, and tls mode {mode} requires it");
         refused(text, &format!("{fix}, or use tls mode preferred or disabled"))
     }
 
@@ -93,13 +93,13 @@ impl TlsClient {
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
             Err(_) if self.mode != TlsMode::VerifyIdentity => {
-                // The mode ignores the name; an address keeps it out of the handshake too.
+                // The mode ignores the name; with an address the handshake contains no name either.
                 ServerName::from(std::net::Ipv4Addr::UNSPECIFIED)
             }
             Err(_) => {
                 return Err(refused(
-                    format!("{host} cannot be the name in a certificate"),
-                    "connect by a DNS name or an address, or use tls mode verify-ca",
+                    format!("{host} is not a valid name in a certificate"),
+                    "connect to a DNS name or an IP address, or use tls mode verify-ca",
                 ));
             }
         };
@@ -108,7 +108,7 @@ impl TlsClient {
     }
 }
 
-/// Version and cipher suite of a session, as in `TLSv1.3 TLS13_AES_256_GCM_SHA384`.
+/// Version and cipher suite of a session, such as `TLSv1.3 TLS13_AES_256_GCM_SHA384`.
 pub(crate) fn describe(connection: &ClientConnection) -> String {
     let version = connection.protocol_version().and_then(|version| version.as_str()).unwrap_or("TLS");
     let suite = connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).unwrap_or("?");
@@ -120,12 +120,14 @@ fn roots(pem: Option<&[u8]>, faults: &mut Vec<String>) -> RootCertStore {
     for certificate in CertificateDer::pem_slice_iter(pem.unwrap_or_default()) {
         match certificate.map(|certificate| roots.add(certificate)) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => faults.push(format!("target.tls.ca: a certificate in it is unusable: {error}")),
+            Ok(Err(error)) => {
+                faults.push(format!("target.tls.ca: the file contains an invalid certificate: {error}"))
+            }
             Err(error) => faults.push(format!("target.tls.ca: invalid PEM: {error}")),
         }
     }
     if roots.is_empty() && faults.is_empty() {
-        faults.push("target.tls.ca: the file holds no certificate; it needs one in PEM".into());
+        faults.push("target.tls.ca: the file contains no certificate; it needs one in PEM".into());
     }
     roots
 }
@@ -138,13 +140,13 @@ fn client_identity(files: Files<'_>, faults: &mut Vec<String>) -> Option<ClientI
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let chain = chain.unwrap_or_default();
     if chain.is_empty() {
-        faults.push("target.tls.certificate: the file holds no certificate; it needs one in PEM".into());
+        faults.push("target.tls.certificate: the file contains no certificate; it needs one in PEM".into());
     }
     match PrivateKeyDer::from_pem_slice(key) {
         Ok(key) => Some((chain, key)),
         Err(_) => {
             faults.push(
-                "target.tls.key: the file holds no readable private key; it needs one in PEM, without a passphrase"
+                "target.tls.key: the file contains no readable private key; it needs one in PEM, without a passphrase"
                     .into(),
             );
             None
@@ -169,7 +171,7 @@ fn config(
     Ok(config)
 }
 
-/// Verifies as much of a certificate as the mode requires.
+/// Verifies certificates as the mode requires.
 #[derive(Debug)]
 struct Verifier {
     /// `None` verifies nothing.
@@ -237,13 +239,13 @@ fn failed(error: &io::Error, host: &str) -> WireError {
     let Some(cause) = cause else {
         return refused(
             format!("{host}: the TLS handshake was interrupted: {error}"),
-            "see the server's error log; it may not accept TLS 1.2 and 1.3, or demand a client certificate",
+            "see the server's error log; it may not accept TLS 1.2 and 1.3, or may require a client certificate",
         );
     };
     let Error::InvalidCertificate(wrong) = cause else {
         return refused(
             format!("{host}: the TLS handshake failed: {cause}"),
-            "see whether the server's TLS accepts version 1.2 or 1.3 and the client certificate, if one is given",
+            "check that the server accepts TLS 1.2 or 1.3, and the client certificate, if you use one",
         );
     };
     let (problem, fix) = certificate_problem(wrong);
@@ -254,26 +256,25 @@ fn certificate_problem(wrong: &CertificateError) -> (String, &'static str) {
     match wrong {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => (
             "has expired".into(),
-            "renew the server's certificate, or set this machine's clock, or use mode required, which ignores it",
+            "renew the server's certificate, set this machine's clock, or use mode required, which ignores the date",
         ),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            ("is not valid yet".into(), "set this machine's clock, or issue the server's certificate again")
+            ("is not valid yet".into(), "set this machine's clock, or reissue the server's certificate")
         }
         CertificateError::UnknownIssuer => (
-            "is signed by none of the authorities in target.tls.ca".into(),
-            "name the file of the authority that signed it (on the server: SELECT @@ssl_ca)",
+            "is not signed by a CA in target.tls.ca".into(),
+            "set target.tls.ca to the certificate of the CA that signed it (on the server: SELECT @@ssl_ca)",
         ),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => (
-            "names other hosts than this one in its subjectAltName".into(),
-            "connect by one of those names, add this host to the certificate, or use mode verify-ca",
+            "does not contain this host in its subjectAltName".into(),
+            "connect to a name in the certificate, add this host to it, or use mode verify-ca",
         ),
-        CertificateError::BadEncoding => (
-            "is not an X.509 certificate of version 3".into(),
-            "replace the certificate, or use mode required",
-        ),
+        CertificateError::BadEncoding => {
+            ("is not an X.509 version 3 certificate".into(), "replace the certificate, or use mode required")
+        }
         other => (
             format!("is not accepted: {other}"),
-            "give the server a certificate that an authority has signed, or use mode required",
+            "give the server a certificate that a CA has signed, or use mode required",
         ),
     }
 }
@@ -295,7 +296,7 @@ mod tests {
     fn a_mode_that_verifies_nothing_needs_no_file() {
         for mode in [TlsMode::Preferred, TlsMode::Required] {
             assert_eq!(
-                TlsClient::new(mode, Files::default()).unwrap().is_demanded(),
+                TlsClient::new(mode, Files::default()).unwrap().is_required(),
                 mode == TlsMode::Required
             );
         }

@@ -1,17 +1,17 @@
 //! `bulk_insert`: the client collects rows (n, n) and sends them by one INSERT of half a MiB.
 //!
-//! Facts from sysbench's script: every connection has a table of its own; an event is one row appended. The event whose
-//! row does not fit sends those before it first, and the last event is followed by the rest. So most events take no time
-//! and a few take that of a whole INSERT. New rows follow the last stored one, so that two runs do not collide, unless the
+//! As in sysbench's script, every connection has its own table, and an event adds one row. If the row does not fit, the
+//! event first sends the earlier ones; the remaining rows follow the last event. So most events take no time
+//! and a few take the time of an INSERT. New rows follow the last stored one, so that two runs do not collide, unless the
 //! caller chooses another rule ([`NewRows`]).
 
 use dbdyno_wire::Value;
 
 use crate::new_ids::NewRows;
 
-/// Most bytes of one INSERT: half a MiB.
+/// Maximum bytes of one INSERT.
 const STATEMENT_BYTES: usize = 512 * 1024;
-/// Bytes of it besides the table's name and the rows.
+/// Bytes of an INSERT without table name and rows.
 const WORDS_BYTES: usize = "INSERT INTO  VALUES".len();
 
 /// The rows that one connection has collected.
@@ -31,7 +31,7 @@ impl Bulk {
         Self { table, follows: new_rows == NewRows::Apart, next: 1, rows: 0 }
     }
 
-    /// Returns the id of the last stored row; `None` where ids do not continue after it.
+    /// Selects the id of the last stored row; `None` if ids do not continue after it.
     pub(crate) fn last_row_sql(&self) -> Option<String> {
         self.follows.then(|| format!("SELECT COALESCE(MAX(id), 0) FROM {}", self.table))
     }
@@ -52,7 +52,7 @@ impl Bulk {
         }
     }
 
-    /// Adds a row; false when it does not fit and the collected ones must be sent first.
+    /// Adds a row; false if it does not fit, so that the caller must send the collected rows first.
     #[inline]
     pub(crate) fn add(&mut self, values: &mut [Value]) -> bool {
         let [_, Value::Verbatim(rows)] = values else { return true };

@@ -13,9 +13,9 @@ pub struct Call {
     pub statement: usize,
     /// Values of its parameters, in order.
     pub values: Vec<Value>,
-    /// Rows it is expected to return or change; `None` where nothing is expected.
+    /// Rows that it should return or change; `None` if unknown.
     pub rows_expected: Option<u64>,
-    /// Read, write or other; `None` where the server's answer decides.
+    /// Read, write or other; `None` if the server's answer decides.
     pub class: Option<StatementClass>,
     /// Whether a later statement uses its first row; see [`Event::keep`](crate::Event::keep).
     pub keeps: bool,
@@ -24,11 +24,11 @@ pub struct Call {
 /// A statement of the workload, as it is prepared or sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// With a `?` for each parameter.
+    /// The text, with a `?` for each parameter.
     pub sql: String,
     /// Types of its parameters, in order.
     pub types: Vec<Type>,
-    /// Whether the server is asked to prepare it.
+    /// Whether to prepare it on the server.
     pub prepared: bool,
 }
 

@@ -1,16 +1,16 @@
-//! Which kinds of statement a transaction of each workload consists of, and how often; the order is sysbench's.
+//! Number of statements of each kind in a transaction of each workload, in sysbench's order.
 
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 
 use crate::kind::Kind;
 
-/// How often a transaction sends a kind of statement.
+/// A statement kind of a transaction, and how often it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindCount {
     pub(crate) kind: Kind,
-    /// 0 where only some transactions send it.
+    /// 0 if only some transactions send it.
     pub(crate) per_event: u32,
-    /// Rows that each execution returns or changes; None where nothing is expected.
+    /// Rows that each execution returns or changes; None if unknown.
     pub(crate) rows: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a plan means for a server. Nothing is opened for it: neither a connection nor the files that the plan names.
+//! The output of `describe`, derived from the plan without opening connections or files.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use dbdyno_schema::plan::{OltpOptions, Target, WorkloadName};
 use dbdyno_wire::scripted::Type;
 
-/// Whose SQL it is.
+/// SQL dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// MySQL's and MariaDB's.
@@ -14,7 +14,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// That of a target.
+    /// The dialect of a target.
     pub fn of(target: &Target) -> Self {
         if target.is_postgresql() { Dialect::Postgresql } else { Dialect::Mysql }
     }
@@ -41,21 +41,21 @@ pub enum Kind {
     NonIndexUpdate,
     /// Removes a row.
     Delete,
-    /// Puts the row back.
+    /// Inserts the deleted row again.
     Insert,
     /// Adds a row; always sent as text.
     NewRow,
-    /// Some rows by equal values of k.
+    /// The rows with some values of k.
     RandomPoints,
     /// The count over some ranges of k.
     RandomRanges,
-    /// Many rows by one statement, into the connection's own table; always sent as text.
+    /// Inserts many rows with one statement, into the connection's own table; always sent as text.
     BulkInsert,
     /// Ends the transaction.
     Commit,
 }
 
-/// Which tables a kind of statement names.
+/// Which tables a statement kind uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
     /// None.
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// Which tables it names.
+    /// The tables that it uses.
     pub fn tables(self) -> Tables {
         match self {
             // The table of a bulk insert is one of its parameters.
@@ -98,7 +98,7 @@ impl Kind {
         }
     }
 
-    /// Types of its parameters, where it can be prepared.
+    /// Types of its parameters, if it can be prepared.
     pub fn types(self, options: &OltpOptions) -> Vec<Type> {
         use Type::{Int, Text};
         match self {
@@ -113,7 +113,7 @@ impl Kind {
         }
     }
 
-    /// Rows that each execution returns or changes, where that is known; at most so many of a range, which ends with its
+    /// Rows that each execution returns or changes, if known. A range near the end of the table returns fewer.
     /// table.
     pub(crate) fn rows(self, workload: WorkloadName, options: &OltpOptions) -> Option<u64> {
         match self {
@@ -121,9 +121,9 @@ impl Kind {
             Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => {
                 Some(options.range_size.min(options.table_size))
             }
-            // Without inserts, deletes use the rows up.
+            // Without inserts, deletes run out of rows.
             Kind::Delete if workload == WorkloadName::OltpDelete => None,
-            // As many rows as have one of the values of k; as many as were collected.
+            // Depends on the values of k, and on the number of collected rows.
             Kind::RandomPoints | Kind::BulkInsert => None,
             _ => Some(1),
         }
@@ -142,7 +142,7 @@ impl Kind {
             Kind::IndexUpdate => format!("UPDATE sbtest{table} SET k=k+1 WHERE id=?"),
             Kind::NonIndexUpdate => format!("UPDATE sbtest{table} SET c=? WHERE id=?"),
             Kind::Delete => format!("DELETE FROM sbtest{table} WHERE id=?"),
-            // Its id is the table's own sequence's; MySQL takes a 0 for that.
+            // The sequence of the table provides the id; MySQL requests that by a 0.
             Kind::NewRow if dialect == Dialect::Postgresql && options.auto_inc => {
                 format!("INSERT INTO sbtest{table} (k, c, pad) VALUES (?, ?, ?)")
             }

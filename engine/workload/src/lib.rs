@@ -1,18 +1,19 @@
-//! WHAT is sent: the OLTP family as data and arithmetic, and SQL of the user's own.
+//! Workloads: the OLTP family, user-defined SQL, and replays.
 //!
-//! A workload is a list of statement kinds, the next transaction of each user, and the tables. Nothing here waits: the
+//! A workload consists of statement kinds, the next transaction of each user, and tables. This crate does no I/O: the
 //! runner calls [`Event::next`] and sends the [`Call`] that it returns.
 //!
 //! # Layout
-//! - [`program`]: any workload, as the runner sees it; [`call`]: one statement to send.
-//! - `describe`: what a plan means, without a server; `positions`: where parameters are in a statement.
-//! - [`sql`]: the user's own transactions and the sources of their parameters.
-//! - [`replay`]: recorded statements. `picker`: which transaction of either a user plays next.
+//! - [`program`]: the common interface of workloads; [`call`]: one statement to send.
+//! - `describe`: statements, tables and limits of a plan; `positions`: positions of parameters in a statement.
+//! - [`sql`]: user-defined transactions and the sources of their parameters.
+//! - [`replay`]: recorded statements; `picker`: selects a user's next transaction for `sql` and `replay`.
 //! - [`kind`]: the statement kinds of the OLTP family and their SQL; `composition`: how many of each a transaction sends;
 //!   [`oltp`]: their parameters.
 //! - `bulk`: the rows that bulk_insert collects; `new_ids`: ids of the rows that oltp_insert adds.
-//! - [`schema`]: the tables, `postgresql`: in its SQL; [`TableStatements`]: tables of another form; [`rows`]: their content.
-//! - [`generated`]: the user's own tables with generated values; [`tables`]: either kind, as the loader sees it.
+//! - [`schema`]: the OLTP tables, `postgresql`: in PostgreSQL's SQL; [`TableStatements`]: tables without marks; [`rows`]:
+//!   their content.
+//! - [`generated`]: user-defined tables with generated values; [`tables`]: the loader's interface to tables.
 
 mod bulk;
 pub mod call;

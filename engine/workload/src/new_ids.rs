@@ -5,7 +5,7 @@ use dbdyno_random::unique::Unique;
 
 use crate::call::UserIndex;
 
-/// Which ids new rows get where the table has no AUTO_INCREMENT.
+/// Which ids new rows get if the table has no AUTO_INCREMENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewRows {
     /// Ids that no stored row has: `oltp_insert` below 0, `bulk_insert` after the last stored row.
@@ -16,30 +16,30 @@ pub enum NewRows {
     AllOver,
 }
 
-/// Numbers of a signed column of 32 bits, below 0 or from it on.
+/// Half of the values of a signed 32-bit column.
 const HALF: u64 = 1 << 31;
 
-/// The ids of one user; no other user of the run gets any of them.
+/// The ids of one user, distinct from those of all other users of the run.
 #[derive(Debug)]
 pub(crate) struct NewIds {
     rule: Rule,
-    /// Number of the next row over the whole fleet; users alternate.
+    /// Fleet-wide number of the next row; users alternate.
     next: u64,
     step: u64,
 }
 
 #[derive(Debug)]
 enum Rule {
-    /// Downwards from -1, where no loaded row is.
+    /// Downwards from -1: loaded rows have ids above 0.
     Below,
-    /// All over the range of the column.
+    /// Over the complete range of the column.
     Unique(Unique),
 }
 
 impl NewIds {
     pub(crate) fn new(rows: NewRows, seed: u64, user: UserIndex) -> Self {
         let (rule, first) = match rows {
-            // Each seed begins at another id, so that a second run does not collide with the rows of the first.
+            // The first id depends on the seed, so that a second run does not collide with the rows of the first.
             NewRows::Apart => (Rule::Below, Rng::new(seed, &[u64::from_be_bytes(*b"new rows")]).below(HALF)),
             NewRows::AllOver => (Rule::Unique(Unique::new(seed)), 0),
         };

@@ -1,8 +1,8 @@
-//! The parameters of a transaction's statements, and how many rows each is expected to return or change.
+//! The parameters of a transaction's statements, and the number of rows each should return or change.
 //!
-//! Facts from sysbench's bundled scripts: the order of the groups, one table per group, the row that is deleted
-//! is inserted again. The expected number of rows is exact: of a range that begins near the end of the table only the
-//! rows that exist.
+//! As in sysbench's bundled scripts: the order of the groups, one table per group, and the deleted row
+//! is inserted again. The expected number of rows is exact: for a range that begins near the end of the table it counts
+//! only existing rows.
 
 use dbdyno_random::key::Keys;
 use dbdyno_random::{Rng, text};
@@ -24,7 +24,7 @@ use crate::positions::positions;
 pub struct Oltp {
     workload: Workload,
     composition: Vec<KindCount>,
-    /// One entry per statement: position of its kind in `composition`, and whether another table is chosen for it.
+    /// One entry per statement: position of its kind in `composition`, and whether a new table is chosen for it.
     steps: Vec<(usize, bool)>,
     /// Number of the first statement of each kind.
     first_statement: Vec<usize>,
@@ -33,16 +33,16 @@ pub struct Oltp {
     new_rows: NewRows,
 }
 
-/// The transaction under way on one connection.
+/// The current transaction of one connection.
 #[derive(Debug)]
 pub struct Event {
     step: usize,
     table: u32,
     /// Id of the row that was deleted and is inserted again.
     deleted: u64,
-    /// Ids of the parameters.
+    /// Distribution of the ids in parameters.
     keys: Keys,
-    /// Ids of added rows, where the table has no AUTO_INCREMENT.
+    /// Ids of added rows, if the table has no AUTO_INCREMENT.
     new_ids: NewIds,
     rng: Rng,
     call: Call,
@@ -51,7 +51,7 @@ pub struct Event {
 }
 
 impl Oltp {
-    /// The workload of a plan, with the rows it adds numbered by this rule.
+    /// The workload of a plan; `new_rows` is the rule for ids of added rows.
     pub fn of(plan: &Plan, new_rows: NewRows) -> Self {
         Self { dialect: Dialect::of(&plan.target), new_rows, ..Self::new(&plan.workload, plan.seed) }
     }
@@ -90,7 +90,7 @@ impl Oltp {
         }
     }
 
-    /// Every statement, in the order that [`Call::statement`] counts: kind by kind, and table by table within a
+    /// Every statement, in the order of [`Call::statement`]: by kind, and by table within a
     /// kind.
     pub fn statements(&self) -> impl Iterator<Item = Statement> + '_ {
         let options = &self.workload.options;
@@ -104,8 +104,8 @@ impl Oltp {
         })
     }
 
-    /// Numbers of the statements in the order in which they are prepared, which is that of the original scripts.
-    pub fn in_order(&self) -> Vec<usize> {
+    /// Numbers of the statements in the order in which the bundled scripts prepare them.
+    pub fn preparation_order(&self) -> Vec<usize> {
         let verbs_wait = self.workload.name == WorkloadName::OltpReadOnly;
         let rank = |kind: Kind| match kind {
             Kind::Point if verbs_wait => 0,
@@ -122,7 +122,7 @@ impl Oltp {
         numbers.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// The kinds as the records describe them.
+    /// The statement kinds for the records.
     pub fn describe(&self) -> Vec<StatementKind> {
         let describe = |count: &KindCount| StatementKind {
             kind: count.kind.name().into(),
@@ -134,7 +134,7 @@ impl Oltp {
         self.composition.iter().map(describe).collect()
     }
 
-    /// The kinds as `describe` prints them.
+    /// The statement kinds for `describe`.
     pub(crate) fn describe_statements(&self) -> Vec<StatementDescription> {
         let describe = |count: &KindCount| {
             let sql = count.kind.sql(1, &self.workload.options, self.dialect);
@@ -154,9 +154,9 @@ impl Oltp {
     pub fn events(&self, user: UserIndex) -> Event {
         let rows = self.workload.options.table_size;
         let (low, high) = match self.workload.name {
-            // Every connection has a part of the rows of its own.
+            // Every connection reads its own part of the rows.
             WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges => {
-                // The parts of neighbours share an edge.
+                // Adjacent parts share one id.
                 let edge = |part: u64| (u128::from(rows) * u128::from(part) / u128::from(user.users)) as u64;
                 (edge(user.global), edge(user.global + 1))
             }
@@ -193,7 +193,7 @@ impl Oltp {
 }
 
 impl Event {
-    /// Forgets what was sent, so that the next call is the first of a new transaction.
+    /// Restarts: the next call is the first of a new transaction.
     pub fn restart(&mut self) {
         self.step = 0;
     }
@@ -221,7 +221,7 @@ impl Event {
         Some(&self.call)
     }
 
-    /// Ends the transaction; where rows are collected and the event's row does not fit, returns their statement.
+    /// Ends the transaction. If rows are collected and the event's row does not fit, returns the INSERT of the others.
     fn end_or_bulk(&mut self) -> Option<&Call> {
         let stored = std::mem::take(&mut self.step) > 0;
         let bulk = self.bulk.as_mut()?;
@@ -232,24 +232,24 @@ impl Event {
         if bulk.add(values) {
             return None;
         }
-        self.step = 1; // The event's row waits until the others are stored.
+        self.step = 1; // Repeats the event's row after the INSERT.
         self.rest()
     }
 
-    /// The statement for the rows that no event has sent.
+    /// The statement for collected rows that no event has sent.
     pub fn rest(&mut self) -> Option<&Call> {
         let rows = self.bulk.as_ref().map_or(0, |bulk| bulk.rows);
         self.call.rows_expected = Some(rows);
         (rows > 0).then_some(&self.call)
     }
 
-    /// Whether events collect rows that few of them send.
+    /// Whether events collect rows for a later INSERT.
     #[inline]
     pub fn collects(&self) -> bool {
         self.bulk.is_some()
     }
 
-    /// Returns the last row of the user's own table, where new ids continue after it.
+    /// Selects the last id of the user's own table, if new ids continue after it.
     pub fn last_row_sql(&self) -> Option<String> {
         self.bulk.as_ref().and_then(Bulk::last_row_sql)
     }
@@ -261,7 +261,7 @@ impl Event {
         }
     }
 
-    /// Appends the parameters to `call`. A range near the end of its table returns fewer rows than others.
+    /// Appends the parameters to `call` and corrects the expected rows of a range near the end of the table.
     fn fill(&mut self, kind: Kind, oltp: &Oltp) {
         let options = &oltp.workload.options;
         match kind {

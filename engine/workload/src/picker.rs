@@ -1,4 +1,4 @@
-//! Which transaction of several a user plays next.
+//! Selection of the next transaction of a user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use dbdyno_random::Rng;
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{SqlWorkload, TransactionOrder};
 
-use crate::sql::source::{sums, weighted};
+use crate::sql::source::{cumulative_weights, weighted};
 
 /// Picks the next transaction of each user from a list.
 #[derive(Debug)]
@@ -17,33 +17,33 @@ pub(crate) struct TransactionPicker {
     count: u64,
     /// Cumulative weights.
     weights: Arc<[f64]>,
-    /// Position in the list, where all users of this engine share it.
+    /// Position in the list, if all users of this engine share it.
     taken: AtomicU64,
-    /// This engine's number in the fleet, and how many there are.
+    /// This engine's number in the fleet, and the number of engines.
     engine: (u64, u64),
-    /// How often the list is played; None: without end.
+    /// How often the list runs; None: without end.
     times: Option<u64>,
 }
 
 impl TransactionPicker {
-    /// `weights` may be empty where the order is not random.
+    /// `weights` may be empty if the order is not random.
     pub(crate) fn new(own: &SqlWorkload, count: usize, weights: &[f64], plan: &Plan) -> Self {
         Self {
             order: own.order,
             count: count as u64,
-            weights: sums(weights),
+            weights: cumulative_weights(weights),
             taken: AtomicU64::new(0),
             engine: (plan.segment.index.into(), plan.segment.count.into()),
             times: own.replay.as_ref().and_then(|replay| replay.times).map(u64::from),
         }
     }
 
-    /// Whether the list is played a limited number of times.
-    pub(crate) fn end(&self) -> bool {
+    /// Whether the number of repetitions of the list is limited.
+    pub(crate) fn is_limited(&self) -> bool {
         self.times.is_some()
     }
 
-    /// The next transaction of a user that has `played` so many; `None` after its last one.
+    /// The next transaction of a user that has completed `played`; `None` after its last one.
     #[inline]
     pub(crate) fn next(&self, played: u64, rng: &mut Rng) -> Option<usize> {
         let number = match self.order {

@@ -1,9 +1,9 @@
-//! The tables in PostgreSQL's SQL. What dbdyno made carries its mark as in MySQL: in the table's comment.
+//! The tables in PostgreSQL's SQL, marked in their comments as in MySQL.
 
 use crate::schema::Schema;
 use crate::tables::Tables;
 
-/// Index scans read pages into shared buffers to stay, and a scan of the whole table reads a large one through a small ring.
+/// Forces index scans, whose pages stay in shared buffers; a sequential scan of a large table uses a small ring buffer.
 const THROUGH_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; \
                              SET LOCAL max_parallel_workers_per_gather = 0;";
 
@@ -12,7 +12,7 @@ impl Schema {
         format!("COMMENT ON TABLE {} IS '{mark}'", self.name(table))
     }
 
-    /// Declares a table complete; its sequence goes on after the last row.
+    /// Marks a table as complete; its sequence continues after the last row.
     pub(crate) fn pg_set_mark(&self, table: u32) -> String {
         let comment = self.pg_comment(table, &self.mark());
         match self.after_rows(table) {
@@ -37,7 +37,7 @@ impl Schema {
         (!indexes.is_empty()).then(|| indexes.join("; "))
     }
 
-    /// Name and comment of the tables with these names that are there, or of what else has such a name.
+    /// Selects name and comment of the existing tables, views and foreign tables with these names.
     pub(crate) fn pg_existing(&self) -> String {
         "SELECT c.relname, obj_description(c.oid, 'pg_class') FROM pg_class c \
          JOIN pg_namespace n ON n.oid = c.relnamespace \

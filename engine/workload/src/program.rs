@@ -1,4 +1,4 @@
-//! Any workload, so that the runner need not know which: the OLTP family, SQL of the user's own, or recorded statements.
+//! The common interface of all workloads for the runner: the OLTP family, user-defined SQL, and recorded statements.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::sql::{self, Columns, Sql};
 pub enum Program {
     /// The OLTP family.
     Oltp(Box<Oltp>),
-    /// SQL of the user's own.
+    /// User-defined SQL.
     Sql(Sql),
     /// Recorded statements.
     Replayed(Replayed),
@@ -32,14 +32,14 @@ pub struct Contents {
     pub recorded: Option<Arc<Recorded>>,
 }
 
-/// The transaction under way on one connection.
+/// The current transaction of one connection.
 #[derive(Debug)]
 pub enum Event {
-    /// Of the OLTP family.
+    /// A transaction of the OLTP family.
     Oltp(Box<oltp::Event>),
-    /// Of the user's own.
+    /// A user-defined transaction.
     Sql(Box<sql::Event>),
-    /// A recorded one.
+    /// A recorded transaction.
     Replayed(Box<replay::Event>),
 }
 
@@ -57,7 +57,7 @@ impl Program {
         }
     }
 
-    /// Every statement, in the order that [`Call::statement`] counts.
+    /// Every statement, in the order of [`Call::statement`].
     pub fn statements(&self) -> Vec<Statement> {
         match self {
             Program::Oltp(oltp) => oltp.statements().collect(),
@@ -66,16 +66,16 @@ impl Program {
         }
     }
 
-    /// Numbers of the statements in the order in which they are prepared.
-    pub fn in_order(&self) -> Vec<usize> {
+    /// Numbers of the statements in the order in which to prepare them.
+    pub fn preparation_order(&self) -> Vec<usize> {
         match self {
-            Program::Oltp(oltp) => oltp.in_order(),
+            Program::Oltp(oltp) => oltp.preparation_order(),
             Program::Sql(sql) => (0..sql.statements().len()).collect(),
             Program::Replayed(_) => vec![0],
         }
     }
 
-    /// The statement kinds, as the records describe them.
+    /// The statement kinds for the records.
     pub fn describe(&self) -> Vec<StatementKind> {
         match self {
             Program::Oltp(oltp) => oltp.describe(),
@@ -113,7 +113,7 @@ impl Program {
 }
 
 impl Event {
-    /// Begins the transaction again: the next call is its first one.
+    /// Restarts the transaction: the next call is its first one.
     #[inline]
     pub fn restart(&mut self) {
         match self {
@@ -139,11 +139,11 @@ impl Event {
             (Event::Oltp(event), Program::Oltp(oltp)) => event.next(oltp),
             (Event::Sql(event), Program::Sql(sql)) => event.next(sql),
             (Event::Replayed(event), Program::Replayed(replayed)) => event.next(replayed),
-            _ => unreachable!("an event is asked with the program that made it"),
+            _ => unreachable!("an event belongs to the program that created it"),
         }
     }
 
-    /// Stores the first row of the last statement, as text, for those that use it ([`Call::keeps`]); an empty row where it
+    /// Stores the first row of the last statement, as text, for later statements ([`Call::keeps`]); an empty row if it
     /// returned none.
     pub fn keep(&mut self, program: &Program, row: &[Option<Vec<u8>>]) {
         if let (Event::Sql(event), Program::Sql(sql)) = (self, program) {
@@ -151,7 +151,7 @@ impl Event {
         }
     }
 
-    /// Whether the user has played its last transaction.
+    /// Whether the user has completed its last transaction.
     #[inline]
     pub fn is_done(&self) -> bool {
         match self {
@@ -169,7 +169,7 @@ impl Event {
         }
     }
 
-    /// Whether events collect rows that few of them send.
+    /// Whether events collect rows for a later INSERT.
     #[inline]
     pub fn collects(&self) -> bool {
         match self {
@@ -178,7 +178,7 @@ impl Event {
         }
     }
 
-    /// Returns the last row of the user's own table, where new ids continue after it.
+    /// Selects the last id of the user's own table, if new ids continue after it.
     pub fn last_row_sql(&self) -> Option<String> {
         match self {
             Event::Oltp(event) => event.last_row_sql(),

@@ -10,40 +10,40 @@ use crate::tables::BulkRows;
 
 /// Bytes of one INSERT statement.
 const INSERT_BYTES: usize = 512 * 1024;
-/// More than a row takes in either form: two numbers of 20 digits, 119 and 59 characters, and what separates them.
+/// Upper bound for the bytes of a row: two numbers of 20 digits, 119 and 59 characters, and separators.
 const ROW_BYTES: usize = 256;
 
-/// A range of a table's rows, written down one after the other.
+/// A range of a table's rows, generated one by one.
 #[derive(Clone, Debug)]
 pub struct Rows {
     seed: u64,
     table: u32,
-    /// Of column k.
+    /// Distribution of column k.
     keys: Keys,
     next: u64,
     last: u64,
     form: BulkForm,
-    /// Whether the header of the binary form is written.
+    /// Whether the header of the binary format is written.
     begun: bool,
 }
 
-/// How rows travel in bulk.
+/// Format of rows in bulk statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkForm {
     /// Lines for LOAD DATA.
     Lines,
-    /// PostgreSQL's binary form of COPY, with numbers of 32 bits.
+    /// PostgreSQL's binary COPY format, with 32-bit numbers.
     Binary,
-    /// The same with numbers of 64 bits.
+    /// PostgreSQL's binary COPY format, with 64-bit numbers.
     WideBinary,
 }
 
-/// What the binary form begins with: a signature, no flags, no extension. It ends with a row of -1 columns.
+/// Header of the binary format: signature, no flags, no extension. The trailer is a row of -1 columns.
 const BINARY_BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const BINARY_END: [u8; 2] = (-1i16).to_be_bytes();
 
 impl Rows {
-    /// Rows `first` to `last`, both included, of a table that has `count` of them, with column k by this distribution.
+    /// Rows `first` to `last`, inclusive, of a table with `count` rows, with this distribution of column k.
     pub(crate) fn new(
         seed: u64,
         table: u32,
@@ -88,12 +88,12 @@ impl Rows {
         more
     }
 
-    /// Rows not written yet.
+    /// Number of rows not written yet.
     pub fn left(&self) -> u64 {
         (self.last + 1).saturating_sub(self.next)
     }
 
-    /// Appends rows as lines for LOAD DATA, at most `bytes` of them. Returns whether there are more.
+    /// Appends rows as lines for LOAD DATA, at most `bytes` bytes. Returns whether there are more.
     pub fn lines(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
         let end = out.len() + bytes - ROW_BYTES;
         while self.next <= self.last && out.len() <= end {
@@ -112,7 +112,7 @@ impl Rows {
         self.row_without_id(out, [b",", before, between, end]);
     }
 
-    /// The same without its id, which AUTO_INCREMENT sets.
+    /// Writes the next row without its id, which AUTO_INCREMENT sets.
     #[inline]
     fn row_without_id(&mut self, out: &mut Vec<u8>, [begin, before, between, end]: [&[u8]; 4]) {
         let row = row(self.seed, self.table, self.next, &self.keys);

@@ -1,8 +1,8 @@
-//! The tables, as statements that make and drop them. Their rows are in [`crate::rows`].
+//! Statements that create and drop the OLTP tables. Their rows are in [`crate::rows`].
 //!
-//! The schema is sysbench's. What dbdyno made carries a mark in the table's comment: while it is being loaded
-//! [`LOADING`], and the specification once it is complete. Nothing without the mark is ever dropped, unless a program that
-//! embeds the engine brings [`TableStatements`] of its own.
+//! The schema is sysbench's. dbdyno marks its tables in their comment: while a table is being loaded
+//! with [`LOADING`], and with the specification once it is complete. It drops only marked tables, unless a program that
+//! embeds the engine provides [`TableStatements`].
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::rows::{BulkForm, Rows};
 use crate::table_statements::TableStatements;
 use crate::tables::Tables;
 
-/// Every mark begins with this.
+/// Prefix of every mark.
 pub const MARK: &str = "dbdyno";
 /// The mark of a table that is not complete.
 pub const LOADING: &str = "dbdyno loading";
 
-/// Rows of one LOAD DATA or COPY: some 10 MB.
+/// Rows of one LOAD DATA or COPY: about 10 MB.
 const STATEMENT_ROWS: u64 = 50_000;
 
 /// The tables of one workload with one seed.
@@ -27,11 +27,11 @@ const STATEMENT_ROWS: u64 = 50_000;
 pub struct Schema {
     pub(crate) options: OltpOptions,
     seed: u64,
-    /// Tables of bulk_insert: empty, with id and k alone, one for each connection.
+    /// Whether these are the tables of bulk_insert: empty, with only id and k, one per connection.
     pub(crate) bulk: bool,
-    /// Of another form than the marked one.
+    /// Statements for tables without a mark.
     statements: Option<Arc<dyn TableStatements>>,
-    /// Of column k. In marked tables always uniform: what is stored must not depend on what will be asked.
+    /// Distribution of column k. Always uniform in marked tables: stored data must not depend on the load.
     keys: Distribution,
     dialect: Dialect,
 }
@@ -54,7 +54,7 @@ impl Schema {
         let mut schema = Self::new(&plan.workload.options, plan.seed);
         schema.dialect = Dialect::of(&plan.target);
         if plan.workload.name == WorkloadName::Sql {
-            schema.options.tables = 0; // The user's own tables are the user's.
+            schema.options.tables = 0; // User-defined tables are not part of this schema.
         }
         if plan.workload.name == WorkloadName::BulkInsert {
             schema.bulk = true;
@@ -66,7 +66,7 @@ impl Schema {
         schema
     }
 
-    /// The same tables in the form of these statements; in the marked form without any.
+    /// Uses these statements, if any, instead of those for marked tables.
     pub fn in_form_of(mut self, statements: Option<&Arc<dyn TableStatements>>) -> Self {
         if let Some(statements) = statements {
             self.options.table_size = statements.rows();
@@ -106,7 +106,7 @@ impl Schema {
         )
     }
 
-    /// The tables as `describe` prints them, when `prepare` has ended.
+    /// The tables for `describe`, as they are after `prepare`.
     pub(crate) fn describe(&self) -> TableGroup {
         let index = |column: &str, primary| IndexDescription { columns: vec![column.into()], primary };
         let on_k = self.options.create_secondary.then(|| index("k", false));
@@ -119,7 +119,7 @@ impl Schema {
         }
     }
 
-    /// The columns of each table; k, a random id, is as wide as id.
+    /// The columns of each table; k contains ids, so it has the type of id.
     fn columns(&self) -> Vec<ColumnDescription> {
         let number = if self.is_wide() { "bigint" } else { "int" };
         let columns =
@@ -177,12 +177,12 @@ impl Schema {
         self.dialect == Dialect::Postgresql
     }
 
-    /// Whether the tables are made empty, for a workload that fills them itself.
+    /// Whether the tables are created empty, for a workload that fills them itself.
     pub fn makes_no_rows(&self) -> bool {
         self.bulk
     }
 
-    /// Makes the index on k, where the options ask for it, and what other index has to wait for the rows.
+    /// Creates the index on k, if the options request it, and any other index that is created after loading.
     pub fn create_index(&self, table: u32) -> Option<String> {
         if let Some(statements) = &self.statements {
             return statements.create_index(table);
@@ -202,12 +202,12 @@ impl Schema {
         format!("ALTER TABLE {} COMMENT = '{}'", self.name(table), self.mark())
     }
 
-    /// What a table needs after rows that brought their own ids; included in [`Schema::set_mark`].
+    /// Sets the sequence of a table after rows with explicit ids were loaded; included in [`Schema::set_mark`].
     pub fn after_rows(&self, table: u32) -> Option<String> {
         if self.is_pg() { self.pg_set_sequence(table) } else { None }
     }
 
-    /// Drops a table; a marked one that is there.
+    /// Drops a table; only an existing one if tables are marked.
     pub fn drop_table(&self, table: u32) -> String {
         match &self.statements {
             Some(statements) => statements.drop_table(table),
@@ -218,13 +218,13 @@ impl Schema {
     /// Refreshes the optimiser's statistics.
     pub fn analyze(&self, table: u32) -> String {
         if self.is_pg() {
-            // As pgbench does it: what VACUUM leaves undone the first readers would do.
+            // As in pgbench: without VACUUM the first readers would do its work.
             return format!("VACUUM (ANALYZE) {}", self.name(table));
         }
         format!("ANALYZE TABLE {}", self.name(table))
     }
 
-    /// Statements that read a table and its indexes from end to end; see `drive`'s prewarm.
+    /// Statements that read a table and its indexes completely, for `prewarm`.
     pub fn scans(&self, table: u32) -> Vec<String> {
         let name = self.name(table);
         let column = if self.bulk { "k" } else { "LENGTH(pad)" };
@@ -244,12 +244,12 @@ impl Schema {
         scans
     }
 
-    /// What each connection sends before those of [`Schema::scans`].
+    /// Statements that each connection sends before those of [`Schema::scans`].
     pub fn before_scans(&self) -> &'static [&'static str] {
         self.statements.as_ref().map_or(&[], |statements| statements.before_scans())
     }
 
-    /// Name and comment of the tables with these names that are there.
+    /// Selects name and comment of the existing tables with these names.
     pub fn existing(&self) -> String {
         if self.is_pg() {
             return self.pg_existing();
@@ -267,7 +267,7 @@ impl Tables for Schema {
         format!("sbtest{table}")
     }
 
-    /// The file's name is for MySQL's logs alone; nothing is opened. Plain characters as separators mean the same in every
+    /// The file name only appears in MySQL's logs; no file is opened. Plain characters as separators mean the same in every
     /// SQL mode, and digits in every character set.
     fn load(&self, table: u32) -> String {
         if self.is_pg() {

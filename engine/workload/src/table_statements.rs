@@ -1,34 +1,34 @@
-//! Tables of another form than the engine's marked ones, for programs that embed it and create, read and drop tables as another
+//! Statements for tables without dbdyno's marks, for programs that embed the engine and handle tables as another
 //! tool does.
 
 use std::fmt::Debug;
 
 use dbdyno_schema::plan::Distribution;
 
-/// The statements of a form of the OLTP family's tables, sbtest1 and on. A table of such a form has no mark: it is created
-/// where it does not exist, and dropped even if another program created it.
+/// Statements for the tables of the OLTP family (sbtest1, sbtest2, …) without marks. A missing table is created, and
+/// every table is dropped, even if another program created it.
 pub trait TableStatements: Debug + Send + Sync {
-    /// Rows that each table is filled with.
+    /// Rows of each table.
     fn rows(&self) -> u64;
 
-    /// Of column k.
+    /// Distribution of column k.
     fn keys(&self) -> &Distribution;
 
-    /// Makes a table.
+    /// Creates a table.
     fn create(&self, table: u32) -> String;
 
-    /// The beginning of an INSERT up to its values, and whether those have ids.
+    /// The beginning of an INSERT up to its values, and whether the values include ids.
     fn insert(&self, table: u32) -> (String, bool);
 
-    /// Makes what index has to wait for the rows.
+    /// Creates the index that is created after loading, if any.
     fn create_index(&self, table: u32) -> Option<String>;
 
-    /// What each connection sends before it reads tables.
+    /// Statements that each connection sends before it reads tables.
     fn before_scans(&self) -> &'static [&'static str];
 
-    /// Reads a table from end to end.
+    /// Statements that read a table completely.
     fn scans(&self, table: u32) -> Vec<String>;
 
-    /// Drops a table, whether it is there or not.
+    /// Drops a table, if it exists.
     fn drop_table(&self, table: u32) -> String;
 }

@@ -110,7 +110,7 @@ mod tests {
         refused(Shape::Constant(Constant { rate_per_s: -1.0 }), "load.shape.rate_per_s is -1;");
         refused(Shape::Constant(Constant { rate_per_s: f64::NAN }), "load.shape.rate_per_s is NaN;");
         refused(Shape::Poisson(Poisson { rate_per_s: 0.0 }), "starts no events");
-        refused(ramp(1, 11, 1), "load.shape.to is 11; load.connections, 10,");
+        refused(ramp(1, 11, 1), "load.shape.to is 11; the maximum is load.connections, 10");
         refused(ramp(1, 2, 0), "load.shape.over_us is 0;");
         refused(Shape::ClosedSteps(ClosedSteps { steps: vec![] }), "load.shape.steps has 0 entries");
         let step = RateStep { rate_per_s: 2e7, for_us: 0 };

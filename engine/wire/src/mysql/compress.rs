@@ -3,8 +3,8 @@
 //! ```text
 //! frame: length of what follows (3 bytes), sequence (1), length before compression (3; 0: not compressed), bytes
 //! ```
-//! Both directions are functions over bytes. What a frame inflates to is handed out in the caller's pieces and never
-//! kept, so that a frame which promises or holds much costs no memory; one that does not keep its promise is an
+//! Both directions are functions over bytes. The unpacker returns the content of a frame in pieces of the caller's size
+//! and never stores it, so a large frame costs no memory, whatever length it declares; a wrong length is an
 //! error.
 //!
 //! Source: "Compression" in the MySQL internals manual.
@@ -18,13 +18,13 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 use crate::WireError;
 
 const HEADER: usize = 7;
-/// Most bytes of a frame before compression: its length has three bytes.
+/// Maximum bytes of a frame before compression: its length has three bytes.
 const FRAME_MAX: usize = 0xff_ffff;
 /// Frames of fewer bytes are not compressed, as in MySQL's own library.
-const WORTH_IT: usize = 50;
+const COMPRESS_MIN: usize = 50;
 /// Window of a zstd frame as a power of two. No frame holds more than 2^24 bytes.
 const WINDOW_LOG_MAX: u32 = 24;
-/// Idle decompressors a thread keeps. One is in use while a frame is only half there.
+/// Maximum idle decompressors that a thread keeps. A decompressor is in use while a frame is incomplete.
 const IDLE_MAX: usize = 4;
 
 thread_local! {
@@ -34,14 +34,14 @@ thread_local! {
     static ZSTD_IN: RefCell<Vec<Decoder<'static>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Appends `message`, one or more whole packets, as frames numbered from `sequence` on. Returns the next number.
+/// Appends `message`, one or more complete packets, as frames numbered from `sequence` on. Returns the next number.
 ///
-/// Frames are numbered as packets are: from 0 with each command, over both directions, and servers insist on it.
+/// Like packets, frames are numbered from 0 with each command, over both directions, and servers check it.
 pub fn pack(compression: Compression, mut sequence: u8, message: &[u8], out: &mut Vec<u8>) -> u8 {
     for piece in message.chunks(FRAME_MAX) {
         let header = out.len();
         out.extend_from_slice(&[0; HEADER]);
-        let worth_it = piece.len() >= WORTH_IT && deflate(compression, piece, out).is_some();
+        let worth_it = piece.len() >= COMPRESS_MIN && deflate(compression, piece, out).is_some();
         let is_smaller = worth_it && out.len() - header - HEADER < piece.len();
         if !is_smaller {
             out.truncate(header + HEADER);
@@ -57,7 +57,7 @@ pub fn pack(compression: Compression, mut sequence: u8, message: &[u8], out: &mu
     sequence
 }
 
-/// Appends `piece` compressed, if that takes no more bytes than it has.
+/// Appends `piece` compressed, unless that makes it longer.
 fn deflate(compression: Compression, piece: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     out.resize(start + piece.len(), 0);
@@ -81,7 +81,7 @@ fn deflate(compression: Compression, piece: &[u8], out: &mut Vec<u8>) -> Option<
     length.map(|_| ())
 }
 
-/// Takes frames apart.
+/// Unpacks frames.
 pub struct Unpacker {
     compression: Compression,
     state: State,
@@ -97,7 +97,7 @@ enum State {
 const START: State = State::Header { bytes: [0; HEADER], have: 0 };
 
 impl Unpacker {
-    /// Begins before the first frame.
+    /// An unpacker at the beginning of a stream.
     pub fn new(compression: Compression) -> Self {
         Self { compression, state: START, next_sequence: 0 }
     }
@@ -107,11 +107,11 @@ impl Unpacker {
         self.next_sequence
     }
 
-    /// Moves what it can from `input` to `out`. Returns the bytes it took and those it gave; when it gave none, it
+    /// Unpacks from `input` to `out` as far as possible. Returns the bytes read and the bytes written; with none written it
     /// needs more input.
     ///
     /// # Errors
-    /// [`WireError::Protocol`] when a frame holds something else than its header says.
+    /// [`WireError::Protocol`] if the content of a frame contradicts its header.
     pub fn feed(&mut self, input: &[u8], out: &mut [u8]) -> Result<(usize, usize), WireError> {
         let mut taken = 0;
         while let Some((used, given)) = self.step(&input[taken..], out)? {
@@ -123,7 +123,7 @@ impl Unpacker {
         Ok((taken, 0))
     }
 
-    /// One step: bytes taken and given. None when there is no step without more input.
+    /// One step: bytes read and written. None if it needs more input.
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>, WireError> {
         match &mut self.state {
             State::Header { bytes, have } => {
@@ -147,14 +147,15 @@ impl Unpacker {
             }
             State::Deflated { left, promised, inflate } => {
                 let piece = &input[..input.len().min(*left)];
-                // One byte more than promised has room, so that it is seen.
+                // Room for one byte more than declared, to detect a frame that is too long.
                 let room = out.len().min(*promised + 1);
                 let Step { used, given, is_end } = inflate.run(piece, &mut out[..room])?;
                 *left -= used;
-                *promised = promised.checked_sub(given).ok_or_else(|| broken("longer than it says"))?;
+                *promised =
+                    promised.checked_sub(given).ok_or_else(|| broken("longer than its header declares"))?;
                 let has_moved = used + given > 0;
                 if is_end && (*left > 0 || *promised > 0) {
-                    return Err(broken("shorter than it says"));
+                    return Err(broken("shorter than its header declares"));
                 }
                 if !is_end && !has_moved && *left == 0 {
                     return Err(broken("cut short"));
@@ -185,7 +186,7 @@ fn broken(how: &str) -> WireError {
     WireError::Protocol(format!("a compressed packet that is {how}"))
 }
 
-/// A decompressor in the middle of a frame, borrowed from its thread's idle ones.
+/// A decompressor in use, borrowed from its thread's idle ones.
 enum Inflate {
     Zlib(Option<Decompress>),
     Zstd(Option<Decoder<'static>>),
@@ -242,7 +243,7 @@ impl Drop for Inflate {
                 idle.extend(one);
             }
         }
-        // A thread that ends has no place for them any more.
+        // Fails only while the thread ends.
         let _ = match self {
             Inflate::Zlib(one) => ZLIB_IN.try_with(|idle| keep(idle, one.take())),
             Inflate::Zstd(one) => ZSTD_IN.try_with(|idle| keep(idle, one.take())),
@@ -296,7 +297,7 @@ mod tests {
                 let mut packed = Vec::new();
                 pack(compression, 0, &message, &mut packed);
                 let shrinks = packed.len() < length;
-                assert!(shrinks == (length >= 1000) || shrinks && length >= WORTH_IT, "{length}");
+                assert!(shrinks == (length >= 1000) || shrinks && length >= COMPRESS_MIN, "{length}");
                 for (piece, room) in [(1, 1), (1, 4096), (7, 3), (4096, 1), (1 << 20, 1 << 20)] {
                     assert_eq!(unpack(compression, &packed, piece, room).unwrap(), message);
                 }
@@ -361,7 +362,7 @@ mod tests {
         packed[4..7].copy_from_slice(&[100, 0, 0]);
         let mut out = vec![0; 1 << 16];
         let error = Unpacker::new(Compression::Zlib).feed(&packed, &mut out).unwrap_err();
-        assert_eq!(error, broken("longer than it says"));
+        assert_eq!(error, broken("longer than its header declares"));
         assert!(out[101..].iter().all(|&byte| byte == 0));
     }
 }

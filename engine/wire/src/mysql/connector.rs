@@ -5,19 +5,19 @@ use dbdyno_schema::plan::Compression;
 use super::public_key::PublicKey;
 use crate::SessionOptions;
 
-/// Opens sessions with one server, or with several in turn.
+/// Opens sessions with one server, or in turn with several.
 #[derive(Clone)]
 pub struct MysqlConnector {
-    /// Options that PostgreSQL's sessions have too.
+    /// Options common to all protocols.
     pub options: SessionOptions,
-    /// Whether the server may request the data of the session's own LOAD DATA LOCAL. For loading alone.
+    /// Whether the server may request data for the session's own LOAD DATA LOCAL; only for the loader.
     pub local_data: bool,
     /// Compression.
     pub compression: Compression,
-    /// The server's RSA key, where a file holds it.
+    /// The server's RSA key from a file, if any.
     pub server_public_key: Option<PublicKey>,
     /// Whether to ask a server on another machine for its RSA key over an unencrypted connection.
     pub allow_public_key_retrieval: bool,
-    /// Whether one text may hold several statements, separated by semicolons.
+    /// Whether one text may contain several statements, separated by semicolons.
     pub multi_statements: bool,
 }

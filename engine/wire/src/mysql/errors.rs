@@ -1,5 +1,5 @@
-//! Error numbers of MySQL, MariaDB and their client libraries: their classes and fixes. The two products number alike what
-//! both of them have.
+//! Error numbers of MySQL, MariaDB and their client libraries, with classes and fixes. The two products use the same
+//! numbers for the errors they share.
 
 use dbdyno_schema::record::ErrorClass;
 
@@ -9,16 +9,16 @@ pub const ER_CON_COUNT_ERROR: u16 = 1040;
 pub const ER_TOO_MANY_USER_CONNECTIONS: u16 = 1203;
 /// A limit of the account is reached; the message names it.
 pub const ER_USER_LIMIT_REACHED: u16 = 1226;
-/// The server cannot prepare this statement: BEGIN, say, on MySQL.
+/// The server cannot prepare this statement, such as BEGIN on MySQL.
 pub const ER_UNSUPPORTED_PS: u16 = 1295;
 /// `max_prepared_stmt_count` is reached.
 pub const ER_MAX_PREPARED_STMT_COUNT_REACHED: u16 = 1461;
 
 // Numbers of the client libraries (errmsg.h).
 
-/// The address does not answer, by a unix socket or in general.
+/// The server does not answer, over a unix socket or in general.
 pub const CR_CONNECTION_ERROR: u16 = 2002;
-/// The address does not answer, by TCP.
+/// The server does not answer over TCP.
 pub const CR_CONN_HOST_ERROR: u16 = 2003;
 /// Name resolution failed.
 pub const CR_UNKNOWN_HOST: u16 = 2005;
@@ -30,12 +30,12 @@ pub const CR_SERVER_LOST: u16 = 2013;
 pub const CR_SSL_CONNECTION_ERROR: u16 = 2026;
 /// The server violated the protocol.
 pub const CR_MALFORMED_PACKET: u16 = 2027;
-/// A login method that the client cannot or will not use.
+/// An authentication method that the client cannot or will not use.
 pub const CR_AUTH_PLUGIN_CANNOT_LOAD: u16 = 2059;
 /// A compression that the server does not offer.
 pub const CR_COMPRESSION_WRONGLY_CONFIGURED: u16 = 2065;
 
-/// Numbers of the client libraries after which a client has to open its connection again.
+/// Numbers of the client libraries after which a client has to reconnect.
 pub const CLIENT_LOST: [u16; 4] = [CR_SERVER_GONE_ERROR, 2011, CR_SERVER_LOST, 2055];
 
 /// Classes of error numbers.
@@ -55,7 +55,7 @@ pub const CLASSES: [(ErrorClass, &[u16]); 6] = [
         ErrorClass::Lost,
         &[1053, 1077, 1079, 1080, 1152, 1184, 1927, CR_SERVER_GONE_ERROR, CR_SERVER_LOST, 2055, 3169, 4031],
     ),
-    // A unique key exists already: 1062, the same with the name of its key (1586), without the row (1022, 1169, 1859), in
+    // A unique key exists already: 1062, with the name of the key (1586), without the row (1022, 1169, 1859), in
     // a table with a foreign key (1557, 1761, 1762).
     (ErrorClass::DuplicateKey, &[1022, 1062, 1169, 1557, 1586, 1761, 1762, 1859]),
     // No session begins: too many connections, the host (1042, 1129, 1130), the handshake or the authentication method
@@ -107,10 +107,10 @@ pub(crate) fn fix(number: u16) -> Option<&'static str> {
              without encryption (REQUIRE SSL, require_secure_transport)"
         }
         3159 => "set the target's tls mode to preferred, required, verify-ca or verify-identity",
-        1049 => "create the schema, or name another",
+        1049 => "create the schema, or use another one",
         1146 => "load the tables first: prepare with the same options",
         1142 | 1227 => "grant the account the rights on its own schema",
-        1114 | 1021 => "make room on the server's disk",
+        1114 | 1021 => "free space on the server's disk",
         ER_TOO_MANY_USER_CONNECTIONS | ER_USER_LIMIT_REACHED => {
             "raise max_user_connections, or use fewer connections"
         }
@@ -118,7 +118,7 @@ pub(crate) fn fix(number: u16) -> Option<&'static str> {
             "raise max_prepared_stmt_count to at least connections x prepared statements per connection, or use fewer \
              connections or tables"
         }
-        CR_SERVER_LOST | 1053 => "the server was stopped; look into its error log",
+        CR_SERVER_LOST | 1053 => "the server was stopped; see its error log",
         _ => return None,
     })
 }

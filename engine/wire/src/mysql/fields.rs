@@ -1,4 +1,4 @@
-//! The contents of packets: numbers, strings and errors, read without trusting a single length.
+//! The contents of packets: numbers, strings and errors; no length in them is trusted.
 
 use crate::WireError;
 use crate::server_message::sanitize;
@@ -7,7 +7,7 @@ use crate::server_message::sanitize;
 pub fn server_error(payload: &[u8]) -> WireError {
     let mut cursor = Cursor(payload.get(1..).unwrap_or_default());
     let Ok(code) = cursor.u16() else {
-        return WireError::Protocol("an error packet that is cut short".into());
+        return WireError::Protocol("a truncated error packet".into());
     };
     let (state, message) = match cursor.0 {
         [b'#', rest @ ..] if rest.len() >= 5 => rest.split_at(5),
@@ -16,15 +16,13 @@ pub fn server_error(payload: &[u8]) -> WireError {
     WireError::Server { code, state: sanitize(state), message: sanitize(message), is_fatal: false }
 }
 
-/// Little-endian reads that end in a protocol error, never in a panic.
+/// Little-endian reads that fail with a protocol error, never with a panic.
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Cursor<'a> {
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
-        let (head, rest) = self
-            .0
-            .split_at_checked(count)
-            .ok_or_else(|| WireError::Protocol("a packet that is cut short".into()))?;
+        let (head, rest) =
+            self.0.split_at_checked(count).ok_or_else(|| WireError::Protocol("a truncated packet".into()))?;
         self.0 = rest;
         Ok(head)
     }
@@ -48,7 +46,7 @@ impl<'a> Cursor<'a> {
             0xfd => self.number(3),
             0xfe => self.number(8),
             first @ 0..=0xfa => Ok(first),
-            first => Err(WireError::Protocol(format!("0x{first:02x} in place of a length"))),
+            first => Err(WireError::Protocol(format!("0x{first:02x} instead of a length"))),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! LOAD DATA LOCAL: the server requests a file, and receives rows that the client generates as the socket takes them.
+//! LOAD DATA LOCAL: the server requests a file, and the client sends rows that it generates on demand.
 //!
-//! The client never opens a file: it honours the server's request only as the answer to a statement of this function, on a
+//! The client never opens a file: it accepts the server's request only as the answer to its own LOAD DATA, on a
 //! connection that was opened for loading, and ignores the name in it.
 //!
 //! Source: "LOCAL INFILE Request" in the client/server protocol chapter of the MySQL internals manual. The data are packets
-//! that continue the numbering of the request, and an empty packet ends them. A server that fails in the middle skips the
+//! that continue the numbering of the request, and an empty packet ends them. A server that fails meanwhile skips the
 //! rest and answers with its error at the end.
 
 use super::message::packet;
@@ -13,7 +13,7 @@ use super::{ANSWER_BYTES_MAX, MysqlConnection, message};
 use crate::bulk::{BulkLoad, LoadError};
 use crate::{Outcome, WireError};
 
-/// Bytes of one packet of data. The server reads a packet into memory whole, and refuses one that is longer than its
+/// Bytes of one packet of data. The server buffers a complete packet in memory, and refuses one that is longer than its
 /// `max_allowed_packet`.
 const PACKET_BYTES: usize = 64 * 1024;
 /// Bytes of one write to the socket.

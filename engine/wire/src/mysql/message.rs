@@ -17,7 +17,7 @@ const TYPE_DOUBLE: u8 = 0x05;
 const TYPE_LONGLONG: u8 = 0x08;
 const TYPE_VAR_STRING: u8 = 0xfd;
 
-/// Most bytes of a payload; a packet of this length continues in the next one.
+/// Maximum bytes of a payload; a packet of this length continues in the next one.
 const FULL: usize = 0xff_ffff;
 
 /// Appends a message whose payload `body` writes, in a packet with number `sequence`, or in several if it is too long for
@@ -66,8 +66,8 @@ pub fn close_statement(out: &mut Vec<u8>, statement_id: u32) {
     });
 }
 
-/// Runs a prepared statement. The server remembers the parameter types from one execution to the next, so
-/// `send_types` is needed the first time only.
+/// Runs a prepared statement. The server remembers the parameter types between executions, so
+/// `send_types` is necessary only the first time.
 pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_types: bool) {
     packet(out, 0, |out| {
         out.push(COM_STMT_EXECUTE);
@@ -102,7 +102,7 @@ pub fn execute(out: &mut Vec<u8>, statement_id: u32, values: &[Value], send_type
     });
 }
 
-/// The same with the parameters of a script.
+/// As [`execute`], with the parameters of a script.
 pub fn execute_with<'a>(
     out: &mut Vec<u8>,
     statement_id: u32,
@@ -165,7 +165,7 @@ fn cut(out: &mut Vec<u8>, header: usize) {
     let first = out[header + 3];
     let payload = out.split_off(header + 4);
     out.truncate(header);
-    let pieces = payload.len() / FULL + 1; // The last one, which may be empty, ends the message.
+    let pieces = payload.len() / FULL + 1; // The last packet, which may be empty, ends the message.
     for number in 0..pieces {
         let piece = &payload[number * FULL..payload.len().min((number + 1) * FULL)];
         out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);

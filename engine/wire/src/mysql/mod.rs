@@ -26,7 +26,7 @@ use crate::session_options::with_timeout;
 use crate::socket::Socket;
 use crate::{Connection, Connector, Outcome, TextRow, Value, WireError};
 
-/// Most bytes of an answer outside the load, to the loader's statements, say: the end of a run does not interrupt those.
+/// Maximum bytes of an answer outside the load (to the loader, for example), which no end of a run interrupts.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 impl Connector for MysqlConnector {
@@ -38,7 +38,7 @@ impl Connector for MysqlConnector {
 }
 
 impl MysqlConnector {
-    /// Logs in over a connected stream, as if it led to `address`: for tests and fuzzing, which play the server.
+    /// Logs in over a connected stream, as if to `address`: for tests and fuzzing, which simulate the server.
     #[doc(hidden)]
     pub async fn connect_over(
         &self,
@@ -68,13 +68,13 @@ pub struct MysqlConnection {
     socket: Socket,
     session: Session,
     deprecate_eof: bool,
-    /// Time limit for preparing a statement, which is a part of opening.
+    /// Time limit for preparing a statement.
     timeout: Duration,
-    /// The message to send; reused to save the allocation.
+    /// The message to send, reused to avoid allocations.
     out: Vec<u8>,
     statements: Vec<Statement>,
     tracks_result_sets: bool,
-    /// Results of the last answer, where they are tracked and there were several.
+    /// Results of the last answer, if they are tracked and there were several.
     result_sets: Vec<ResultSet>,
 }
 
@@ -154,7 +154,7 @@ impl Connection for MysqlConnection {
     async fn close(&mut self) {
         self.out.clear();
         message::quit(&mut self.out);
-        // The session ends also without this message.
+        // The session ends even without this message.
         let _ = self.socket.send(&self.out).await;
     }
 }

@@ -1,6 +1,6 @@
 //! The server's public RSA key, which encrypts a password where the connection is not encrypted.
 //!
-//! A hostile server can send any key: it is parsed strictly here, before any arithmetic.
+//! A hostile server can send any key, so the parser is strict.
 //! Sources: RFC 7468 (PEM), RFC 5280 section 4.1 (SubjectPublicKeyInfo), RFC 8017 sections 3.1 and 7.1 (RSA, OAEP).
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::der::{BIT_STRING, INTEGER, SEQUENCE, element};
 
 /// Allowed bits of a modulus. Servers generate keys of 2048; more than 8192 would only cost time.
 const BITS: std::ops::RangeInclusive<u64> = 1024..=8192;
-/// Most bytes of an exponent, as a bound on the work. Nearly every key has 65537.
+/// Maximum bytes of an exponent, to limit the work. Nearly every key has 65537.
 const EXPONENT_MAX: usize = 8;
 
 /// `AlgorithmIdentifier` of rsaEncryption, 1.2.840.113549.1.1.1, with its empty parameters.
@@ -71,7 +71,7 @@ fn numbers(der: &[u8]) -> Option<(BigUint, BigUint)> {
     (fits && exponent.bit(0) && exponent > BigUint::from(1u8)).then_some((modulus, exponent))
 }
 
-/// Digits of an integer above zero.
+/// Bytes of a positive integer.
 fn positive(integer: &[u8]) -> Option<&[u8]> {
     match integer {
         [0, digits @ ..] => Some(digits),

@@ -1,4 +1,4 @@
-//! Skims answers of the server: walks through packet headers, counts rows and bytes, and stores nothing.
+//! Skims answers of the server: walks packet headers, counts rows and bytes, and stores nothing.
 //!
 //! A [`Skim`] takes the bytes of one answer in pieces of any size and reports when the answer is complete. It stores a
 //! packet's bytes only where two pieces share an OK, error or count packet. It skips rows and column definitions by their
@@ -9,7 +9,7 @@
 //!  │ prepare OK ─▶ Definitions ─▶ done
 //!  └ column count ─▶ Definitions ─▶ Rows ──end / error──▶ done, or Head when more results follow
 //! ```
-//! A hostile server can send any bytes: every count has a bound, and no length is trusted with an allocation.
+//! A hostile server can send any bytes: every count has a limit, and no received length sizes an allocation.
 
 pub use super::fields::server_error;
 
@@ -17,13 +17,13 @@ use super::fields::Cursor;
 use crate::rows::{ResultSet, RowBuffer, Rows};
 use crate::{Outcome, WireError};
 
-/// Most stored bytes of one packet, which ends there. An error message has at most 512 bytes.
+/// Maximum stored bytes of one packet; the rest is cut off. An error message has at most 512 bytes.
 const KEEP_MAX: usize = 4096;
-/// Most definitions: a table has at most 4096 columns, a statement 65535 parameters.
+/// Maximum definitions: a table has at most 4096 columns, a statement 65535 parameters.
 const DEFINITIONS_MAX: u64 = 65_535;
-/// Most bytes of one column definition: six names, of 64 characters each in a real server.
+/// Maximum bytes of one column definition: six names, in a real server of 64 characters each.
 const DEFINITION_MAX: usize = 64 << 10;
-/// Most tracked results of one answer.
+/// Maximum tracked results of one answer.
 const RESULT_SETS_MAX: usize = 1 << 16;
 
 const STATUS_MORE_RESULTS: u16 = 0x0008;
@@ -36,7 +36,7 @@ pub enum Expect {
     Result,
     /// The answer to a prepare.
     Prepared,
-    /// The answer to the loader's LOAD DATA LOCAL: a request for its data, which is a complete answer.
+    /// The answer to the loader's LOAD DATA LOCAL: the request for its data is a complete answer.
     DataRequest,
 }
 
@@ -62,11 +62,11 @@ enum State {
     Definitions { left: u64, ends: u8 },
     /// Rows up to an end marker.
     Rows,
-    /// `left` packets that end the answer to a prepare.
+    /// The last `left` packets of the answer to a prepare.
     PreparedRest { left: u64 },
 }
 
-/// A reader of one answer.
+/// Reader of one answer.
 #[derive(Debug, Default)]
 pub struct Skim {
     expect: Expect,
@@ -75,21 +75,21 @@ pub struct Skim {
     state: State,
     header: [u8; 4],
     header_length: u8,
-    /// Payload bytes of the current packet that have not come yet.
+    /// Payload bytes of the current packet that have not arrived yet.
     left: usize,
     /// Length of the current packet's payload.
     length: usize,
-    /// The packet before this one was full, so this one continues it.
+    /// Whether this packet continues the one before it, which had maximum length.
     continues: bool,
     kept: Vec<u8>,
     answer: Answer,
     rows: RowBuffer,
-    /// Whether to keep the rows of the first result alone.
+    /// Whether to keep only the rows of the first result.
     first_only: bool,
     first_ended: bool,
-    /// The results so far, where they are tracked.
+    /// The results so far, if they are tracked.
     result_sets: Option<ResultSets>,
-    /// Most bytes of the whole answer.
+    /// Maximum bytes of the complete answer.
     bytes_max: u64,
 }
 
@@ -99,7 +99,7 @@ impl Skim {
         Self { expect, deprecate_eof, bytes_max: u64::MAX, ..Self::default() }
     }
 
-    /// Fails at an answer of more than `bytes`: for short answers outside a run, whose end would stop the server.
+    /// Fails if the answer exceeds `bytes`: for short answers outside a run, where no end of a run limits an answer.
     pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.bytes_max = bytes;
         self
@@ -111,7 +111,7 @@ impl Skim {
         self
     }
 
-    /// Keeps the rows of the first result, or of `all`, in `rows`, which is empty, up to `bytes_max` in all.
+    /// Keeps the rows of the first result, or of `all` results, in `rows`, which is empty, up to `bytes_max` in total.
     pub fn keep_rows_in(mut self, rows: Rows, bytes_max: usize, all: bool) -> Self {
         (self.rows, self.first_only) = (RowBuffer::new(rows, bytes_max), !all);
         self
@@ -128,12 +128,12 @@ impl Skim {
         self
     }
 
-    /// Takes the results of an answer that has several; nothing where it has one.
+    /// Takes the results of an answer with several results; empty if it has one.
     pub fn take_result_sets(&mut self) -> Vec<ResultSet> {
         self.result_sets.take().map(|results| results.ended).unwrap_or_default()
     }
 
-    /// Takes the next bytes. Returns the answer when it is complete.
+    /// Reads the next bytes. Returns the answer when it is complete.
     ///
     /// # Errors
     /// The server's own error, or [`WireError::Protocol`].
@@ -204,7 +204,7 @@ impl Skim {
         done
     }
 
-    /// How many bytes of the current packet, which begins with `first`, matter. The first one always does: it is the type.
+    /// Number of relevant bytes of the current packet, which begins with `first`: at least 1, the type.
     fn room(&self, first: Option<u8>) -> usize {
         match self.state {
             State::Rows if self.keeps() => self.rows.room().max(1),
@@ -215,7 +215,7 @@ impl Skim {
         }
     }
 
-    /// Handles a complete packet; `payload` may be cut to its first byte where only that matters.
+    /// Handles a complete packet; `payload` may be only its first byte if the others are irrelevant.
     fn packet(&mut self, payload: &[u8]) -> Result<bool, WireError> {
         let continued = std::mem::replace(&mut self.continues, self.length == 0xff_ffff);
         if continued {
@@ -246,7 +246,7 @@ impl Skim {
             Some(0xff) => Err(server_error(payload)),
             Some(0x00) if self.expect == Expect::Prepared => self.prepared(payload),
             Some(0x00) => self.ok(payload),
-            // The file name that follows is the statement's own; the client ignores it.
+            // The client ignores the file name that follows.
             Some(0xfb) if self.expect == Expect::DataRequest => {
                 self.answer.data_requested = true;
                 Ok(true)
@@ -260,7 +260,7 @@ impl Skim {
                     return Err(WireError::Protocol(format!("a result of {columns} columns")));
                 }
                 if !std::mem::replace(&mut self.answer.outcome.returns_rows, true) {
-                    // The count of rows does not include the rows that an earlier result changed.
+                    // The count does not include rows that an earlier result changed.
                     self.answer.outcome.rows = 0;
                     if let Some(results) = &mut self.result_sets {
                         results.rows_before = 0;
@@ -352,11 +352,11 @@ impl Skim {
 /// The results of one answer.
 #[derive(Debug, Default)]
 struct ResultSets {
-    /// Those that have ended, where there are several.
+    /// The completed ones, if there are several.
     ended: Vec<ResultSet>,
-    /// Columns of the current one, where rows are kept.
+    /// Columns of the current one, if rows are kept.
     columns: u32,
-    /// Counted and kept rows before it.
+    /// Counted and kept rows before the current one.
     rows_before: u64,
     kept_before: usize,
 }

@@ -1,10 +1,10 @@
-//! SQLSTATEs of PostgreSQL, and of the proxies before it: their classes and fixes.
+//! SQLSTATEs of PostgreSQL and its proxies, with classes and fixes.
 
 use dbdyno_schema::record::ErrorClass;
 
 /// The connection broke.
 pub const CONNECTION_FAILURE: &str = "08006";
-/// The address does not answer.
+/// The server does not answer.
 pub const UNABLE_TO_CONNECT: &str = "08001";
 /// The server violated the protocol.
 pub const PROTOCOL_VIOLATION: &str = "08P01";
@@ -13,7 +13,7 @@ pub const CONNECTION_DOES_NOT_EXIST: &str = "08003";
 /// `max_connections`, or the limit of a role or a database, is reached.
 pub const TOO_MANY_CONNECTIONS: &str = "53300";
 
-/// Classes of SQLSTATEs. Two characters are a class of the SQL standard, for its states that have no entry of their own.
+/// Classes of SQLSTATEs. Two characters apply to all unlisted states that begin with them.
 pub const CLASSES: [(ErrorClass, &[&str]); 6] = [
     (ErrorClass::Deadlock, &["40P01"]),
     // `lock_timeout`, and NOWAIT.
@@ -28,7 +28,7 @@ pub const CLASSES: [(ErrorClass, &[&str]); 6] = [
     (ErrorClass::Lost, &["57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "08"]),
 ];
 
-/// The class of an SQLSTATE. An error of severity FATAL ends its session whatever its state is; see
+/// The class of an SQLSTATE. An error of severity FATAL ends the session whatever its state; see
 /// [`crate::WireError::class`].
 pub fn class(state: &str) -> ErrorClass {
     let class_of = |state: &str| CLASSES.iter().find(|(_, states)| states.contains(&state));
@@ -40,16 +40,16 @@ pub fn class(state: &str) -> ErrorClass {
 pub(crate) fn fix(state: &str) -> Option<&'static str> {
     Some(match state {
         "28P01" | "28000" => {
-            "check user and password, and what pg_hba.conf allows this user from this host, with and without TLS"
+            "check user and password, and the entries of pg_hba.conf for this user and host, with and without TLS"
         }
-        "3D000" => "create the database, or name another",
+        "3D000" => "create the database, or use another one",
         "42P01" => "load the tables first: prepare with the same options",
         "42501" => "grant the role the rights on its own schema (CREATE ON SCHEMA public, say)",
-        "53100" => "make room on the server's disk",
+        "53100" => "free space on the server's disk",
         "53200" => "give the server more memory, or use fewer connections or tables",
         TOO_MANY_CONNECTIONS => "raise max_connections, or use fewer connections",
         "57P03" => "wait until the server has started",
-        "57P01" | "57P02" => "the server was stopped or the session terminated; look into its log",
+        "57P01" | "57P02" => "the server was stopped or the session terminated; see its log",
         "25006" => "connect to the primary server: this one is read-only",
         _ => return None,
     })

@@ -1,9 +1,9 @@
-//! The contents of messages: errors and tags of commands, read without trusting a single length.
+//! The contents of messages: errors and command tags; no length in them is trusted.
 
 use crate::WireError;
 use crate::server_message::sanitize;
 
-/// Reads the payload of an ErrorResponse, which has fields of a byte and a string each; a truncated one up to its end.
+/// Reads the payload of an ErrorResponse, which has fields of a byte and a string each. It may be truncated.
 pub fn server_error(payload: &[u8]) -> WireError {
     let (mut state, mut message, mut severity) = (b"XX000".as_slice(), b"".as_slice(), b"".as_slice());
     let mut rest = payload;
@@ -16,7 +16,7 @@ pub fn server_error(payload: &[u8]) -> WireError {
         match kind {
             b'C' => state = value,
             b'M' => message = value,
-            // 'V' is never translated; servers before 9.6 have 'S' alone, which comes first.
+            // 'V' is never translated; servers before 9.6 send only 'S', which comes first.
             b'S' | b'V' => severity = value,
             _ => {}
         }
@@ -31,7 +31,7 @@ fn is_state(state: &[u8]) -> bool {
     state.len() == 5 && state.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// Rows by a command's tag: the number at its end, as in "UPDATE 3" and "INSERT 0 1"; 0 where it has none.
+/// Rows in a command tag: the number at its end, as in "UPDATE 3" and "INSERT 0 1"; 0 if there is none.
 #[inline]
 pub fn tag_rows(tag: &[u8]) -> u64 {
     let tag = tag.strip_suffix(b"\0").unwrap_or(tag);

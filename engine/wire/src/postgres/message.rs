@@ -9,16 +9,16 @@ use dbdyno_schema::placeholders::Quoting;
 use crate::scripted::{Parameter, Type};
 use crate::{Value, placeholders};
 
-// Numbers of parameter types, from pg_type.
+// Object ids of parameter types, from pg_type.
 const INT8: u32 = 20;
 const FLOAT8: u32 = 701;
 const VARCHAR: u32 = 1043;
 
-/// Execute without a limit of rows, for the unnamed portal, and Sync.
+/// Execute of the unnamed portal without a row limit, and Sync.
 const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// One format for all: binary.
+/// The same format for all values: binary.
 const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
 
 /// Appends a message of type `kind` whose payload `body` writes.
@@ -48,7 +48,7 @@ pub fn query_with(out: &mut Vec<u8>, template: &str, values: &[Value]) {
     });
 }
 
-/// Appends a statement with `$1`, `$2`, … in place of each `?`. Every `?` counts, in a string too.
+/// Replaces every `?`, even in strings, by `$1`, `$2`, …; returns the statement and the number of parameters.
 pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
     let mut out = Vec::with_capacity(sql.len() + 16);
     let mut count = 0u16;
@@ -63,7 +63,7 @@ pub fn numbered(sql: &[u8]) -> (Vec<u8>, u16) {
     (out, count)
 }
 
-/// Prepares statement number `name`, which has `$1` and so on, and requests a description of its result.
+/// Prepares statement number `name`, with parameters `$1`, `$2`, …, and requests a description of its result.
 pub fn parse(out: &mut Vec<u8>, name: u32, sql: &[u8], types: impl ExactSizeIterator<Item = Type>) {
     message(out, b'P', |out| {
         name_of(out, name);
@@ -117,7 +117,7 @@ pub fn execute(out: &mut Vec<u8>, name: u32, values: &[Value]) {
     out.extend_from_slice(EXECUTE_AND_SYNC);
 }
 
-/// The same with the parameters of a script.
+/// As [`execute`], with the parameters of a script.
 pub fn execute_with<'a>(
     out: &mut Vec<u8>,
     name: u32,
@@ -156,7 +156,7 @@ fn binary(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Appends a string with a zero at its end, up to the first zero in it, where a server would stop reading.
+/// Appends a null-terminated string, cut at the first zero in it, where a server would stop reading.
 fn text(out: &mut Vec<u8>, text: &[u8]) {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     out.extend_from_slice(&text[..end]);

@@ -23,13 +23,13 @@ use crate::session_options::with_timeout;
 use crate::socket::Socket;
 use crate::{Address, Connection, Connector, Outcome, SessionOptions, TextRow, Value, WireError};
 
-/// Most bytes of an answer outside the load, to the loader's statements, say: the end of a run does not interrupt those.
+/// Maximum bytes of an answer outside the load (to the loader, for example), which no end of a run interrupts.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// Opens sessions with one server, or with several in turn.
+/// Opens sessions with one server, or in turn with several.
 #[derive(Clone)]
 pub struct PostgresConnector {
-    /// Options that MySQL's sessions have too.
+    /// Options common to all protocols.
     pub options: SessionOptions,
 }
 
@@ -42,7 +42,7 @@ impl Connector for PostgresConnector {
 }
 
 impl PostgresConnector {
-    /// Logs in over a connected stream, as if it led to `address`: for tests and fuzzing, which play the server.
+    /// Logs in over a connected stream, as if to `address`: for tests and fuzzing, which simulate the server.
     #[doc(hidden)]
     pub async fn connect_over(
         &self,
@@ -73,16 +73,16 @@ impl PostgresConnector {
 pub struct PostgresConnection {
     socket: Socket,
     session: Session,
-    /// Time limit for preparing a statement, which is a part of opening.
+    /// Time limit for preparing a statement.
     timeout: Duration,
-    /// The message to send; reused to save the allocation.
+    /// The message to send, reused to avoid allocations.
     out: Vec<u8>,
     skim: Skim,
-    /// Prepared statements by their numbers, which are their names.
+    /// Prepared statements; the index is also the name.
     statements: Vec<Statement>,
     /// The statement of a script's message.
     current: Option<u32>,
-    /// Whether the server still has statements that a script has closed.
+    /// Whether the server still holds statements that a script has closed.
     has_closed: bool,
 }
 
@@ -103,7 +103,7 @@ impl PostgresConnection {
     async fn answer(&mut self) -> Result<Answer, WireError> {
         let Self { socket, skim, .. } = self;
         match socket.receive(|bytes| skim.feed(bytes)).await {
-            // The error that the server sent before it left says more than that it has left.
+            // Prefer the error that the server sent before it closed the connection.
             Err(lost @ WireError::Lost(_)) => Err(skim.unfinished_error().unwrap_or(lost)),
             answer => answer,
         }
@@ -180,7 +180,7 @@ impl Connection for PostgresConnection {
     async fn close(&mut self) {
         self.out.clear();
         message::terminate(&mut self.out);
-        // The session ends also without this message.
+        // The session ends even without this message.
         let _ = self.socket.send(&self.out).await;
     }
 }

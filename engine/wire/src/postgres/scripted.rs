@@ -1,7 +1,7 @@
 //! The interface for scripts; see [`crate::scripted`].
 //!
-//! The first execution of a script's statement prepares it in the same message, as the types of its parameters are known
-//! only then; `prepare` itself prepares a statement without parameters.
+//! The first execution of a script's statement also prepares it, because the types of its parameters are known
+//! only then; `prepare` only prepares statements without parameters.
 
 use super::skim::Expect;
 use super::statement::Statement;
@@ -11,7 +11,7 @@ use crate::scripted::{Parameter, Prepared, Rows, Scripted, ScriptedConnector, Ty
 use crate::{Outcome, WireError};
 
 impl PostgresConnection {
-    /// Begins a message. It closes statements first, which needs no separate answer.
+    /// Begins a message by closing statements, which needs no separate answer.
     fn write_closes(&mut self) {
         self.out.clear();
         self.current = None;

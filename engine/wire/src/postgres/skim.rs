@@ -1,26 +1,26 @@
-//! Skims answers of the server: walks through message headers, counts rows and bytes, and stores nothing.
+//! Skims answers of the server: walks message headers, counts rows and bytes, and stores nothing.
 //!
-//! A [`Skim`] belongs to a connection for its whole life, as a server may send unsolicited messages at any time: a changed
+//! A connection keeps one [`Skim`] until it closes, because a server may send unsolicited messages at any time: a changed
 //! setting, a notice, a fatal error. The caller announces the kind of the answer ([`Skim::begin`]) and passes the bytes in
 //! pieces of any size; the reader reports when the answer is complete. It stores a message's bytes only where two pieces
 //! share a message that matters.
 //!
 //! An answer ends with ReadyForQuery, also after an error; the reader reports an error that ends the connection immediately.
-//! A hostile server can send any bytes: every length and count has a bound, and none is trusted with an allocation.
+//! A hostile server can send any bytes: every length and count has a limit, and no received length sizes an allocation.
 
 use super::fields::{server_error, tag_rows};
 use crate::rows::{Form, RowBuffer, Rows};
 use crate::{Outcome, WireError};
 
-/// Most stored bytes of one message, which ends there. An error begins with its state and text.
+/// Maximum stored bytes of one message; the rest is cut off. An error begins with its state and text.
 const KEEP_MAX: usize = 4096;
-/// Most bytes of a row, as in a server.
+/// Maximum bytes of a row, as in PostgreSQL.
 const ROW_MAX: u32 = 1 << 30;
-/// Most bytes of any other message. A notice can hold a long statement.
+/// Maximum bytes of any other message. A notice can contain a long statement.
 const MESSAGE_MAX: u32 = 64 << 20;
-/// Most bytes of a command's tag.
+/// Maximum bytes of a command tag.
 const SHORT_MAX: u32 = 1024;
-/// Most bytes of unsolicited messages within one answer.
+/// Maximum bytes of unsolicited messages within one answer.
 const UNSOLICITED_MAX: u64 = 64 << 20;
 const HEADER: usize = 5;
 
@@ -34,14 +34,14 @@ pub enum Expect {
     Result,
     /// The answer to a prepare.
     Prepared,
-    /// The answer to the loader's COPY FROM STDIN: a request for its data, which is a complete answer.
+    /// The answer to the loader's COPY FROM STDIN: the request for its data is a complete answer.
     DataRequest,
 }
 
 /// A complete answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Rows and bytes. Of several results the last counts, as with PostgreSQL's own library.
+    /// Rows and bytes; of several results the last one, as in libpq.
     pub outcome: Outcome,
     /// Whether the server described a result with rows; `None` without a description.
     pub described: Option<bool>,
@@ -53,12 +53,12 @@ pub struct Answer {
     pub data_requested: bool,
 }
 
-/// A reader of one server's messages.
+/// Reader of one server's messages.
 #[derive(Debug, Default)]
 pub struct Skim {
     header: [u8; HEADER],
     header_length: u8,
-    /// Payload bytes of the current message that have not come yet.
+    /// Payload bytes of the current message that have not arrived yet.
     left: usize,
     /// Length of the current message's payload.
     length: usize,
@@ -70,14 +70,14 @@ pub struct Skim {
     rows_now: u64,
     /// Whether the current result has rows, by its description; see [`Skim::begin`].
     returns_rows: bool,
-    /// Whether a message has answered the request.
+    /// Whether the server has answered the request.
     answered: bool,
     complete: bool,
     error: Option<WireError>,
     /// The error that ended the connection.
     fatal_error: Option<WireError>,
     unsolicited_bytes: u64,
-    /// Most bytes of the whole answer.
+    /// Maximum bytes of the complete answer.
     bytes_max: u64,
     rows: RowBuffer,
 }
@@ -88,7 +88,7 @@ impl Skim {
         Self { bytes_max: u64::MAX, ..Self::default() }
     }
 
-    /// Begins the answer to a request. `returns_rows` comes from the preparation of the statement.
+    /// Begins the answer to a request. `returns_rows` is known from preparing the statement.
     #[inline]
     pub fn begin(&mut self, expect: Expect, returns_rows: bool) {
         self.expect = expect;
@@ -102,12 +102,12 @@ impl Skim {
         self.rows.rows = None;
     }
 
-    /// Fails at an answer of more than `bytes`: for short answers outside a run, whose end would stop the server.
+    /// Fails if the answer exceeds `bytes`: for short answers outside a run, where no end of a run limits an answer.
     pub fn limit_bytes(&mut self, bytes: u64) {
         self.bytes_max = bytes;
     }
 
-    /// Keeps the rows of the last result in `rows`, which is empty, up to `bytes_max` in all.
+    /// Keeps the rows of the last result in `rows`, which is empty, up to `bytes_max` in total.
     pub fn keep_rows_in(&mut self, rows: Rows, bytes_max: usize) {
         self.rows = RowBuffer::new(rows, bytes_max);
     }
@@ -128,17 +128,17 @@ impl Skim {
         self.fatal_error.as_ref()
     }
 
-    /// The server's error in an answer that never became complete.
+    /// The server's error in an incomplete answer.
     pub fn unfinished_error(&mut self) -> Option<WireError> {
         self.fatal_error.clone().or_else(|| self.error.take())
     }
 
-    /// Whether the last statement returns rows, and whether the server has prepared it, also after an error.
+    /// Whether the last statement returns rows, and whether the server has prepared it; valid also after an error.
     pub fn description(&self) -> (Option<bool>, bool) {
         (self.answer.described, self.answer.prepared)
     }
 
-    /// Takes the next bytes. Returns the answer when it is complete; unsolicited messages may follow it.
+    /// Reads the next bytes. Returns the answer when it is complete; unsolicited messages may follow it.
     ///
     /// # Errors
     /// The server's own error, or [`WireError::Protocol`].
@@ -151,7 +151,7 @@ impl Skim {
             if !self.complete {
                 return Err(error);
             }
-            // The answer is complete, wherever the network cut the bytes behind it; the next request fails.
+            // The answer is complete, so only the next request fails, wherever the network split the bytes.
             self.fatal_error.get_or_insert(error);
         }
         if !std::mem::take(&mut self.complete) {
@@ -164,7 +164,7 @@ impl Skim {
         }
     }
 
-    /// Walks through messages and parts of them.
+    /// Walks complete and partial messages.
     #[inline]
     fn walk(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         while !bytes.is_empty() {
@@ -227,7 +227,7 @@ impl Skim {
         done
     }
 
-    /// How many bytes of the current message matter.
+    /// Number of relevant bytes of the current message.
     fn room(&self) -> usize {
         match self.header[0] {
             b'D' if self.rows.rows.is_some() => self.rows.room(),
@@ -236,7 +236,7 @@ impl Skim {
         }
     }
 
-    /// Handles a complete message; `payload` may be shorter where only its beginning matters.
+    /// Handles a complete message; `payload` may be shorter if only its beginning is relevant.
     #[inline]
     fn message(&mut self, payload: &[u8]) -> Result<(), WireError> {
         match (self.header[0], self.expect) {
@@ -256,7 +256,7 @@ impl Skim {
         self.rows.push(payload, self.length)
     }
 
-    /// CommandComplete. The tag of a command that returns no rows holds the number of changed rows.
+    /// CommandComplete. The tag of a command without a result set contains the number of changed rows.
     #[inline]
     fn end_of_result(&mut self, tag: &[u8]) {
         let returns_rows = self.returns_rows || self.rows_now > 0;
@@ -273,7 +273,7 @@ impl Skim {
     #[inline]
     fn ready(&mut self) -> Result<(), WireError> {
         if !self.answered && self.error.is_none() {
-            return Err(WireError::Protocol("the end of an answer without one".into()));
+            return Err(WireError::Protocol("the end of an answer before its beginning".into()));
         }
         self.complete = true;
         Ok(())
@@ -339,8 +339,8 @@ impl Skim {
 
     fn error_response(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let error = server_error(&payload[..payload.len().min(KEEP_MAX)]);
-        // An error behind a complete answer belongs to the next one, wherever the network cut between them. Behind a request
-        // for the data of a COPY it ends that COPY.
+        // An error after a complete answer belongs to the next one, wherever the network split the bytes. After a request
+        // for the data of a COPY it ends the COPY.
         if self.complete || matches!(error, WireError::Server { is_fatal: true, .. }) {
             self.fatal_error.get_or_insert_with(|| error.clone());
             return Err(error);

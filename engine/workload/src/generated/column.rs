@@ -1,4 +1,4 @@
-//! The values of one column, each from the row's number alone.
+//! The values of one column; each depends only on the row number.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use dbdyno_random::letters::Letters;
 use dbdyno_schema::calendar::{self, DAY_US, civil_from_days};
 use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, Literal, TimeOrder};
 
-use super::written::{self, Form};
-use crate::sql::source::{sums, weighted};
+use super::encode::{self, Encoding};
+use crate::sql::source::{cumulative_weights, weighted};
 
-/// A column, ready to be written row by row.
+/// A column with a generator for its values.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
-    /// Names its streams of random numbers.
+    /// Seed of the column's random streams.
     seed: u64,
     nulls: f64,
     source: Source,
@@ -26,31 +26,31 @@ enum Source {
         first: i64,
         step: i64,
     },
-    /// Keys from 0, and the least.
+    /// Distribution of the offset from the minimum, and the minimum.
     Integer(Box<Keys>, i64),
-    /// The same in units of the last decimal, with their number.
+    /// As `Integer`, in units of the last decimal; the third field is the number of decimals.
     Decimal(Box<Keys>, i64, u32),
     Time(Instants),
     Text {
         letters: Letters,
-        least: u32,
-        lengths: u64,
+        min_length: u32,
+        length_count: u64,
         plain: bool,
     },
-    /// A column by the numbers of its table's rows.
+    /// The value of the referenced column, in a random row of its table.
     Foreign(Box<Keys>, Arc<Column>),
     OneOf(Vec<Option<Literal>>, Option<Arc<[f64]>>),
 }
 
-/// Instants at whole units since 1970.
+/// Times, in units since 1970.
 #[derive(Clone, Debug)]
 struct Instants {
-    /// None where they rise.
+    /// None if values increase with the row number.
     keys: Option<Box<Keys>>,
     first: i64,
-    /// Units from the first to the last.
+    /// Units from the first time to the last.
     span: u64,
-    /// Rows of the table.
+    /// Number of rows of the table.
     rows: u64,
     unit: Unit,
 }
@@ -58,13 +58,13 @@ struct Instants {
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     Day,
-    /// So many digits of a fraction of a second.
+    /// Fractions of a second, with this number of digits.
     Fraction(u32),
 }
 
 impl Column {
-    /// The column of a table with so many rows. `parent` finds the column that a foreign key refers to, and how many rows
-    /// it has.
+    /// `table` is the name and the number of rows. `parent` returns the column that a foreign key references, and the number
+    /// of its rows.
     pub(super) fn new(
         plan_seed: u64,
         table: (&str, u64),
@@ -72,7 +72,7 @@ impl Column {
         parent: impl Fn(&str, &str) -> (Arc<Column>, u64),
     ) -> Self {
         Self {
-            seed: named(plan_seed, table.0, &column.name),
+            seed: column_seed(plan_seed, table.0, &column.name),
             nulls: column.nulls,
             source: Source::new(&column.values, table.1, parent),
         }
@@ -80,13 +80,13 @@ impl Column {
 
     /// Appends the value of row number `row`, from 1.
     #[inline]
-    pub(super) fn write(&self, row: u64, out: &mut Vec<u8>, form: Form) {
+    pub(super) fn write(&self, row: u64, out: &mut Vec<u8>, encoding: Encoding) {
         if let (Source::Sequence { first, step }, 0.0) = (&self.source, self.nulls) {
             return integer(out, first + step * (row - 1) as i64);
         }
         let mut rng = Rng::new(self.seed, &[row]);
         if self.nulls > 0.0 && rng.unit() < self.nulls {
-            return written::null(out, form);
+            return encode::null(out, encoding);
         }
         match &self.source {
             Source::Sequence { first, step } => integer(out, first + step * (row - 1) as i64),
@@ -94,44 +94,48 @@ impl Column {
             Source::Decimal(keys, low, scale) => decimal(out, low + keys.draw(&mut rng) as i64, *scale),
             Source::Time(instants) => {
                 let at = instants.at(row, &mut rng);
-                written::plain(out, form, |out| instants.unit.write(at, out));
+                encode::plain(out, encoding, |out| instants.unit.write(at, out));
             }
-            Source::Text { letters, least, lengths, plain } => {
-                let length = if *lengths == 1 { *least } else { least + rng.below(*lengths) as u32 };
+            Source::Text { letters, min_length, length_count, plain } => {
+                let length = if *length_count == 1 {
+                    *min_length
+                } else {
+                    min_length + rng.below(*length_count) as u32
+                };
                 if *plain {
-                    return written::plain(out, form, |out| letters.write(&mut rng, length, out));
+                    return encode::plain(out, encoding, |out| letters.write(&mut rng, length, out));
                 }
                 let mut text = Vec::with_capacity(length as usize);
                 letters.write(&mut rng, length, &mut text);
-                written::text(out, form, &text);
+                encode::text(out, encoding, &text);
             }
-            Source::Foreign(keys, column) => column.write(keys.draw(&mut rng), out, form),
+            Source::Foreign(keys, column) => column.write(keys.draw(&mut rng), out, encoding),
             Source::OneOf(values, weights) => {
                 let index = match weights {
                     _ if values.len() == 1 => 0,
                     None => rng.below(values.len() as u64) as usize,
                     Some(weights) => weighted(weights, &mut rng),
                 };
-                literal(out, form, values[index].as_ref());
+                literal(out, encoding, values[index].as_ref());
             }
         }
     }
 }
 
-/// Whether every value of such a column is ASCII.
+/// Whether all values of such a column are ASCII; false if unknown.
 pub(super) fn is_ascii(source: &ColumnSource) -> bool {
     let plain = |value: &Literal| !matches!(value, Literal::Text(text) if !text.is_ascii());
     match source {
         ColumnSource::Text { alphabet, .. } => alphabet.is_ascii(),
         ColumnSource::OneOf { values, .. } => values.iter().flatten().all(plain),
         ColumnSource::Constant { value } => plain(value),
-        ColumnSource::ForeignKey { .. } => false, // Whatever its parent has.
+        ColumnSource::ForeignKey { .. } => false, // Depends on the parent.
         _ => true,
     }
 }
 
-/// The seed of a column, by the names of it and of its table.
-fn named(seed: u64, table: &str, column: &str) -> u64 {
+/// The seed of a column, from its name and the name of its table.
+fn column_seed(seed: u64, table: &str, column: &str) -> u64 {
     let names = [table.as_bytes(), b"\0", column.as_bytes()].concat();
     let path: Vec<u64> = names
         .chunks(8)
@@ -172,12 +176,12 @@ impl Source {
                 Source::Time(Instants { keys, first, span, rows, unit: Unit::Day })
             }
             ColumnSource::Text { length, alphabet } => {
-                let (least, most) = length.bounds();
+                let (min_length, max_length) = length.bounds();
                 Source::Text {
                     letters: Letters::new(alphabet),
-                    least,
-                    lengths: u64::from(most - least) + 1,
-                    plain: written::is_plain(alphabet),
+                    min_length,
+                    length_count: u64::from(max_length - min_length) + 1,
+                    plain: encode::is_plain(alphabet),
                 }
             }
             ColumnSource::ForeignKey { table, column, distribution } => {
@@ -185,7 +189,7 @@ impl Source {
                 Source::Foreign(Box::new(Keys::new(distribution, 1, rows)), column)
             }
             ColumnSource::OneOf { values, weights } => {
-                Source::OneOf(values.clone(), weights.as_deref().map(sums))
+                Source::OneOf(values.clone(), weights.as_deref().map(cumulative_weights))
             }
             ColumnSource::Constant { value } => Source::OneOf(vec![Some(value.clone())], None),
         }
@@ -193,7 +197,7 @@ impl Source {
 }
 
 fn checked(time: Option<i64>) -> i64 {
-    time.expect("a plan's faults name what is no time")
+    time.expect("Plan::faults has checked the times")
 }
 
 impl Instants {
@@ -211,14 +215,14 @@ impl Instants {
 }
 
 impl Unit {
-    /// Appends an instant, with the digits of its fraction.
+    /// Appends a time.
     fn write(self, at: i64, out: &mut Vec<u8>) {
         let Unit::Fraction(digits) = self else { return day(out, at) };
         let second = 10i64.pow(digits);
         let day_units = DAY_US / 1_000_000 * second;
         day(out, at.div_euclid(day_units));
-        let of_day = at.rem_euclid(day_units);
-        let (seconds, fraction) = ((of_day / second) as u32, of_day % second);
+        let time_of_day = at.rem_euclid(day_units);
+        let (seconds, fraction) = ((time_of_day / second) as u32, time_of_day % second);
         for (before, part) in [(b' ', seconds / 3600), (b':', seconds / 60 % 60), (b':', seconds % 60)] {
             out.push(before);
             two_digits(out, part);
@@ -231,10 +235,10 @@ impl Unit {
 }
 
 fn day(out: &mut Vec<u8>, days: i64) {
-    let (year, month, of_month) = civil_from_days(days);
+    let (year, month, day) = civil_from_days(days);
     two_digits(out, (year / 100) as u32);
     two_digits(out, (year % 100) as u32);
-    for part in [month, of_month] {
+    for part in [month, day] {
         out.push(b'-');
         two_digits(out, part);
     }
@@ -250,7 +254,7 @@ fn integer(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends a number of units of the last of `scale` decimals.
+/// Appends a number, given in units of the last of its `scale` decimals.
 #[inline]
 fn decimal(out: &mut Vec<u8>, units: i64, scale: u32) {
     if scale == 0 {
@@ -273,11 +277,11 @@ fn padded(out: &mut Vec<u8>, number: u64, digits: usize) {
     out.extend_from_slice(text);
 }
 
-fn literal(out: &mut Vec<u8>, form: Form, value: Option<&Literal>) {
+fn literal(out: &mut Vec<u8>, encoding: Encoding, value: Option<&Literal>) {
     match value {
-        None => written::null(out, form),
+        None => encode::null(out, encoding),
         Some(Literal::Integer(number)) => integer(out, *number),
         Some(Literal::Number(number)) => out.extend_from_slice(number.to_string().as_bytes()),
-        Some(Literal::Text(text)) => written::text(out, form, text.as_bytes()),
+        Some(Literal::Text(text)) => encode::text(out, encoding, text.as_bytes()),
     }
 }

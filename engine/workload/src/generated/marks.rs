@@ -1,4 +1,4 @@
-//! Whether a table's rows are those of the plan.
+//! Marks in table comments: whether a table contains the rows of the plan.
 //!
 //! The user wrote the table's comment, so the mark is appended to it. Only an empty table gets a mark, so dbdyno loaded all rows of
 //! a table that is marked as unfinished, and may delete them.
@@ -10,16 +10,16 @@ use crate::kind::Dialect;
 use crate::schema::{LOADING, MARK};
 use crate::tables::Tables;
 
-/// What may be done with a table, by its comment.
+/// State of a table, by its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// May be filled if it is empty.
+    /// No mark: `prepare` may fill the table if it is empty.
     Unmarked,
     /// A load was interrupted; its rows may be deleted.
     Unfinished,
-    /// It has the rows of this plan.
+    /// The table contains the rows of this plan.
     Complete,
-    /// It has those of another plan, by this mark.
+    /// The table contains the rows of another plan, which has this mark.
     Other(String),
 }
 
@@ -35,7 +35,7 @@ impl Generated {
         format!("{MARK} v1 generated seed={} rows={} columns={sum:08x}", self.seed, spec.rows)
     }
 
-    /// Appends what the values of a foreign key depend on.
+    /// Appends everything that the values of a foreign key depend on.
     fn describe_parent(&self, source: ColumnSource, described: &mut String) {
         let mut next = Some(source);
         while let Some(ColumnSource::ForeignKey { table, column, .. }) = next {
@@ -48,7 +48,7 @@ impl Generated {
         }
     }
 
-    /// What a table's comment says.
+    /// The state of a table with this comment.
     pub fn state(&self, table: u32, comment: &str) -> State {
         let (_, mark) = split(comment);
         match mark {
@@ -59,12 +59,12 @@ impl Generated {
         }
     }
 
-    /// Appends to a table's comment that it is being filled, or that it is complete.
+    /// The statement that appends a mark to the table's comment: being loaded, or complete.
     pub fn set_mark(&self, table: u32, comment: &str, complete: bool) -> String {
         let mark = if complete { self.mark(table) } else { LOADING.into() };
-        let (own, _) = split(comment);
-        let between = if own.is_empty() { "" } else { " " };
-        let text = format!("{own}{between}{mark}").replace('\'', "''");
+        let (user_comment, _) = split(comment);
+        let separator = if user_comment.is_empty() { "" } else { " " };
+        let text = format!("{user_comment}{separator}{mark}").replace('\'', "''");
         let name = self.quoted(&self.name(table));
         match self.dialect {
             Dialect::Mysql => format!("ALTER TABLE {name} COMMENT = '{}'", text.replace('\\', "\\\\")),
@@ -72,10 +72,10 @@ impl Generated {
         }
     }
 
-    /// Returns the comment of a table, and whether streams that load it wait for each other; no row where it does not exist.
+    /// Selects the comment of a table, and whether concurrent loading streams block each other; no row if it does not exist.
     ///
-    /// MariaDB writes the counter of an AUTO_INCREMENT into the root page of the table with every row, also where a row brings
-    /// its number (MDEV-6076): two streams wait for each other at that page, and were half as fast as one.
+    /// MariaDB writes the AUTO_INCREMENT counter into the root page of the table with every row, even if a row has an explicit
+    /// value (MDEV-6076): two streams wait for each other at that page, and were half as fast as one.
     pub fn comment(&self, table: u32) -> String {
         let name = self.name(table);
         match self.dialect {
@@ -91,19 +91,19 @@ impl Generated {
         }
     }
 
-    /// Returns a row where a table has one.
+    /// Selects one row, if the table has any.
     pub fn any_row(&self, table: u32) -> String {
         format!("SELECT 1 FROM {} LIMIT 1", self.quoted(&self.name(table)))
     }
 
-    /// Removes all rows of a table; the second statement is slow, and works where foreign keys refer to the table.
+    /// Two statements that remove all rows of a table: the second one is slow, but works if foreign keys refer to the table.
     pub fn empty(&self, table: u32) -> [String; 2] {
         let name = self.quoted(&self.name(table));
         [format!("TRUNCATE TABLE {name}"), format!("DELETE FROM {name}")]
     }
 }
 
-/// The user's comment, and the mark.
+/// Splits a comment into the user's text and the mark.
 fn split(comment: &str) -> (&str, Option<&str>) {
     let begins = [LOADING.to_owned(), format!("{MARK} v1 generated ")];
     match begins.iter().filter_map(|begin| comment.rfind(begin)).max() {

@@ -1,17 +1,17 @@
-//! Tables of the user's own, filled with generated rows.
+//! User-defined tables, filled with generated rows.
 //!
-//! The user's statements create the tables; this module writes their rows and the statements that load them. PostgreSQL
-//! loads them by COPY in text form: the binary form needs the type of each column, which only the user's statements know.
+//! The user's statements create the tables; this module generates their rows and the statements that load them. PostgreSQL
+//! loads them by COPY in text format: the binary format needs the type of each column, which only the user's statements know.
 //!
 //! # Layout
 //! - this file: the tables and their rows.
 //! - `column`: the values of one column.
-//! - `written`: how a value is written.
-//! - `marks`: what is there before, and how a table says that its rows are complete.
+//! - `encode`: how values are encoded.
+//! - `marks`: marks in table comments, which show whether a table is complete.
 
 mod column;
+mod encode;
 mod marks;
-mod written;
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use dbdyno_schema::description::{ColumnDescription, TableGroup};
 use dbdyno_schema::plan::{ColumnSource, GeneratedColumn, GeneratedTable, Plan};
 
 use self::column::Column;
-use self::written::Form;
+use self::encode::Encoding;
 use crate::kind::Dialect;
 use crate::tables::{BulkRows, Tables};
 
 pub use self::marks::State;
 
-/// Bytes of one INSERT, where a row is not longer.
+/// Bytes of one INSERT, unless a single row is longer.
 const INSERT_BYTES: usize = 512 * 1024;
 /// Bytes of one LOAD DATA or COPY.
 const STATEMENT_BYTES: u64 = 10 << 20;
-/// Rows that are written to learn how long rows are.
+/// Rows in the sample that estimates the length of a row.
 const SAMPLE: u64 = 64;
 
 /// The tables of a plan.
@@ -60,7 +60,7 @@ impl Generated {
         Self { seed: plan.seed, dialect: Dialect::of(&plan.target), tables }
     }
 
-    /// The tables as `describe` prints them. Their statements are the user's, and so are types and indexes.
+    /// The tables as `describe` prints them. Their types and indexes are unknown: the user's statements define them.
     pub(crate) fn describe(&self) -> Vec<TableGroup> {
         let column = |column: &GeneratedColumn| ColumnDescription {
             name: self.folded(&column.name),
@@ -79,7 +79,7 @@ impl Generated {
         self.numbers().map(describe).collect()
     }
 
-    /// Whether there are any.
+    /// Whether the plan has no generated tables.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
@@ -98,7 +98,7 @@ impl Generated {
         &self.tables[table as usize - 1]
     }
 
-    /// Settings of the sessions that load, as name and value: instants mean the same on every server.
+    /// Settings of the loading sessions, as name and value: one time zone, so that times are equal on every server.
     pub fn session_settings(&self) -> [(&'static str, &'static str); 1] {
         match self.dialect {
             Dialect::Mysql => [("time_zone", "+00:00")],
@@ -111,12 +111,12 @@ impl Generated {
         let name = self.quoted(&self.name(table));
         match self.dialect {
             Dialect::Mysql => format!("ANALYZE TABLE {name}"),
-            // As pgbench does it: what VACUUM leaves undone the first readers would do.
+            // As in pgbench: without VACUUM the first readers would do its work.
             Dialect::Postgresql => format!("VACUUM (ANALYZE) {name}"),
         }
     }
 
-    /// A quoted name. PostgreSQL folds names without quotes to lower case, so those are quoted in lower case.
+    /// A quoted name, in lower case for PostgreSQL, which folds unquoted names to lower case.
     fn quoted(&self, name: &str) -> String {
         match self.dialect {
             Dialect::Mysql => format!("`{name}`"),
@@ -140,7 +140,7 @@ impl Generated {
 impl Table {
     fn new(seed: u64, spec: &GeneratedTable, before: &[Table]) -> Self {
         let mut columns: Vec<Option<Arc<Column>>> = vec![None; spec.columns.len()];
-        // Foreign keys last: they may refer to any other column of their own table.
+        // Foreign keys last, because they may refer to any other column of their table.
         let is_key = |index: &usize| matches!(spec.columns[*index].values, ColumnSource::ForeignKey { .. });
         let mut order: Vec<usize> = (0..spec.columns.len()).collect();
         order.sort_by_key(is_key);
@@ -155,22 +155,22 @@ impl Table {
                         at(&parent.spec).map(|at| (Arc::clone(&parent.columns[at]), parent.spec.rows))
                     })
                 };
-                source.expect("a plan's faults name keys of unknown columns")
+                source.expect("Plan::faults rejects keys of unknown columns")
             };
             let column = Column::new(seed, (&spec.name, spec.rows), &spec.columns[index], parent);
             columns[index] = Some(Arc::new(column));
         }
         let columns: Arc<[_]> = columns.into_iter().flatten().collect();
         let mut table = Self { spec: spec.clone(), columns, statement_rows: 1 };
-        let (mut some, mut out) = (table.rows_from(Form::Line, 1, spec.rows.min(SAMPLE)), Vec::new());
-        while some.bulk(&mut out, STATEMENT_BYTES as usize) {}
+        let (mut sample, mut out) = (table.rows_from(Encoding::Line, 1, spec.rows.min(SAMPLE)), Vec::new());
+        while sample.bulk(&mut out, STATEMENT_BYTES as usize) {}
         let row_bytes = (out.len() as u64).div_ceil(spec.rows.min(SAMPLE)).max(1);
         table.statement_rows = (STATEMENT_BYTES / row_bytes).clamp(1, STATEMENT_BYTES / 50);
         table
     }
 
-    fn rows_from(&self, form: Form, first: u64, last: u64) -> Rows {
-        Rows { columns: Arc::clone(&self.columns), form, next: first, last }
+    fn rows_from(&self, encoding: Encoding, first: u64, last: u64) -> Rows {
+        Rows { columns: Arc::clone(&self.columns), encoding, next: first, last }
     }
 }
 
@@ -181,7 +181,7 @@ impl Tables for Generated {
         self.folded(&self.table(table).spec.name)
     }
 
-    /// Separators in hexadecimal mean the same in every SQL mode. A server reads characters of one byte faster.
+    /// Separators in hexadecimal mean the same in every SQL mode. `ascii`, where possible, loads faster than `utf8mb4`.
     fn load(&self, table: u32) -> String {
         let (name, columns) = (self.quoted(&self.name(table)), self.columns(table));
         let is_ascii = self.table(table).spec.columns.iter().all(|column| column::is_ascii(&column.values));
@@ -201,11 +201,11 @@ impl Tables for Generated {
     }
 
     fn rows_from(&self, table: u32, first: u64, last: u64) -> Rows {
-        let form = match self.dialect {
-            Dialect::Mysql => Form::Mysql,
-            Dialect::Postgresql => Form::Postgresql,
+        let encoding = match self.dialect {
+            Dialect::Mysql => Encoding::Mysql,
+            Dialect::Postgresql => Encoding::Postgresql,
         };
-        self.table(table).rows_from(form, first, last)
+        self.table(table).rows_from(encoding, first, last)
     }
 
     fn has_index(&self) -> bool {
@@ -216,7 +216,7 @@ impl Tables for Generated {
         self.table(table).statement_rows
     }
 
-    /// LOAD DATA LOCAL only warns of values that do not fit, and so does INSERT where the SQL mode is not strict.
+    /// LOAD DATA LOCAL only warns about values that do not fit, and so does INSERT without strict SQL mode.
     fn warns(&self) -> bool {
         self.dialect == Dialect::Mysql
     }
@@ -226,20 +226,20 @@ impl Tables for Generated {
 #[derive(Clone, Debug)]
 pub struct Rows {
     columns: Arc<[Arc<Column>]>,
-    /// Of literals.
-    form: Form,
+    /// Encoding of literals.
+    encoding: Encoding,
     next: u64,
     last: u64,
 }
 
 impl Rows {
     #[inline]
-    fn write(&mut self, out: &mut Vec<u8>, form: Form, between: u8) {
+    fn write(&mut self, out: &mut Vec<u8>, encoding: Encoding, between: u8) {
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
                 out.push(between);
             }
-            column.write(self.next, out, form);
+            column.write(self.next, out, encoding);
         }
         self.next += 1;
     }
@@ -249,7 +249,7 @@ impl BulkRows for Rows {
     fn bulk(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
         let enough = out.len() + bytes - bytes / 16;
         while self.next <= self.last && out.len() < enough {
-            self.write(out, Form::Line, b'\t');
+            self.write(out, Encoding::Line, b'\t');
             out.push(b'\n');
         }
         self.next <= self.last
@@ -259,7 +259,7 @@ impl BulkRows for Rows {
         let first = self.next;
         while self.next <= self.last && (self.next == first || out.len() < INSERT_BYTES) {
             out.extend_from_slice(if self.next == first { b"(" } else { b",(" });
-            self.write(out, self.form, b',');
+            self.write(out, self.encoding, b',');
             out.push(b')');
         }
         self.next - first

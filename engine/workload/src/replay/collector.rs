@@ -1,7 +1,7 @@
 //! Collects the statements that are replayed, grouped by transaction.
 //!
-//! Statements that read or write data are, and those that bracket transactions. What else a log holds is counted as
-//! left out: settings of sessions, definitions of tables, what administers a server, and what reads or writes files.
+//! These are statements that read or write data, and statements that begin or end transactions. Others are counted as
+//! left out: session settings, table definitions, administration, and statements that read or write files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use dbdyno_schema::plan::{TransactionOrder, limits};
 use dbdyno_schema::record::StatementKind;
 
 use super::entry::{Entry, Fact};
-use super::normal::normalised;
+use super::normal::normalize;
 use super::recorded::{Recorded, Text};
 use crate::sql::class;
 
-/// Kinds under which statements are counted; the rest are one.
+/// Maximum number of statement kinds; the rest are counted as one more.
 const KINDS: usize = 200;
-/// Characters of a kind's text.
+/// Maximum characters of a kind's text.
 const KIND_CHARS: usize = 1000;
 
 /// One recorded connection.
 #[derive(Debug, Default)]
 struct Session {
     database: Option<String>,
-    /// Whether it has switched autocommit off.
-    manual: bool,
-    /// The transaction under way: when it began, and its statements.
+    /// Whether autocommit is off.
+    autocommit_off: bool,
+    /// The open transaction: its start number, and its statements.
     open: Option<(usize, Vec<u32>)>,
 }
 
-/// What a statement does to a transaction.
+/// The role of a statement in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum Role {
     Data,
     Begin,
     End,
-    /// Inside a transaction: savepoints.
+    /// Savepoints.
     Within,
     Autocommit(bool),
     Use,
@@ -54,7 +54,7 @@ pub(super) struct TransactionCollector<'a> {
     texts: Vec<Arc<str>>,
     /// How often each text was recorded.
     counts: Vec<u64>,
-    /// In the order in which they ended: when each began, and its statements.
+    /// In the order in which they ended: start number and statements of each.
     transactions: Vec<(usize, Box<[u32]>)>,
     began: usize,
     skipped: BTreeMap<String, u64>,
@@ -95,10 +95,10 @@ impl<'a> TransactionCollector<'a> {
     fn statement(&mut self, session: &mut Session, sql: &str) {
         let word = first_word(sql, self.quoting);
         if word.is_empty() {
-            return; // Blank, or a comment alone.
+            return; // Empty, or only a comment.
         }
-        let part = part(&word, sql);
-        if part == Part::Use {
+        let role = role(&word, sql);
+        if role == Role::Use {
             let name = sql[3..].trim().trim_end_matches(';').trim().trim_matches('`');
             session.database = Some(name.to_owned());
             return;
@@ -116,55 +116,55 @@ impl<'a> TransactionCollector<'a> {
         if sql.len() > limits::SQL_BYTES {
             return self.skip(format!("longer than {} bytes", limits::SQL_BYTES));
         }
-        match part {
-            Part::Other | Part::Use => self.skip(word),
-            Part::Autocommit(on) => {
+        match role {
+            Role::Other | Role::Use => self.skip(word),
+            Role::Autocommit(on) => {
                 self.switch(session, on);
                 self.skip(word);
             }
-            Part::Begin => {
-                self.close(session, "COMMIT"); // As the server does it without a word.
+            Role::Begin => {
+                self.close(session, "COMMIT"); // BEGIN commits implicitly.
                 let number = self.number(sql);
                 session.open = Some((self.next(), vec![number]));
             }
-            Part::End => {
+            Role::End => {
                 let number = self.number(sql);
                 match session.open.take() {
                     Some((began, mut statements)) => {
                         statements.push(number);
                         self.transactions.push((began, statements.into()));
                     }
-                    None => self.alone(number),
+                    None => self.add_single(number),
                 }
             }
-            Part::Data | Part::Within => {
-                if session.open.is_none() && session.manual {
+            Role::Data | Role::Within => {
+                if session.open.is_none() && session.autocommit_off {
                     let begin = self.number("BEGIN");
                     session.open = Some((self.next(), vec![begin]));
                 }
                 let number = self.number(sql);
                 match &mut session.open {
                     Some((_, statements)) => statements.push(number),
-                    None => self.alone(number),
+                    None => self.add_single(number),
                 }
             }
         }
     }
 
-    /// Switches autocommit, which commits where it is on again.
+    /// Switches autocommit; switching it on commits.
     fn switch(&mut self, session: &mut Session, on: bool) {
-        if on && session.manual {
+        if on && session.autocommit_off {
             self.close(session, "COMMIT");
         }
-        session.manual = !on;
+        session.autocommit_off = !on;
     }
 
-    fn alone(&mut self, number: u32) {
+    fn add_single(&mut self, number: u32) {
         let began = self.next();
         self.transactions.push((began, [number].into()));
     }
 
-    /// Ends a transaction that the log does not end.
+    /// Ends a transaction whose end is not in the log.
     fn close(&mut self, session: &mut Session, with: &str) {
         if let Some((began, mut statements)) = session.open.take() {
             statements.push(self.number(with));
@@ -198,13 +198,13 @@ impl<'a> TransactionCollector<'a> {
         number
     }
 
-    /// All that is replayed.
+    /// Returns everything that is replayed.
     pub(super) fn finish(mut self) -> Result<Recorded, String> {
         for mut session in std::mem::take(&mut self.sessions).into_values() {
             self.roll_back(&mut session);
         }
         if self.transactions.is_empty() {
-            return Err(self.nothing());
+            return Err(self.nothing_to_replay());
         }
         self.transactions.sort_by_key(|(began, _)| *began);
         let all = std::mem::take(&mut self.transactions).into_iter().map(|(_, statements)| statements);
@@ -228,28 +228,30 @@ impl<'a> TransactionCollector<'a> {
         Ok(Recorded { texts, transactions, weights, kinds, skipped: self.skipped, statements })
     }
 
-    fn nothing(&self) -> String {
+    fn nothing_to_replay(&self) -> String {
         let left_out: Vec<String> =
             self.skipped.iter().map(|(why, count)| format!("{count} {why}")).collect();
         match (self.databases.is_empty(), left_out.is_empty()) {
             (false, _) => {
                 let names: Vec<&str> = self.databases.keys().map(String::as_str).collect();
                 format!(
-                    "holds nothing of the database that replay.database names; it has {}",
+                    "contains no statement of the database replay.database; its databases are {}",
                     names.join(", ")
                 )
             }
             (true, false) => {
-                format!("holds no statement that reads or writes data; left out: {}", left_out.join(", "))
+                format!("contains no statement that reads or writes data; left out: {}", left_out.join(", "))
             }
-            (true, true) => "holds no statement; is replay.format what the file is?".into(),
+            (true, true) => {
+                "contains no statement; check that replay.format is the format of the file".into()
+            }
         }
     }
 
-    /// The texts with their kinds, the most frequent ones first.
+    /// The texts, and their kinds in descending order of frequency.
     fn kinds(&self) -> (Vec<Text>, Vec<StatementKind>) {
         let mut counts: HashMap<String, u64> = HashMap::new();
-        let normal: Vec<String> = self.texts.iter().map(|sql| normalised(sql, self.quoting)).collect();
+        let normal: Vec<String> = self.texts.iter().map(|sql| normalize(sql, self.quoting)).collect();
         for (text, count) in normal.iter().zip(&self.counts) {
             *counts.entry(text.clone()).or_default() += count;
         }
@@ -285,38 +287,38 @@ impl<'a> TransactionCollector<'a> {
     }
 }
 
-/// What a statement is, by its first word.
-fn part(word: &str, sql: &str) -> Part {
+/// The role of a statement, by its first word.
+fn role(word: &str, sql: &str) -> Role {
     let in_capitals = |most: usize| sql.chars().take(most).collect::<String>().to_ascii_uppercase();
     match word {
         "SELECT" | "WITH" | "TABLE" | "VALUES" => {
             let capitals = sql.to_ascii_uppercase();
             let writes_files = ["INTO OUTFILE", "INTO DUMPFILE"].iter().any(|words| capitals.contains(words));
-            if writes_files { Part::Other } else { Part::Data }
+            if writes_files { Role::Other } else { Role::Data }
         }
-        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "CALL" | "DO" => Part::Data,
-        "BEGIN" => Part::Begin,
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "CALL" | "DO" => Role::Data,
+        "BEGIN" => Role::Begin,
         "START"
             if in_capitals(200)
                 .split_whitespace()
                 .nth(1)
                 .is_some_and(|next| next.starts_with("TRANSACTION")) =>
         {
-            Part::Begin
+            Role::Begin
         }
         "COMMIT" | "ROLLBACK" | "END" | "ABORT" => {
             let to_savepoint =
                 word == "ROLLBACK" && in_capitals(200).split_whitespace().any(|word| word == "TO");
-            if to_savepoint { Part::Within } else { Part::End }
+            if to_savepoint { Role::Within } else { Role::End }
         }
-        "SAVEPOINT" | "RELEASE" => Part::Within,
-        "USE" => Part::Use,
-        "SET" => autocommit(&in_capitals(200)).map_or(Part::Other, Part::Autocommit),
-        _ => Part::Other,
+        "SAVEPOINT" | "RELEASE" => Role::Within,
+        "USE" => Role::Use,
+        "SET" => autocommit(&in_capitals(200)).map_or(Role::Other, Role::Autocommit),
+        _ => Role::Other,
     }
 }
 
-/// What a SET in capitals makes of autocommit.
+/// The value to which a SET statement (in capitals) sets autocommit.
 fn autocommit(sql: &str) -> Option<bool> {
     let (_, rest) = sql.split_once("AUTOCOMMIT")?;
     let value = rest.trim_start().trim_start_matches([':', '=']).trim_start();

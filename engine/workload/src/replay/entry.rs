@@ -1,4 +1,4 @@
-//! Entries that every kind of file is read into, and the lines of a file.
+//! The common representation of log entries, and the lines of a file.
 
 use std::io::BufRead;
 
@@ -20,7 +20,7 @@ pub(super) enum Fact<'a> {
     Closed,
 }
 
-/// Hands every line, without its end, to `take`. Bytes that are no UTF-8 become the replacement character.
+/// Passes every line, without its end, to `take`. Invalid UTF-8 becomes the replacement character.
 pub(super) fn each_line(mut input: impl BufRead, mut take: impl FnMut(&str)) -> std::io::Result<()> {
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {

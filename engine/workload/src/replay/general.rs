@@ -7,7 +7,7 @@ use std::io::BufRead;
 
 use super::entry::{Entry, Fact, each_line};
 
-/// The commands of the protocol, as both servers call them in the log. Other lines go on with an argument.
+/// Names of the protocol's commands in the logs of both servers. Other lines continue the argument.
 const COMMANDS: [&str; 38] = [
     "Sleep",
     "Quit",
@@ -49,7 +49,7 @@ const COMMANDS: [&str; 38] = [
     "Error",
 ];
 
-/// Hands what the log tells to `take`.
+/// Passes every entry of the log to `take`.
 pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
     let mut pending: Option<(u64, String)> = None;
     let flush = |pending: &mut Option<(u64, String)>, take: &mut dyn FnMut(Entry<'_>)| {
@@ -88,12 +88,12 @@ pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std
     Ok(())
 }
 
-/// Whether a server wrote the line when it opened the file.
+/// Whether the line is part of the header that a server writes when it opens the file.
 fn is_preamble(line: &str) -> bool {
     line.ends_with("started with:") && line.contains(", Version: ")
 }
 
-/// Connection, command and argument, where an entry begins.
+/// Connection, command and argument, if an entry begins on this line.
 fn header(line: &str) -> Option<(u64, &str, &str)> {
     let rest = after_time(line)?.trim_start_matches(' ');
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,13 +1,13 @@
-//! Replaying what a server or a file has recorded.
+//! Replay of statements from a log or a file.
 //!
-//! A log is read once, before the run, and stored as its distinct texts and the order of transactions, since it may have
+//! A log is read once, before the run, and stored as its distinct texts and the order of transactions, because it may have
 //! millions of lines. Nothing is prepared: every statement is sent as text, so one call with a changing text is enough.
 //!
 //! # Layout
 //! - this file: the transactions of one user; `recorded`: the statements in memory.
 //! - `general`, `slow`, `postgresql`, `queries`: one file format each, read into `entry`.
 //! - `collector`: which statements are replayed, grouped by transaction.
-//! - `normal`: texts without their values, under which statements are counted.
+//! - `normal`: normalised texts, by which statements are counted.
 
 mod collector;
 mod entry;
@@ -38,7 +38,7 @@ use crate::picker::TransactionPicker;
 /// Reads a file.
 ///
 /// # Errors
-/// One sentence: what cannot be read, or that there is nothing to replay in it.
+/// One sentence: the file cannot be read, or contains nothing to replay.
 pub fn read(
     replay: &Replay,
     order: TransactionOrder,
@@ -72,12 +72,12 @@ struct Shared {
     seed: u64,
 }
 
-/// Times that a transaction is repeated after an error before the next one begins: a statement that failed when it was
-/// recorded fails every time.
+/// Attempts of a transaction before a user continues with the next one: a statement that failed when it was recorded
+/// fails every time.
 const ATTEMPTS: u32 = 3;
 
 impl Replayed {
-    /// The workload `own` of a plan, which replays this.
+    /// The workload `own` of a plan, which replays `recorded`.
     pub(crate) fn new(own: &SqlWorkload, recorded: Arc<Recorded>, plan: &Plan) -> Self {
         Self(Arc::new(Shared {
             picker: TransactionPicker::new(own, recorded.transactions.len(), &recorded.weights, plan),
@@ -89,17 +89,17 @@ impl Replayed {
         }))
     }
 
-    /// The one statement that there is: its only parameter is the whole text.
+    /// The only statement: its parameter is the complete text.
     pub(crate) fn statements(&self) -> Vec<Statement> {
         vec![Statement { sql: "?".into(), types: vec![Type::Text], prepared: false }]
     }
 
-    /// The kinds as the records describe them.
+    /// The statement kinds for the records.
     pub(crate) fn describe(&self) -> Vec<StatementKind> {
         self.0.recorded.kinds.clone()
     }
 
-    /// Statements for every new connection, and for its end.
+    /// Statements that every connection sends first, and those that it sends last.
     pub(crate) fn around(&self) -> (&[String], &[String]) {
         (&self.0.session, &self.0.teardown)
     }
@@ -121,25 +121,25 @@ impl Replayed {
     }
 }
 
-/// The transaction under way on one connection.
+/// The current transaction of one connection.
 #[derive(Debug)]
 pub struct Event {
     chosen: Option<usize>,
     step: usize,
-    /// Times that it was restarted.
+    /// Number of restarts.
     attempts: u32,
     /// Transactions that have ended.
     played: u64,
-    /// Transactions that it plays at most.
+    /// Maximum number of transactions.
     most: u64,
-    /// Whether the list is played to its end.
+    /// Whether the list has no further transactions.
     exhausted: bool,
     rng: Rng,
     call: Call,
 }
 
 impl Event {
-    /// Begins the transaction again that has not ended.
+    /// Restarts the current transaction.
     pub(crate) fn restart(&mut self) {
         if self.step > 0 {
             self.attempts += 1;
@@ -147,7 +147,7 @@ impl Event {
         self.step = 0;
     }
 
-    /// Whether the user has played all its transactions.
+    /// Whether the user has completed all its transactions.
     pub(crate) fn is_done(&self) -> bool {
         self.exhausted || self.played >= self.most
     }
@@ -191,9 +191,9 @@ impl Event {
         self.reserve(shared);
     }
 
-    /// Picks the next transaction ahead where the list is limited, so that a user knows that it has played its last one.
+    /// Picks the next transaction in advance if the list is limited, so that a user knows when it has completed its last one.
     fn reserve(&mut self, shared: &Shared) {
-        if shared.picker.end() {
+        if shared.picker.is_limited() {
             self.exhausted = self.choose(shared).is_none();
         }
     }

@@ -1,9 +1,9 @@
-//! Texts without their values: numbers and strings become `?`, lists of them one, and blanks single.
+//! Normalised texts: a number, a string or a list of them becomes `?`, and white space a single space.
 
 use dbdyno_schema::placeholders::{Quoting, opaque};
 
-/// The text without its values. Two statements that differ in values alone have the same.
-pub(super) fn normalised(sql: &str, quoting: Quoting) -> String {
+/// Statements that differ only in values have the same normalize text.
+pub(super) fn normalize(sql: &str, quoting: Quoting) -> String {
     let mut out = String::with_capacity(sql.len().min(1024));
     let (bytes, mut at) = (sql.as_bytes(), 0);
     while at < bytes.len() {
@@ -59,10 +59,10 @@ fn number(bytes: &[u8]) -> usize {
     at
 }
 
-/// Appends a `?`, unless it goes on with a list of them: `(?, ?, ?)` and `(?), (?)` are as good as one.
+/// Appends a `?`, unless it continues a list of them: `(?, ?, ?)` counts as `(?)`.
 fn value(out: &mut String) {
     let before = out.trim_end();
-    // A doubled quote is two texts behind each other.
+    // A doubled quote counts as two adjacent texts.
     if before.len() == out.len() && before.ends_with('?') {
         return;
     }
@@ -93,8 +93,8 @@ mod tests {
             ("SELECT 1", "SELECT ?"),
             ("", ""),
         ] {
-            assert_eq!(normalised(sql, Quoting::Mysql), expected, "{sql}");
+            assert_eq!(normalize(sql, Quoting::Mysql), expected, "{sql}");
         }
-        assert_eq!(normalised("SELECT \"a1\", $$x$$", Quoting::Postgresql), "SELECT \"a1\", ?");
+        assert_eq!(normalize("SELECT \"a1\", $$x$$", Quoting::Postgresql), "SELECT \"a1\", ?");
     }
 }

@@ -1,7 +1,7 @@
 //! PostgreSQL's log, as text or as CSV.
 //!
-//! A statement is logged as `statement: …`, or as `execute NAME: …` with its parameters in the DETAIL that follows;
-//! its duration may precede either. Entries for parse and bind, which `log_min_duration_statement` adds, are ignored.
+//! A statement is logged as `statement: …`, or as `execute NAME: …` with its parameters in the next DETAIL;
+//! its duration may precede both. Entries for parse and bind, which `log_min_duration_statement` adds, are ignored.
 
 use std::io::BufRead;
 
@@ -9,14 +9,14 @@ use dbdyno_schema::placeholders::{Quoting, opaque};
 
 use super::entry::{Entry, Fact, each_line};
 
-/// Columns of a line of CSV.
+/// Column numbers of the CSV log.
 const DATABASE: usize = 2;
 const PROCESS: usize = 3;
 const SEVERITY: usize = 11;
 const MESSAGE: usize = 13;
 const DETAIL: usize = 14;
 
-/// What begins a message of the log as text, after the line's prefix.
+/// Severities, which follow the line prefix of the text log.
 const SEVERITIES: [&str; 14] = [
     "LOG",
     "DETAIL",
@@ -34,7 +34,7 @@ const SEVERITIES: [&str; 14] = [
     "DEBUG",
 ];
 
-/// Hands what a log as CSV tells to `take`.
+/// Passes every entry of a CSV log to `take`.
 pub(super) fn read_csv(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     let mut record = csv::ByteRecord::new();
@@ -47,15 +47,15 @@ pub(super) fn read_csv(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) ->
         if !text(DATABASE).is_empty() {
             take(Entry { connection, fact: Fact::Database(&text(DATABASE)) });
         }
-        tell(connection, &text(MESSAGE), &text(DETAIL), take);
+        emit(connection, &text(MESSAGE), &text(DETAIL), take);
     }
     Ok(())
 }
 
-/// Hands what a log as text tells to `take`.
+/// Passes every entry of a text log to `take`.
 pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
     let mut pending: Option<(u64, String, String)> = None;
-    // Whether a line goes on with the detail.
+    // Whether a continuation line belongs to the detail.
     let mut in_detail = false;
     each_line(input, |line| {
         let Some((connection, severity, message)) = header(line) else {
@@ -74,7 +74,7 @@ pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -
             return;
         }
         if let Some((connection, text, detail)) = pending.take() {
-            tell(connection, &text, &detail, take);
+            emit(connection, &text, &detail, take);
         }
         if severity == "LOG" {
             if let Some(name) = database(line) {
@@ -84,12 +84,12 @@ pub(super) fn read_text(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -
         }
     })?;
     if let Some((connection, text, detail)) = pending {
-        tell(connection, &text, &detail, take);
+        emit(connection, &text, &detail, take);
     }
     Ok(())
 }
 
-/// Process number, severity and message, where a message begins.
+/// Process id, severity and message, if a message begins on this line.
 fn header(line: &str) -> Option<(u64, &str, &str)> {
     if !line.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -104,14 +104,14 @@ fn header(line: &str) -> Option<(u64, &str, &str)> {
     Some((rest[..digits].parse().ok()?, severity, message))
 }
 
-/// The database in a prefix with `%u@%d`, as Debian's.
+/// The database in a prefix with `%u@%d`, as in Debian.
 fn database(line: &str) -> Option<&str> {
     let (prefix, _) = line.split_once(" LOG:  ")?;
     let (_, name) = prefix.rsplit(' ').next()?.split_once('@')?;
     (!name.is_empty() && name != "[unknown]").then_some(name)
 }
 
-fn tell(connection: u64, message: &str, detail: &str, take: &mut impl FnMut(Entry<'_>)) {
+fn emit(connection: u64, message: &str, detail: &str, take: &mut impl FnMut(Entry<'_>)) {
     if message.starts_with("disconnection:") {
         return take(Entry { connection, fact: Fact::Closed });
     }
@@ -125,7 +125,7 @@ fn tell(connection: u64, message: &str, detail: &str, take: &mut impl FnMut(Entr
     let executed = message.strip_prefix("execute ").filter(|rest| !rest.starts_with("fetch from "));
     if let Some((_, sql)) = executed.and_then(|rest| rest.split_once(": ")) {
         let values = parameters(detail);
-        take(Entry { connection, fact: Fact::Statement(&put_in(sql, &values)) });
+        take(Entry { connection, fact: Fact::Statement(&substitute(sql, &values)) });
     }
 }
 
@@ -140,7 +140,7 @@ fn parameters(detail: &str) -> Vec<&str> {
     while let Some((_, value)) = rest.split_once(" = ") {
         let length = match opaque(value, 0, Quoting::Postgresql) {
             0 => value.find(", $").unwrap_or(value.len()),
-            // A doubled quote is two texts behind each other.
+            // A doubled quote counts as two adjacent texts.
             mut length => {
                 while value[length..].starts_with('\'') {
                     length += opaque(value, length, Quoting::Postgresql);
@@ -155,7 +155,7 @@ fn parameters(detail: &str) -> Vec<&str> {
 }
 
 /// The statement with its values for `$1`, `$2`, …
-fn put_in(sql: &str, values: &[&str]) -> String {
+fn substitute(sql: &str, values: &[&str]) -> String {
     let (mut out, mut begin, mut at) = (String::with_capacity(sql.len()), 0, 0);
     while at < sql.len() {
         let skipped = opaque(sql, at, Quoting::Postgresql);

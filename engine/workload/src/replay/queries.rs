@@ -6,7 +6,7 @@ use dbdyno_schema::placeholders::{Quoting, opaque};
 
 use super::entry::{Entry, Fact};
 
-/// Hands every statement to `take`, all of one connection.
+/// Passes every statement to `take`, all as of one connection.
 pub(super) fn read(
     mut input: impl BufRead,
     quoting: Quoting,

@@ -1,22 +1,22 @@
-//! What is replayed.
+//! The statements of a replay, in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dbdyno_schema::record::{StatementClass, StatementKind};
 
-/// What is replayed.
+/// Transactions and statements of a replay.
 #[derive(Debug, Default)]
 pub struct Recorded {
     pub(super) texts: Vec<Text>,
-    /// Each as numbers of its texts.
+    /// The text numbers of each transaction.
     pub(super) transactions: Vec<Box<[u32]>>,
-    /// How often each was recorded, where they are played by chance.
+    /// How often each transaction was recorded; only for weighted order.
     pub(super) weights: Vec<f64>,
     pub(super) kinds: Vec<StatementKind>,
-    /// What was left out, and why, by number of statements.
+    /// Number of statements that were left out, by reason.
     pub(super) skipped: BTreeMap<String, u64>,
-    /// Statements that are replayed, as often as they were recorded.
+    /// Number of replayed statements, with repetitions.
     pub(super) statements: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Text {
 }
 
 impl Recorded {
-    /// Statements that are replayed, as often as they were recorded, and what was left out, by the reason.
+    /// Number of replayed statements, with repetitions, and of statements left out, by reason.
     pub fn counts(&self) -> (u64, &BTreeMap<String, u64>) {
         (self.statements, &self.skipped)
     }

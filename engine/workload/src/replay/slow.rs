@@ -1,6 +1,6 @@
 //! The slow query log of MySQL and MariaDB.
 //!
-//! An entry is some lines that begin with `#`, perhaps `use` and `SET timestamp`, and the statement up to a semicolon.
+//! An entry consists of lines that begin with `#`, optionally `use` and `SET timestamp`, and the statement up to a semicolon.
 
 use std::io::BufRead;
 
@@ -11,12 +11,12 @@ struct SlowEntry {
     connection: u64,
     database: Option<String>,
     sql: String,
-    /// Whether the lines that begin with `#` are over.
+    /// Whether the lines that begin with `#` have ended.
     in_body: bool,
     closed: bool,
 }
 
-/// Hands every entry to `take`.
+/// Passes every entry to `take`.
 pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std::io::Result<()> {
     let mut current: Option<SlowEntry> = None;
     each_line(input, |line| {
@@ -24,7 +24,7 @@ pub(super) fn read(input: impl BufRead, take: &mut impl FnMut(Entry<'_>)) -> std
         if begins && current.as_ref().is_none_or(|current| current.in_body) {
             flush(current.replace(SlowEntry::default()), take);
         }
-        // A server that opens the file again writes three lines.
+        // A server that reopens the file writes three header lines.
         if line.ends_with("started with:") && line.contains(", Version: ") {
             flush(current.take(), take);
         }

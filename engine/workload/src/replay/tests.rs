@@ -70,7 +70,7 @@ fn a_database_can_be_chosen() {
     only.database = Some("shop".into());
     assert_eq!(
         read(&only).unwrap_err(),
-        "holds nothing of the database that replay.database names; it has other, sbtest"
+        "contains no statement of the database replay.database; its databases are other, sbtest"
     );
 }
 
@@ -213,9 +213,9 @@ fn what_holds_nothing_says_so() {
         let error = read(&replay("general-log"), TransactionOrder::InOrder, Quoting::Mysql, text.as_bytes());
         error.unwrap_err()
     };
-    assert!(read("SELECT 1;\n").contains("is replay.format what the file is?"));
+    assert!(read("SELECT 1;\n").contains("check that replay.format is the format of the file"));
     let shows = "\t\t     4 Query\tSHOW TABLES\n";
-    assert_eq!(read(shows), "holds no statement that reads or writes data; left out: 1 SHOW");
+    assert_eq!(read(shows), "contains no statement that reads or writes data; left out: 1 SHOW");
 }
 
 /// A program that replays these queries.

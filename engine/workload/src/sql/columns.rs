@@ -9,7 +9,7 @@ use dbdyno_wire::Value;
 /// The values of each parameter that reads a CSV file, by the parameter's name.
 pub type Columns = BTreeMap<String, Arc<[Value]>>;
 
-/// What the parameters of a workload read. `text` gives the content of a file. Everything that is wrong comes at once.
+/// Reads the columns of a workload's parameters. `text` returns the content of a file. Returns all errors together.
 pub fn read(
     own: &SqlWorkload,
     mut text: impl FnMut(&str) -> Result<String, String>,
@@ -32,13 +32,13 @@ pub fn read(
     if faults.is_empty() { Ok(columns) } else { Err(faults) }
 }
 
-/// The values of one column: integers where all of them are.
+/// The values of one column: integers if all of them are.
 fn column_of(text: &str, column: &str) -> Result<Arc<[Value]>, String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let headers = reader.headers().map_err(|error| error.to_string())?.clone();
     let Some(position) = headers.iter().position(|header| header.trim() == column) else {
         let there: Vec<&str> = headers.iter().collect();
-        return Err(format!("it has no column {column}; there are {}", there.join(", ")));
+        return Err(format!("it has no column {column}; its columns are {}", there.join(", ")));
     };
     let mut values = Vec::new();
     for record in reader.records() {
@@ -46,11 +46,11 @@ fn column_of(text: &str, column: &str) -> Result<Arc<[Value]>, String> {
         values.push(record.get(position).unwrap_or_default().to_owned());
     }
     if values.is_empty() {
-        return Err("it has no line after the names of its columns".into());
+        return Err("it has no line after the column names".into());
     }
     let integers: Option<Vec<i64>> = values.iter().map(|value| value.parse().ok()).collect();
     Ok(match integers {
-        // "007" is a string: as an integer it would lose what the file says.
+        // "007" is a string: as an integer it would lose its zeros.
         Some(integers) if integers.iter().zip(&values).all(|(number, text)| number.to_string() == *text) => {
             integers.into_iter().map(Value::Int).collect()
         }
@@ -100,8 +100,8 @@ mod tests {
         }));
         let faults = read(&own, |_| Err("No such file".into())).unwrap_err();
         assert_eq!(faults.len(), 4, "{faults:?}");
-        assert_eq!(faults[0], "workload.sql.parameters.a: it has no column y; there are x");
-        assert!(faults[1].ends_with("it has no line after the names of its columns"));
+        assert_eq!(faults[0], "workload.sql.parameters.a: it has no column y; its columns are x");
+        assert!(faults[1].ends_with("it has no line after the column names"));
         assert_eq!(faults[2], "workload.sql.parameters.c: gone: No such file");
     }
 }

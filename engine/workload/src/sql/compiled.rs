@@ -1,4 +1,4 @@
-//! Transactions, steps and statements as they are compiled.
+//! Compiled transactions, steps and statements.
 
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ pub(super) struct Step {
     pub(super) class: StatementClass,
     /// Parameters that get a value before it is sent.
     pub(super) draws: Arc<[usize]>,
-    /// Parameters that get a column of its first row: which, and the column from 0.
+    /// Parameters that get a value from its first row, each with the column, counted from 0.
     pub(super) keeps: Arc<[(usize, usize)]>,
 }
 
-/// One text that is sent, with what is put in.
+/// A distinct statement text, and the sources of its placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Template {
     pub(super) sql: String,
@@ -45,10 +45,10 @@ pub(super) struct Template {
     pub(super) slots: Vec<Slot>,
 }
 
-/// What is put in for a `?`.
+/// Replacement of a `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Slot {
     Parameter(usize),
-    /// A `?` of the statement itself, which travels as text.
+    /// A literal `?` of the statement, sent as text.
     Mark,
 }

@@ -9,20 +9,20 @@ use super::compiled::{Compiled, Slot, Sql};
 use super::source::SourceState;
 use crate::call::{Call, UserIndex};
 
-/// The transaction under way on one connection.
+/// The current transaction of one connection.
 #[derive(Debug)]
 pub struct Event {
-    /// The transaction under way. It stays the same when it restarts after an error, so that errors do not change the mix.
+    /// The current transaction. A restart after an error keeps it, so that errors do not change the mix.
     chosen: Option<usize>,
     step: usize,
     /// Transactions that have ended.
     played: u64,
-    /// Transactions that it plays at most.
+    /// Maximum number of transactions.
     most: u64,
     /// By parameter.
     values: Vec<Value>,
     rng: Rng,
-    /// `rng` when the transaction began: a restart repeats its random values. Sequences go on.
+    /// `rng` when the transaction began: a restart repeats its random values. Sequences continue.
     rng_at_start: Rng,
     state: SourceState,
     call: Call,
@@ -52,7 +52,7 @@ impl Event {
         }
     }
 
-    /// Whether the user has played all its transactions.
+    /// Whether the user has completed all its transactions.
     pub(crate) fn is_done(&self) -> bool {
         self.played >= self.most
     }

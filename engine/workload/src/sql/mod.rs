@@ -1,7 +1,7 @@
-//! SQL of the user's own, compiled into the calls that the native workloads make.
+//! User-defined SQL, compiled into the same calls as the OLTP workloads.
 //!
 //! # Layout
-//! - this file: how transactions are compiled; `compiled`: what they become.
+//! - this file: the compiler; `compiled`: its result.
 //! - `event`: the transactions of one user.
 //! - `source`: the sources of parameters; [`columns`]: CSV files, read before a run.
 
@@ -64,7 +64,7 @@ impl Sql {
         self.0.statements.iter().map(statement).collect()
     }
 
-    /// The kinds as the records describe them.
+    /// The statement kinds for the records.
     pub fn describe(&self) -> Vec<StatementKind> {
         self.0.kinds.clone()
     }
@@ -75,7 +75,7 @@ impl Sql {
         let written = transactions.iter().flat_map(|transaction| &transaction.statements);
         let mut steps = self.0.transactions.iter().flatten();
         let describe = |statement: &SqlStatement| {
-            // Each repeat is a step of its own.
+            // Each repeat is a separate step.
             let step = steps.next().expect("a statement compiles to a step for each repeat");
             for _ in 1..statement.repeat {
                 steps.next();
@@ -94,7 +94,7 @@ impl Sql {
         written.map(describe).collect()
     }
 
-    /// Statements for every new connection, and for its end.
+    /// Statements that every connection sends first, and those that it sends last.
     pub(crate) fn around(&self) -> (&[String], &[String]) {
         (&self.0.session, &self.0.teardown)
     }
@@ -105,7 +105,7 @@ impl Sql {
     }
 }
 
-/// Compiles transaction after transaction.
+/// Compiles transactions.
 struct Compiler<'a> {
     own: &'a SqlWorkload,
     sources: &'a Sources,
@@ -140,7 +140,7 @@ impl<'a> Compiler<'a> {
             let later = &statements[position + 1..];
             let keeps = self.keeps(&name, later);
             let template = self.template(statement, !keeps.is_empty());
-            // A parameter gets a value before its first use; those that `draw` names get one before every repeat.
+            // A parameter gets a value before its first use; parameters in `draw` get one before every repeat.
             let named = statement.draw.iter().filter_map(|name| self.number_of(name));
             let again = self.to_sample(named, &[]);
             let used = template.slots.iter().filter_map(|slot| match slot {
@@ -174,8 +174,8 @@ impl<'a> Compiler<'a> {
         self.own.parameters.keys().position(|key| key == parameter)
     }
 
-    /// Those of `parameters` that need a sample: results of statements do not, nor those that share a line of a file with
-    /// another one or with one of `before`.
+    /// The `parameters` that need a sample: not results of statements, and not those that share a line of a file with
+    /// another parameter or with one of `before`.
     fn to_sample(&self, parameters: impl Iterator<Item = usize>, before: &[usize]) -> Vec<usize> {
         let mut sampled: Vec<usize> = Vec::new();
         for parameter in parameters {
@@ -189,7 +189,7 @@ impl<'a> Compiler<'a> {
         sampled
     }
 
-    /// Parameters that later statements take from the result of the statement called `name`, with their columns.
+    /// Parameters that later statements take from the result of statement `name`, with their columns.
     fn keeps(&self, name: &str, later: &[SqlStatement]) -> Vec<(usize, usize)> {
         let uses = |parameter: &str| {
             let in_text = |statement: &SqlStatement| {
@@ -209,7 +209,7 @@ impl<'a> Compiler<'a> {
     fn template(&self, statement: &SqlStatement, kept: bool) -> Template {
         let requested = statement.mode.map_or(self.prepared, |mode| mode == StatementMode::Prepared);
         let pieces = pieces(&statement.sql, self.quoting);
-        // For PostgreSQL every `?` becomes a parameter, wherever it stands.
+        // In a statement prepared for PostgreSQL, every `?` becomes a parameter, even in quotes.
         let marked = self.quoting == Quoting::Postgresql && statement.sql.contains('?');
         let prepared = requested && !kept && !marked;
         let (mut sql, mut slots) = (String::with_capacity(statement.sql.len()), Vec::new());
@@ -217,7 +217,7 @@ impl<'a> Compiler<'a> {
             match piece {
                 Piece::Parameter(name) => {
                     slots.push(Slot::Parameter(
-                        self.number_of(name).expect("a plan's faults name unknown parameters"),
+                        self.number_of(name).expect("Plan::faults rejects unknown parameters"),
                     ));
                     sql.push('?');
                 }
@@ -236,7 +236,7 @@ impl<'a> Compiler<'a> {
         Template { sql, prepared, slots }
     }
 
-    /// The number of a text, and whether it is a new one; the same text is one statement wherever it stands.
+    /// The number of a text, and whether it is new; equal texts are one statement.
     fn number(&mut self, template: Template) -> (usize, bool) {
         let next = self.statements.len();
         let number = *self.numbers.entry(template.clone()).or_insert(next);
@@ -246,7 +246,7 @@ impl<'a> Compiler<'a> {
         (number, number == next)
     }
 
-    /// The number of the kind called `name`, which has one more statement now.
+    /// Adds a statement to the kind `name`, and returns the number of the kind.
     fn kind(&mut self, name: &str, statement: &SqlStatement, (number, is_new): (usize, bool)) -> usize {
         let kind = *self.by_name.entry(name.to_owned()).or_insert_with(|| {
             self.kinds.push(StatementKind {
@@ -259,7 +259,7 @@ impl<'a> Compiler<'a> {
             self.kinds.len() - 1
         });
         let described = &mut self.kinds[kind];
-        // Of several transactions some events hold it and some do not.
+        // With several transactions, only some events send it.
         if self.own.transactions.len() == 1 {
             described.per_event += statement.repeat;
         }
@@ -270,7 +270,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// What a statement counts as, by its first word.
+/// The class of a statement, by its first word.
 pub(crate) fn class(sql: &str, quoting: Quoting) -> StatementClass {
     match first_word(sql, quoting).as_str() {
         "SELECT" | "WITH" | "SHOW" | "TABLE" | "VALUES" | "EXPLAIN" | "DESCRIBE" | "DESC" | "HANDLER" => {

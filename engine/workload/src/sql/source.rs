@@ -1,4 +1,4 @@
-//! Where the values of parameters come from.
+//! Sources of parameter values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use dbdyno_wire::scripted::Type;
 use super::Columns;
 use crate::call::UserIndex;
 
-/// The sources of all parameters of a workload, in the order of their names.
+/// The sources of all parameters of a workload, sorted by name.
 #[derive(Clone, Debug)]
 pub(super) struct Sources {
     sources: Vec<Source>,
-    /// Lines of each CSV file, and their order.
+    /// Number of lines of each CSV file, and their order.
     files: Vec<(usize, LineOrder)>,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// Keys from 0, and what is added.
+    /// Distribution, and the offset that is added to it.
     Integer(Box<Keys>, i64),
-    /// First, and how many; 0 for no end.
+    /// First number, and count; 0 for no end.
     Sequence(i64, u64),
-    /// Values, and the sums of their weights where they differ.
+    /// Values, and their cumulative weights if they differ.
     OneOf(Arc<[Value]>, Option<Arc<[f64]>>),
     /// Values by line, and the number of the file.
     Column(Arc<[Value]>, usize),
-    /// Set from the result of a statement.
+    /// The result of a statement.
     Result,
 }
 
-/// Position of one user in sequences and files.
+/// One user's positions in sequences and files.
 #[derive(Clone, Debug)]
 pub(super) struct SourceState {
     user: UserIndex,
-    /// Numbers taken of each parameter that is a sequence.
+    /// Numbers taken from each sequence.
     taken: Vec<u64>,
-    /// Lines taken of each file, where they come one after the other.
+    /// Lines taken from each file that is read in order.
     lines_taken: Vec<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Sources {
         Self { sources, files: files.into_iter().map(|((_, order), lines)| (lines, order)).collect() }
     }
 
-    /// Parameters before their first values.
+    /// Initial values of the parameters.
     pub(super) fn blank(&self) -> Vec<Value> {
         vec![Value::Null; self.sources.len()]
     }
@@ -74,7 +74,7 @@ impl Sources {
         SourceState { user, taken: vec![0; self.sources.len()], lines_taken: vec![0; self.files.len()] }
     }
 
-    /// Gives the parameter `number` a new value; with one of a CSV file's all of that file's.
+    /// Gives parameter `number` a new value, and all parameters of the same CSV file with it.
     #[inline]
     pub(super) fn draw(&self, number: usize, rng: &mut Rng, state: &mut SourceState, values: &mut [Value]) {
         match &self.sources[number] {
@@ -133,7 +133,7 @@ impl Sources {
         }
     }
 
-    /// Whether drawing one of these gives the other a value too.
+    /// Whether both parameters get their values from the same line of a file.
     pub(super) fn together(&self, one: usize, other: usize) -> bool {
         match (&self.sources[one], &self.sources[other]) {
             (Source::Column(_, file), Source::Column(_, other)) => file == other,
@@ -146,7 +146,7 @@ impl Source {
     fn new(generator: &ParameterSource) -> Self {
         match generator {
             ParameterSource::Integer { low, high, distribution } => {
-                // From 1, as the distributions of rows are; `pareto` has no 0.
+                // From 1, like row ids, because `pareto` has no 0.
                 let keys = Keys::new(distribution, 1, high.abs_diff(*low) + 1);
                 Source::Integer(Box::new(keys), low.wrapping_sub(1))
             }
@@ -155,7 +155,7 @@ impl Source {
             }
             ParameterSource::OneOf { values, weights } => {
                 let values = literals(values);
-                Source::OneOf(values, weights.as_deref().map(sums))
+                Source::OneOf(values, weights.as_deref().map(cumulative_weights))
             }
             ParameterSource::Csv { .. } | ParameterSource::Result { .. } => Source::Result,
         }
@@ -175,7 +175,7 @@ fn literals(values: &[Option<Literal>]) -> Arc<[Value]> {
     values.iter().map(value).collect()
 }
 
-pub(crate) fn sums(weights: &[f64]) -> Arc<[f64]> {
+pub(crate) fn cumulative_weights(weights: &[f64]) -> Arc<[f64]> {
     let mut sum = 0.0;
     let add = |weight: &f64| {
         sum += weight;
@@ -184,9 +184,9 @@ pub(crate) fn sums(weights: &[f64]) -> Arc<[f64]> {
     weights.iter().map(add).collect()
 }
 
-/// An index, by sums of weights.
+/// A random index, by cumulative weights.
 #[inline]
-pub(crate) fn weighted(sums: &[f64], rng: &mut Rng) -> usize {
-    let at = rng.unit() * sums.last().copied().unwrap_or(0.0);
-    sums.partition_point(|&sum| sum <= at).min(sums.len() - 1)
+pub(crate) fn weighted(cumulative: &[f64], rng: &mut Rng) -> usize {
+    let at = rng.unit() * cumulative.last().copied().unwrap_or(0.0);
+    cumulative.partition_point(|&sum| sum <= at).min(cumulative.len() - 1)
 }

@@ -1,4 +1,4 @@
-//! The server's first packet, read without trusting a single length.
+//! The server's first packet; no length in it is trusted.
 //!
 //! Source: "Protocol::HandshakeV10" in the MySQL internals manual.
 
@@ -7,9 +7,9 @@ use mysql_common::constants::CapabilityFlags;
 use crate::WireError;
 use crate::mysql::fields::Cursor;
 
-/// Version of the protocol, which every server since MySQL 3.21 speaks.
+/// Version of the protocol, the same for every server since MySQL 3.21.
 const PROTOCOL: u8 = 10;
-/// Bytes of the challenge before the capabilities, and the least after them: twelve and a zero.
+/// Bytes of the challenge before the capabilities, and minimum bytes after them: twelve and a zero.
 const FIRST_PART: usize = 8;
 const SECOND_PART_MIN: usize = 13;
 
@@ -17,9 +17,9 @@ const SECOND_PART_MIN: usize = 13;
 pub(super) struct Greeting<'a> {
     pub(super) version: &'a [u8],
     pub(super) capabilities: CapabilityFlags,
-    /// Without the zero at its end.
+    /// Without the terminating zero.
     pub(super) challenge: Vec<u8>,
-    /// The server's default authentication method; empty where it names none.
+    /// The server's default authentication method; may be empty.
     pub(super) plugin: &'a [u8],
 }
 
@@ -32,17 +32,17 @@ impl<'a> Greeting<'a> {
         let Some((&PROTOCOL, rest)) = payload.split_first() else {
             let version = payload.first().map_or_else(|| "nothing".into(), u8::to_string);
             return Err(WireError::Protocol(format!(
-                "a greeting of protocol version {version}, and not {PROTOCOL}"
+                "a greeting of protocol version {version} instead of {PROTOCOL}"
             )));
         };
-        Self::fields(rest).map_err(|_| WireError::Protocol("a greeting that is cut short".into()))
+        Self::fields(rest).map_err(|_| WireError::Protocol("a truncated greeting".into()))
     }
 
     fn fields(rest: &'a [u8]) -> Result<Self, WireError> {
         let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
         let mut cursor = Cursor(rest);
         let version = cursor.bytes(end)?;
-        cursor.bytes(1 + 4)?; // Its zero; number of the connection.
+        cursor.bytes(1 + 4)?; // Terminating zero; connection id.
         let mut challenge = cursor.bytes(FIRST_PART)?.to_vec();
         cursor.bytes(1)?;
         let low = cursor.u16()?;

@@ -4,8 +4,8 @@
 //! server: greeting ─▶ client: [SSL request, TLS handshake] ─▶ response with the first proof
 //!   server: other method / more data ─▶ client: proof   … until OK or error ─▶ [compression begins]
 //! ```
-//! `mysql_common` writes the client's messages; this file and [`greeting`] read the server's. [`auth`] decides what to
-//! disclose to whom.
+//! `mysql_common` writes the client's messages; this file and [`greeting`] read the server's. [`auth`] decides in which
+//! form to send the password.
 //!
 //! Source: "Connection Phase" in the MySQL internals manual, "Connection" in the MariaDB Knowledge Base.
 
@@ -31,9 +31,9 @@ use crate::socket::Socket;
 use crate::tls::TlsClient;
 use crate::{Address, WireError, compressed};
 
-/// Most bytes of a packet of a login; greetings have some 100 bytes, keys some 500.
+/// Maximum bytes of a login packet; greetings have about 100 bytes, keys about 500.
 const PACKET_MAX: usize = 64 * 1024;
-/// Most packets of the server in one login; the longest login, with a request for a key, has 6.
+/// Maximum packets of the server in one login; the longest login, with a key request, has 6.
 const PACKETS_MAX: u32 = 20;
 /// Largest packet this client announces.
 const MAX_ALLOWED_PACKET: u32 = 16 << 20;
@@ -111,7 +111,7 @@ pub(super) async fn log_in(
     })
 }
 
-/// The capabilities to use where the server offers them.
+/// The capabilities to use if the server offers them.
 fn requested(connector: &MysqlConnector) -> CapabilityFlags {
     let mut flags = CAPABILITIES;
     flags.set(CapabilityFlags::CLIENT_LOCAL_FILES, connector.local_data);
@@ -130,7 +130,7 @@ fn encryption<'a>(
 ) -> Result<Option<&'a TlsClient>, WireError> {
     let is_offered = offered.contains(CapabilityFlags::CLIENT_SSL);
     match connector.options.tls_at(address) {
-        Some(tls) if !is_offered && tls.is_demanded() => {
+        Some(tls) if !is_offered && tls.is_required() => {
             Err(tls.not_offered(address, "give the server a certificate (ssl_cert, ssl_key)"))
         }
         tls => Ok(tls.filter(|_| is_offered)),
@@ -152,7 +152,7 @@ fn compression_flag(
     Err(WireError::refused(
         CR_COMPRESSION_WRONGLY_CONFIGURED,
         format!("the server offers no {name} compression"),
-        "use another compression or none; MySQL has protocol_compression_algorithms, MariaDB has zlib only",
+        "use another compression or none; see protocol_compression_algorithms in MySQL; MariaDB supports only zlib",
     ))
 }
 
@@ -199,7 +199,7 @@ impl PacketStream {
     ) -> Result<(), WireError> {
         let response = HandshakeResponse::new(
             Some(authenticator.answer(channel)?),
-            (5, 7, 0), // Only chooses utf8mb4_general_ci.
+            (5, 7, 0), // A version that selects utf8mb4_general_ci.
             Some(connector.options.user.as_bytes()),
             Some(connector.options.database.as_bytes()),
             Some(AuthPlugin::from_bytes(authenticator.name().as_bytes())),
@@ -235,8 +235,11 @@ impl PacketStream {
                     Some(authenticator.answer(channel)?)
                 }
                 other => {
-                    let first = other.map_or_else(|| "nothing".into(), |(byte, _)| format!("0x{byte:02x}"));
-                    return Err(WireError::Protocol(format!("{first} in the middle of a login")));
+                    let packet = other.map_or_else(
+                        || "an empty packet".into(),
+                        |(byte, _)| format!("a packet of type 0x{byte:02x}"),
+                    );
+                    return Err(WireError::Protocol(format!("{packet} during a login")));
                 }
             };
             if let Some(answer) = answer {

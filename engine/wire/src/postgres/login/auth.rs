@@ -1,7 +1,7 @@
 //! Authentication.
 //!
-//! No method does I/O: [`Authenticator`] turns requests of the server into answers. It sends the password in clear text
-//! through a private [`Channel`] only: TLS with a verified certificate, or a unix socket.
+//! Authentication does no I/O: [`Authenticator`] turns requests of the server into answers. It sends a clear-text password
+//! only through a private [`Channel`]: TLS with a verified certificate, or a unix socket.
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -20,10 +20,10 @@ const SCRAM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 pub(super) struct Channel<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
-    /// Nobody can read it, and the server's identity is certain: verified TLS or a unix socket.
+    /// Whether it is confidential and the server's identity is verified: verified TLS or a unix socket.
     pub(super) is_private: bool,
     pub(super) is_encrypted: bool,
-    /// The hash of the certificate, for channel binding.
+    /// Hash of the server's certificate, for channel binding.
     pub(super) binding: Option<Vec<u8>>,
 }
 
@@ -49,10 +49,12 @@ impl Authenticator {
         out: &mut BytesMut,
     ) -> Result<bool, WireError> {
         match request {
-            // A server that stops in the middle of SCRAM has not proved its own identity.
+            // A server that does not complete SCRAM has not proved its identity.
             Message::AuthenticationOk if self.scram.is_none() => return Ok(true),
             Message::AuthenticationOk => {
-                return Err(WireError::Protocol("the server ended SCRAM without a proof of its own".into()));
+                return Err(WireError::Protocol(
+                    "the server ended SCRAM without proving its identity".into(),
+                ));
             }
             Message::AuthenticationCleartextPassword => self.clear(channel, out)?,
             Message::AuthenticationMd5Password(body) => {
@@ -109,12 +111,12 @@ impl Authenticator {
             Some(hash) if offers(SCRAM_PLUS) => {
                 (SCRAM_PLUS, ChannelBinding::tls_server_end_point(hash.clone()))
             }
-            // The client supports channel binding; the server detects an attacker who hid that it does, too.
+            // `unrequested` says that the client supports channel binding, so the server detects an attacker who removed PLUS.
             Some(_) if offers(SCRAM) => (SCRAM, ChannelBinding::unrequested()),
             None if offers(SCRAM) => (SCRAM, ChannelBinding::unsupported()),
             _ => {
                 return Err(refused(
-                    "the server offers no login method that dbdyno knows",
+                    "the server offers no authentication method that dbdyno supports",
                     "give the account scram-sha-256 in pg_hba.conf",
                 ));
             }
@@ -126,28 +128,31 @@ impl Authenticator {
     }
 }
 
-/// The error for a server that asks for a password where the plan has none.
-pub const NO_PASSWORD: &str = "the server asks for a password, and the plan names none";
+/// The error for a server that requests a password if the plan has none.
+pub const NO_PASSWORD: &str = "the server requests a password, but target.password is not set";
 
 /// The password. No method accepts an empty one.
 fn password<'a>(channel: &Channel<'a>) -> Result<&'a str, WireError> {
     if channel.password.is_empty() {
-        return Err(refused(NO_PASSWORD, "name the variable or file of the password in target.password"));
+        return Err(refused(
+            NO_PASSWORD,
+            "set target.password to the variable or file that contains the password",
+        ));
     }
     Ok(channel.password)
 }
 
 fn out_of_order() -> WireError {
-    WireError::Protocol("an unexpected part of SCRAM".into())
+    WireError::Protocol("an unexpected SCRAM message".into())
 }
 
-/// The error of a message that the library cannot write.
+/// The error for a message that the library cannot write.
 pub(super) fn unwritable(error: std::io::Error) -> WireError {
     let fix = "use a user, a password and a database without the character NUL";
     refused(format!("the login cannot be written: {error}"), fix)
 }
 
-/// The library quotes the server.
+// `sanitize`: the library quotes the server.
 fn scram_error(error: std::io::Error) -> WireError {
     WireError::Protocol(format!("SCRAM: {}", sanitize(error.to_string().as_bytes())))
 }
@@ -162,10 +167,10 @@ fn unknown(request: &Message) -> WireError {
         Message::AuthenticationSspi => "SSPI",
         Message::AuthenticationKerberosV5 => "Kerberos",
         Message::AuthenticationScmCredential => "SCM credentials",
-        _ => return WireError::Protocol("an unknown message in the middle of a login".into()),
+        _ => return WireError::Protocol("an unknown message during a login".into()),
     };
     refused(
-        format!("the account logs in with {name}, which dbdyno does not know"),
-        "give the account scram-sha-256, md5, cert, peer or trust in pg_hba.conf, or use another account",
+        format!("the account uses the authentication method {name}, which dbdyno does not support"),
+        "use scram-sha-256, md5, cert, peer or trust for the account in pg_hba.conf, or use another account",
     )
 }

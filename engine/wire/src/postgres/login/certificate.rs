@@ -1,7 +1,7 @@
 //! Channel binding of a login to its TLS session: the hash of the server's certificate.
 //!
-//! Source: RFC 5929, section 4.1 (tls-server-end-point): the hash function of the certificate's own signature, and
-//! SHA-256 in place of MD5 and SHA-1.
+//! Source: RFC 5929, section 4.1 (tls-server-end-point): the hash function of the certificate's signature, but
+//! SHA-256 instead of MD5 and SHA-1.
 
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 
@@ -21,7 +21,7 @@ const ALGORITHMS: [(&[u8], &Algorithm); 9] = [
     (b"\x2a\x86\x48\xce\x3d\x04\x03\x04", &SHA512),
 ];
 
-/// The hash of a certificate in DER; `None` where the signature algorithm is not in [`ALGORITHMS`].
+/// The hash of a certificate in DER; `None` if the signature algorithm is not in [`ALGORITHMS`].
 pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let identifier = signature_algorithm(certificate)?;
     let (_, algorithm) = ALGORITHMS.iter().find(|(known, _)| *known == identifier)?;

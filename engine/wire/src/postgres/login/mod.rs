@@ -1,6 +1,6 @@
 //! Startup, encryption and authentication.
 //!
-//! `postgres-protocol` writes and reads the messages. This file bounds the server's messages before that library reads them.
+//! `postgres-protocol` writes and reads the messages. This file limits the server's messages before that library reads them.
 
 mod auth;
 mod certificate;
@@ -18,9 +18,9 @@ use crate::server_message::sanitize;
 use crate::socket::Socket;
 use crate::{Address, SessionOptions, WireError};
 
-/// Most bytes of one message of a login.
+/// Maximum bytes of one login message.
 const MESSAGE_MAX: i32 = 64 << 10;
-/// Most messages of a server in one login, settings and notices included.
+/// Maximum messages of a server in one login, including settings and notices.
 const MESSAGES_MAX: u32 = 1000;
 /// Bytes of a message's header.
 const HEADER: usize = 5;
@@ -29,7 +29,7 @@ const HEADER: usize = 5;
 pub(super) struct Login {
     pub(super) socket: Socket,
     pub(super) session: Session,
-    /// Unsolicited messages behind the login.
+    /// Unsolicited messages after the login.
     pub(super) early: BytesMut,
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn log_in(
             session.tls = Some(tls_session.description);
             is_verified = tls.verifies();
             binding = tls_session.certificate.as_deref().and_then(certificate::end_point);
-        } else if tls.is_demanded() {
+        } else if tls.is_required() {
             let fix = "give the server a certificate (ssl = on, ssl_cert_file, ssl_key_file), which it uses over TCP only";
             return Err(tls.not_offered(address, fix));
         }
@@ -85,7 +85,7 @@ impl MessageStream {
         let is_offered = match &*self.0.bytes {
             [b'S', ..] => true,
             b"N" => false,
-            // A server that is full answers so before it reads anything.
+            // A server without free connections sends an error before it reads anything.
             [b'E', ..] => return Err(self.read().await.err().unwrap_or_else(no_answer)),
             _ => return Err(no_answer()),
         };
@@ -128,7 +128,7 @@ impl MessageStream {
         let message = message.map_err(|error| {
             WireError::Protocol(format!("in a login: {}", sanitize(error.to_string().as_bytes())))
         })?;
-        message.ok_or_else(|| WireError::Protocol("a message that is cut short in a login".into()))
+        message.ok_or_else(|| WireError::Protocol("a truncated message in a login".into()))
     }
 
     /// Answers the server until it accepts the account. Returns the name of the method.
@@ -136,7 +136,7 @@ impl MessageStream {
         let mut authenticator = Authenticator::default();
         loop {
             let request = match self.read().await? {
-                // An extension that observes logins can send a notice.
+                // An extension can send a notice during a login.
                 Message::NoticeResponse(_) | Message::ParameterStatus(_) => continue,
                 request => request,
             };

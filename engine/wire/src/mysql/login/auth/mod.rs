@@ -1,17 +1,17 @@
-//! Authentication. No method does I/O: [`Authenticator`] turns requests of the server into answers, and the [`Channel`]
-//! decides what it may disclose:
+//! Authentication, without I/O: [`Authenticator`] turns requests of the server into answers, and the [`Channel`]
+//! determines in which form it may send the password:
 //!
 //! | channel | password in clear text | password under the server's RSA key |
 //! |---|---|---|
 //! | TLS whose certificate is verified, unix socket | yes | not needed |
 //! | loopback | never | yes |
-//! | anything else | never | with the key from a file, or where the plan allows to request it |
+//! | anything else | never | with the key from a file, or if the plan allows requesting it |
 //!
 //! `caching_sha2_password`, MySQL's default since 8.0 ("Caching SHA-2 Pluggable Authentication" in the MySQL manual):
 //!
 //! ```text
-//! challenge ─▶ scramble ─┬─ 3: the server had it in its cache ─▶ OK
-//!                        └─ 4: it had not ─▶ the whole password, in private or under the server's RSA key ─▶ OK
+//! challenge ─▶ scramble ─┬─ 3: found in the server's cache ─▶ OK
+//!                        └─ 4: not in the cache ─▶ full password, over TLS, a unix socket or under the RSA key ─▶ OK
 //! ```
 
 mod ed25519;
@@ -26,19 +26,19 @@ use crate::server_message::sanitize;
 
 /// `caching_sha2_password` found the scramble in its cache.
 const FAST_OK: u8 = 3;
-/// `caching_sha2_password` needs the whole password.
-const WHOLE_PASSWORD: u8 = 4;
+/// `caching_sha2_password` needs the full password.
+const FULL_PASSWORD: u8 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
-    /// SHA-1 over password and challenge. MariaDB's default; MySQL 9 removed it.
+    /// SHA-1 of password and challenge. MariaDB's default; removed in MySQL 9.
     Native,
     CachingSha2,
-    /// The whole password. Deprecated since MySQL 8.0.16.
+    /// The full password. Deprecated since MySQL 8.0.16.
     Sha256,
-    /// MariaDB's signature.
+    /// A signature; only MariaDB.
     Ed25519,
-    /// The password in clear text, for PAM and LDAP behind the server.
+    /// The password in clear text, for servers that use PAM or LDAP.
     Clear,
 }
 
@@ -53,10 +53,10 @@ const METHODS: [(&str, Method); 5] = [
 /// The password, and the properties of the connection that decide in which form to send it.
 pub(super) struct Channel<'a> {
     pub(super) password: &'a str,
-    /// Nobody can read it, and the server's identity is certain: verified TLS or a unix socket.
+    /// Whether it is confidential and the server's identity is verified: verified TLS or a unix socket.
     pub(super) is_private: bool,
     pub(super) is_encrypted: bool,
-    /// The server's RSA key, where the plan names it.
+    /// The server's RSA key from the plan's file, if any.
     pub(super) key: Option<&'a PublicKey>,
     pub(super) may_request_key: bool,
 }
@@ -66,26 +66,26 @@ pub(super) struct Authenticator {
     method: Method,
     name: &'static str,
     challenge: Vec<u8>,
-    /// The client has requested the server's key.
+    /// Whether the client has requested the server's key.
     awaits_key: bool,
 }
 
 impl Authenticator {
-    /// Begins with the method of the greeting, or with another one whose first answer discloses nothing; for an account with
-    /// another method the server names it afterwards.
+    /// Begins with the method of the greeting, or, if that is unknown, with one whose first answer does not reveal the
+    /// password; the server then requests the account's method.
     pub(super) fn for_greeting(plugin: &[u8], challenge: Vec<u8>) -> Self {
         let (name, method) = if plugin == b"caching_sha2_password" { METHODS[1] } else { METHODS[0] };
         Self { method, name, challenge, awaits_key: false }
     }
 
-    /// Begins with the method that the server names.
+    /// Begins with the method that the server requests.
     pub(super) fn for_plugin(plugin: &[u8], challenge: &[u8]) -> Result<Self, WireError> {
         let entry = METHODS.iter().find(|(name, _)| name.as_bytes() == plugin);
         let Some(&(name, method)) = entry else { return Err(unknown(plugin)) };
         Ok(Self { method, name, challenge: challenge.to_vec(), awaits_key: false })
     }
 
-    /// Name of the method.
+    /// Name of the authentication method.
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
@@ -115,7 +115,7 @@ impl Authenticator {
         }
     }
 
-    /// The answer to further data of the server; none where it expects none.
+    /// The answer to further data of the server; none if it expects none.
     pub(super) fn answer_data(
         &mut self,
         data: &[u8],
@@ -126,19 +126,19 @@ impl Authenticator {
         }
         match (self.method, data) {
             (Method::CachingSha2, [FAST_OK]) => Ok(None),
-            (Method::CachingSha2, [WHOLE_PASSWORD]) => self.send_password(channel).map(Some),
+            (Method::CachingSha2, [FULL_PASSWORD]) => self.send_password(channel).map(Some),
             _ => Err(WireError::Protocol(format!("{} unexpected bytes in {}", data.len(), self.name))),
         }
     }
 
-    /// The answer that holds the whole password in the form that suits the channel, or the request for the server's key.
+    /// The full password in the form that the channel allows, or the request for the server's key.
     fn send_password(&mut self, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
         // sha256_password needs the server's key over a unix socket too.
         if channel.is_private && (channel.is_encrypted || self.method == Method::CachingSha2) {
             return Ok(terminated(channel.password));
         }
         if channel.is_encrypted {
-            // Inside TLS a server expects the password itself, never an encrypted one.
+            // Inside TLS a server expects the password unencrypted.
             return Err(refused(
                 format!(
                     "{} asks for the password itself, and this TLS does not verify the server",
@@ -161,14 +161,14 @@ impl Authenticator {
         ))
     }
 
-    /// The password under the server's key, combined with the challenge so that nobody can replay it.
+    /// The password encrypted with the server's key, combined with the challenge to prevent a replay.
     fn encrypt_password(&self, key: &PublicKey, channel: &Channel<'_>) -> Result<Vec<u8>, WireError> {
         let mut password = terminated(channel.password);
         password.iter_mut().zip(self.nonce(20)?.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
         key.encrypt(&password)
     }
 
-    /// The challenge, which has `length` bytes, to which a server may append a zero.
+    /// The challenge of `length` bytes; a server may append a zero.
     fn nonce(&self, length: usize) -> Result<&[u8], WireError> {
         match &*self.challenge {
             [bytes @ .., 0] if bytes.len() == length => Ok(bytes),
@@ -178,7 +178,7 @@ impl Authenticator {
     }
 }
 
-/// A string with a zero at its end.
+/// A null-terminated string.
 fn terminated(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }
@@ -190,8 +190,11 @@ fn refused(text: impl Into<String>, fix: impl Into<String>) -> WireError {
 fn unknown(plugin: &[u8]) -> WireError {
     let known: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
     refused(
-        format!("the account logs in with {}, which dbdyno does not know", sanitize(plugin)),
-        format!("give the account one of {}, or use another account", known.join(", ")),
+        format!(
+            "the account uses the authentication method {}, which dbdyno does not support",
+            sanitize(plugin)
+        ),
+        format!("change the account to one of {}, or use another account", known.join(", ")),
     )
 }
 
@@ -258,7 +261,7 @@ mod tests {
         let mut authenticator = Authenticator::for_plugin(b"caching_sha2_password", CHALLENGE).unwrap();
         assert_eq!(authenticator.answer(&OPEN).unwrap().len(), 32);
         assert_eq!(authenticator.answer_data(&[FAST_OK], &OPEN).unwrap(), None);
-        assert_eq!(authenticator.answer_data(&[WHOLE_PASSWORD], &PRIVATE).unwrap().unwrap(), b"secret\0");
+        assert_eq!(authenticator.answer_data(&[FULL_PASSWORD], &PRIVATE).unwrap().unwrap(), b"secret\0");
         for data in [b"".as_slice(), b"\x05", b"\x03\x03"] {
             let answer = authenticator.answer_data(data, &PRIVATE);
             assert!(matches!(answer, Err(WireError::Protocol(_))), "{data:?}");

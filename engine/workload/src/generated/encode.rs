@@ -1,0 +1,103 @@
+//! Encoding of values: as a field of LOAD DATA or of COPY's text format, which are equal for the features used here,
+//! or as a literal of an INSERT.
+
+use std::io::Write;
+
+/// The encoding of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// A field of a line: fields are separated by tabs, lines by newlines; a backslash escapes.
+    Line,
+    /// A literal for MySQL and MariaDB.
+    Mysql,
+    /// A literal for PostgreSQL.
+    Postgresql,
+}
+
+/// Appends NULL.
+#[inline]
+pub(super) fn null(out: &mut Vec<u8>, encoding: Encoding) {
+    out.extend_from_slice(if encoding == Encoding::Line { b"\\N" } else { b"NULL" });
+}
+
+/// Appends text that a literal needs to quote but not to escape.
+#[inline]
+pub(super) fn plain(out: &mut Vec<u8>, encoding: Encoding, write: impl FnOnce(&mut Vec<u8>)) {
+    if encoding == Encoding::Line {
+        return write(out);
+    }
+    out.push(b'\'');
+    write(out);
+    out.push(b'\'');
+}
+
+/// Appends any text.
+pub(super) fn text(out: &mut Vec<u8>, encoding: Encoding, text: &[u8]) {
+    match encoding {
+        Encoding::Line => line(out, text),
+        // The meaning of a backslash depends on the session's settings; that of hexadecimal digits does not.
+        Encoding::Mysql if text.contains(&b'\\') => {
+            out.extend_from_slice(b"_utf8mb4 x'");
+            for byte in text {
+                write!(out, "{byte:02x}").expect("writing to a Vec cannot fail");
+            }
+            out.push(b'\'');
+        }
+        Encoding::Postgresql if text.contains(&b'\\') => {
+            out.extend_from_slice(b"E'");
+            doubled(out, text, b"'\\");
+            out.push(b'\'');
+        }
+        Encoding::Mysql | Encoding::Postgresql => {
+            out.push(b'\'');
+            doubled(out, text, b"'");
+            out.push(b'\'');
+        }
+    }
+}
+
+/// Whether the text needs no escapes in any encoding.
+pub(super) fn is_plain(text: &str) -> bool {
+    !text.contains(['\t', '\n', '\r', '\\', '\'', '\0'])
+}
+
+fn line(out: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        match byte {
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            byte => out.push(byte),
+        }
+    }
+}
+
+fn doubled(out: &mut Vec<u8>, text: &[u8], which: &[u8]) {
+    for &byte in text {
+        if which.contains(&byte) {
+            out.push(byte);
+        }
+        out.push(byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(encoding: Encoding, value: &str) -> String {
+        let mut out = Vec::new();
+        text(&mut out, encoding, value.as_bytes());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_would_end_a_value_is_escaped() {
+        assert_eq!(written(Encoding::Line, "a\tb\nc\r\\N'é"), "a\\tb\\nc\\r\\\\N'é");
+        assert_eq!(written(Encoding::Mysql, "it's"), "'it''s'");
+        assert_eq!(written(Encoding::Mysql, "a\\'"), "_utf8mb4 x'615c27'");
+        assert_eq!(written(Encoding::Postgresql, "it's \\"), "E'it''s \\\\'");
+        assert_eq!(written(Encoding::Postgresql, "it's"), "'it''s'");
+    }
+}
