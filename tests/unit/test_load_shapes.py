@@ -112,17 +112,17 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "steps that ask for nothing": (
         CLOSED + 'steps = [{ percent = 0, duration = "5s" }]',
         "load.steps",
-        "the steps ask for nothing",
+        "the steps have no load",
     ),
     "more than all connections": (
         CLOSED + 'steps = [{ percent = 120, duration = "5s" }]',
         "load",
-        "100 percent, all connections, is the most",
+        "100 percent, all connections, is the maximum",
     ),
     "a ramp from above all connections": (
         CLOSED + 'ramp = { from_percent = 101, duration = "5s" }',
         "load",
-        "100 percent, all connections, is the most",
+        "100 percent, all connections, is the maximum",
     ),
     "longer than the measurement": (
         OPEN + 'steps = [{ percent = 50, duration = "50s" }, { percent = 60, duration = "11s" }]',

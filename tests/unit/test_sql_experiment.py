@@ -228,7 +228,8 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, workload)
     path.write_text(path.read_text().replace("[load]", '[load]\nprewarm = "scan"'))
     assert faults(path) == [
-        'load.prewarm = "scan": nobody knows what to read for sql. Give workload[sql].prewarm, a list of '
+        'load.prewarm = "scan": dbdyno does not know what to read for sql. Give workload[sql].prewarm, '
+        "a list of "
         "statements that read it."
     ]
 
@@ -240,9 +241,9 @@ def test_a_prewarm_that_knows_nothing_to_read_is_told(tmp_path: Path) -> None:
         ("uniform(1,", "a generator is a name and its arguments"),
         ("__import__('os').system('x')", "is no argument"),
         ("uniform(1, open('x'))", "high = Call("),
-        ("uniform(1, 2, 3)", "uniform has 2 arguments at the most: uniform(low, high)"),
+        ("uniform(1, 2, 3)", "uniform has 2 arguments at most: uniform(low, high)"),
         ("uniform(1, 2, low=3)", "low occurs twice"),
-        ("uniform(2, 1)", "the least comes first"),
+        ("uniform(2, 1)", "write the minimum first"),
         ("uniform(1, 'a')", "high = 'a' does not fit"),
         (
             "zipfian(1, 2, exponant=1)",

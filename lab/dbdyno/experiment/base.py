@@ -1,4 +1,4 @@
-"""What all models of an experiment share: they are frozen and strict; and types that several of them have."""
+"""The base of all models of an experiment, and types that several of them use."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ CpuList = Annotated[str, AfterValidator(_cpu_list)]
 
 
 class Model(BaseModel):
-    """Frozen, strict about unknown keys, and strict about types: "8" is not 8, and 1 is not true."""
+    """Frozen, without unknown keys, and with strict types: "8" is not 8, and 1 is not true."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

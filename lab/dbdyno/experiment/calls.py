@@ -1,4 +1,4 @@
-"""Generators as people write them, such as `zipfian(1, 1_000, exponent=0.9)`: a name and its arguments.
+"""Parser of generators such as `zipfian(1, 1_000, exponent=0.9)`: a name and its arguments.
 
 The grammar is Python's for a call: numbers with underscores, text in quotes, `null`, lists, words,
 `name=value`, sums and products of whole numbers. Nothing is evaluated but those, and `rows(TABLE)`, the rows

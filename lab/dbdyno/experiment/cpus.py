@@ -11,7 +11,7 @@ def parse_cpus(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"{part.strip()!r} is no CPU number or range")
+            raise ValueError(f"{part.strip()!r} is not a CPU number or range")
         low, high = int(first), int(last) if dash else int(first)
         if low > high:
             raise ValueError(f"the range {part.strip()!r} runs backwards")

@@ -1,4 +1,4 @@
-"""Durations with their unit, as people write them: "500ms", "30s", "2m", "1h"."""
+"""Durations with their unit: "500ms", "30s", "2m", "1h"."""
 
 from __future__ import annotations
 

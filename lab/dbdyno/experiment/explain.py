@@ -72,7 +72,7 @@ def fault_of(error: ErrorDetails, document: dict[str, Any]) -> Fault:
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
     family = ""
     if location[:1] == ("workloads",) and location[2:3] in (("sql",), ("lua",), ("oltp",)):
-        # Which kind of workload it is, as pydantic tells the branch it took.
+        # The kind of workload, by the branch of the union that pydantic chose.
         family = str(location[2]) if location[2] != "oltp" else ""
         location = (*location[:2], *location[3:])
     key, last = _place(location, document), str(location[-1]) if location else ""
@@ -123,7 +123,7 @@ def _known_keys(location: tuple[int | str, ...], family: str) -> list[str]:
     if not words:
         return []
     if family:
-        # The part between them is the name of a table.
+        # The part in the middle is the name of a table.
         words = [family, *(words[1:2] if words[1:2] == ["tables"] else words[1:])]
     section = ".".join([_SECTION.get(words[0], words[0]), *words[1:]])
     model = _MODEL.get(section)

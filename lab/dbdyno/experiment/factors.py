@@ -1,4 +1,4 @@
-"""`[factor]`: what varies, and at which levels; every combination of levels becomes a variant.
+"""`[factor]`: the factors and their levels; every combination of levels becomes a variant.
 
 ::
 
@@ -24,9 +24,9 @@ from typing import Any
 
 from dbdyno.experiment.faults import Fault
 
-# Between the levels of a variant's name.
+# Separates the levels in a variant's name.
 JOINT = "+"
-# Combinations of one experiment: each is a server that is started in every block.
+# Maximum number of combinations; the server of each starts in every block.
 VARIANTS_MAX = 64
 
 
@@ -142,7 +142,7 @@ def _merge(
             into[key] = [*into[key], *value]
             continue
         if place in owners:
-            problem = f"factor.{owners[place]} sets the same key, so that neither says what a variant has"
+            problem = f"factor.{owners[place]} sets the same key, so the variant's value is ambiguous"
             yield Fault(f"factor.{factor}.{level}.{place}", value, problem, "Set it in one factor")
         owners[place] = factor
         into[key] = copy.deepcopy(value)

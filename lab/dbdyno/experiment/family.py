@@ -1,6 +1,6 @@
-"""Which sentences a run will end with: the comparisons and contrasts that its verdict words are about.
+"""The verdict sentences of a run: its comparisons, or its contrasts of factors.
 
-They are known before the run, since the chance of a false word is shared among all of them.
+They are known before the run, since they share the family-wise error rate.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from dbdyno.experiment.model import Experiment, Factor, Variant
 from dbdyno.experiment.quantities import as_text, same, variable_name
 
-# Keys of a server that make no difference by themselves: its variables are compared one by one, the version
-# is a promise that a check holds, and the others say where a secret is.
+# Keys of a server that are no difference by themselves: variables are compared one by one, a check verifies
+# the version, and the others name the source of a secret.
 _NO_DIFFERENCE = ("variables", "version", "password_env", "password_file")
 
 
@@ -48,12 +48,14 @@ def contrasts(factors: Sequence[Factor], order: int) -> Iterator[Contrast]:
 
 
 def is_factorial(experiment: Experiment) -> bool:
-    """Whether the words are about factors. A single factor is what the comparisons are about already."""
+    """Whether the verdicts are about factors. With a single factor the comparisons already answer the
+    question.
+    """
     return len(experiment.factors) > 1
 
 
 def is_identical(experiment: Experiment, variant: Variant) -> bool:
-    """Whether a variant is the baseline once more, under another name (an A/A comparison)."""
+    """Whether a variant equals the baseline except for its name (an A/A comparison)."""
     return not differing(experiment.variants[0], variant)
 
 
@@ -65,7 +67,7 @@ def differing(one: Variant, other: Variant) -> list[str]:
 
 
 def differing_variables(one: Variant, other: Variant) -> list[str]:
-    """The variables in which two variants are declared to differ; two spellings of one value do not."""
+    """The variables whose declared values differ; two spellings of one value are equal."""
     left, right = (
         {variable_name(option): as_text(value) for option, value in variant.server.variables.items()}
         for variant in (one, other)
@@ -78,7 +80,7 @@ def differing_variables(one: Variant, other: Variant) -> list[str]:
 
 
 def family_size(experiment: Experiment) -> int:
-    """How many verdict sentences share the chance of a false word; at least 1."""
+    """How many verdict sentences share the family-wise error rate; at least 1."""
     if is_factorial(experiment):
         sentences = sum(1 for order in (1, 2) for _ in contrasts(experiment.factors, order))
     else:

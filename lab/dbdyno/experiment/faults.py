@@ -41,7 +41,7 @@ class ExperimentFaults(Problem):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The fix for an unknown word: the nearest known one, or all of them."""
+    """The fix for an unknown word: the most similar known one, or all of them."""
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:

@@ -38,7 +38,7 @@ Distribution = Annotated[Keys, BeforeValidator(_keys), PlainSerializer(Keys.plan
 
 
 class Generator(Model):
-    """Where a parameter or a column takes its values from."""
+    """A generator of values."""
 
     # Its key in an engine plan.
     key: ClassVar[str]
@@ -49,7 +49,7 @@ class Generator(Model):
 
 
 class Between(Generator):
-    """A random integer; the further fields are the parameters of its distribution."""
+    """A random integer; the other fields are the parameters of its distribution."""
 
     low: Integer
     high: Integer
@@ -57,7 +57,7 @@ class Between(Generator):
     @model_validator(mode="after")
     def _in_order(self) -> Between:
         if self.low > self.high:
-            raise ValueError(f"it goes from {self.low} to {self.high}: the least comes first")
+            raise ValueError(f"it goes from {self.low} to {self.high}: write the minimum first")
         if self.high - self.low >= 2**62:
             raise ValueError(f"it goes from {self.low} to {self.high}, which is more than 2^62 values")
         return self
@@ -87,23 +87,23 @@ class Special(Gaussian):
 
 
 class Pareto(Between):
-    """The least are hottest: a share h of the values gets a share 1 - h of the draws."""
+    """Low values are hottest: a share h of the values gets a share 1 - h of the accesses."""
 
     h: float = Field(default=0.2, gt=0, lt=1)
 
 
 class Zipfian(Between):
-    """The least are hottest, by Zipf's law."""
+    """Low values are hottest, by Zipf's law."""
 
     exponent: float = Field(default=0.8, ge=0, le=100)
 
 
 class Sequence(Generator):
-    """Integers one after the other, each to one user alone."""
+    """Consecutive integers; no two users get the same one."""
 
     key = "sequence"
     first: Integer = 1
-    # After this one it begins again. None: it never ends.
+    # After this one it restarts. None: it never ends.
     last: Integer | None = None
 
     @model_validator(mode="after")
@@ -210,7 +210,7 @@ class Text(Generator):
 
 
 class ForeignKey(Generator):
-    """A value that a column of another generated table holds."""
+    """A value from a column of another generated table."""
 
     key = "foreign_key"
     table: str = Field(min_length=1)
@@ -251,7 +251,7 @@ COLUMNS: Mapping[str, type[Generator]] = {
 
 
 def parameter(text: str, rows: Mapping[str, int]) -> Generator:
-    """The generator of a parameter. Raises ValueError that says what to write."""
+    """The generator of a parameter. The text of its ValueError says what to write."""
     return _generator(parse(text, rows), PARAMETERS)
 
 
@@ -278,7 +278,7 @@ def _generator(call: Call, known: Mapping[str, type[Generator]]) -> Generator:
     if kind is OneOf:
         arguments: dict[str, Any] = {"values": list(call.arguments), **call.named}
     elif len(call.arguments) > len(fields):
-        raise ValueError(f"{call.name} has {len(fields)} arguments at the most: {_usage(call.name, kind)}")
+        raise ValueError(f"{call.name} has {len(fields)} arguments at most: {_usage(call.name, kind)}")
     else:
         arguments = dict(zip(fields, call.arguments, strict=False))
         if twice := sorted(arguments.keys() & call.named.keys()):

@@ -1,4 +1,4 @@
-"""The engine's limits of a plan, so that a file that exceeds them is refused with all its other errors.
+"""The engine's limits of a plan, so that a file that exceeds them is refused together with its other errors.
 
 `make docs` writes limits.json from engine/schema/src/plan/limits.rs; a test compares the two.
 """

@@ -1,7 +1,7 @@
-"""What an experiment says, as frozen models with every default filled in.
+"""An experiment as frozen models with every default filled in.
 
-These are plain data: the reader (`reading`) fills them from a TOML file, the store keeps them as JSON,
-everything else only reads them. Names follow the file; times are seconds and say so in their name.
+`reading` builds them from a TOML file, the store keeps them as JSON, everything else only reads them. Names
+follow the file; names of times end in `_s`, for seconds.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Point(Model):
     rate: Rate | None = None
 
     def level(self) -> dict[str, int | float]:
-        """The level as `verdict.json` and `trial.json` name it: {"connections": n} or {"rate": r}."""
+        """The load level as in `verdict.json` and `trial.json`: {"connections": n} or {"rate": r}."""
         return {"connections": self.connections} if self.rate is None else {"rate": self.rate}
 
 
 class Load(Shapes):
-    """How many connections, when each event is due, and for how long."""
+    """How many connections, when each transaction starts, and for how long."""
 
     connections: tuple[Connections, ...] = Field(min_length=1)
     rate: tuple[Rate, ...] = ()
@@ -77,17 +77,17 @@ class Load(Shapes):
     # Closed loop: the pause of a connection between two transactions, and how pauses are distributed.
     think_time_s: Duration | None = None
     think: Literal["constant", "exponential"] = "constant"
-    # Open loop: transactions that may wait for a connection; None: all that come.
+    # Open loop: maximum number of transactions that wait for a connection; None: no limit.
     queue_limit: int | None = Field(default=None, ge=0, le=2**32 - 1)
     duration_s: Duration
-    # None is "auto": the engine warms up for an allowance, and the judge cuts afterwards.
+    # None is "auto": the engine warms up for an allowance, and the judge then cuts off the warm-up.
     warmup_s: float | None = Field(default=None, ge=0, le=DURATION_S_MAX)
     # "scan": every trial reads all tables and indexes first.
     prewarm: Literal["none", "scan"] = "none"
     transport: Literal["tcp", "unix"] = "tcp"
-    # After so many transactions a connection is closed and another one opened; 0 for never.
+    # Number of transactions after which a connection is closed and opened again; 0 for never.
     reconnect_every: int = Field(default=0, ge=0, le=2**32 - 1)
-    # A connection that is lost: opened again, for at most `give_up_s`, or the end of the trial.
+    # After a lost connection: reconnect for at most `give_up_s`, or end the trial.
     on_lost: Literal["reconnect", "stop"] = "reconnect"
     give_up_s: float = Field(default=30.0, ge=0, le=DURATION_S_MAX)
 
@@ -113,7 +113,7 @@ class Load(Shapes):
         for shape in shapes.values():
             highest = max(shape.percents())
             if not self.rate and highest > 100:
-                raise ValueError("in a closed loop 100 percent, all connections, is the most")
+                raise ValueError("in a closed loop 100 percent, all connections, is the maximum")
             if self.rate and max(self.rate) * highest / 100 > LIMITS["rate_per_s"]:
                 raise ValueError(
                     f"the load changes to more than {LIMITS['rate_per_s']} transactions per second"
@@ -135,12 +135,12 @@ class Load(Shapes):
 
     @property
     def changes(self) -> bool:
-        """Whether the load changes within the measurement, so that no steady state is to be expected."""
+        """Whether the load changes within the measurement, so that there is no steady state."""
         return self.shape is not None
 
     @property
     def settles(self) -> bool:
-        """Whether the end of the warm-up is to be sought where throughput has settled."""
+        """Whether the warm-up ends where throughput has settled."""
         return self.warmup_s is None and not self.changes
 
     def points(self) -> tuple[Point, ...]:
@@ -155,21 +155,21 @@ class Load(Shapes):
 
 
 class Design(Model):
-    """How often and in which order. A block holds every variant at every point once."""
+    """How often and in which order trials run. A block holds every variant at every point once."""
 
     blocks: int = Field(default=8, ge=1, le=1_000)
     state: State = "restore"
     state_per: Literal["group", "trial"] = "group"
     # Order of a block's points: "given" is the order of the list, in which a sweep is watched.
     order: Literal["random", "given"] = "random"
-    # Makes rows and keys, and names the cached snapshot.
+    # Seed of rows and keys; part of the cached snapshot's name.
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
     # Seed of the order of trials and of the slots of servers. None: chosen when a comparison begins, and
     # stored.
     order_seed: int | None = Field(default=None, ge=0, le=2**53 - 1)
-    # A block that met foreign load is repeated once at the end of the run; see experiment/repeats.py.
+    # Repeat a block with foreign load once at the end of the run; see experiment/repeats.py.
     repeat_disturbed: bool = True
-    # Differences inside ±delta are called equivalent; None: the word equivalent is never used.
+    # Differences within ±delta are equivalent; None: the verdict is never "equivalent".
     delta_percent: float | None = Field(default=None, gt=0, lt=100, allow_inf_nan=False)
 
     @property
@@ -179,7 +179,7 @@ class Design(Model):
 
     @property
     def renews_data(self) -> bool:
-        """Whether every group begins with fresh data, and none goes on with those of the one before."""
+        """Whether every group begins with fresh data instead of those that the previous group left."""
         return self.state in {"restore", "reset"}
 
 
@@ -189,7 +189,7 @@ class Loading(Model):
     # Connections that load at the same time. None: as many as CPUs, at most 4.
     streams: int | None = Field(default=None, ge=1, le=LIMITS["streams"])
     method: Literal["auto", "load-data", "insert"] = "auto"
-    # On servers that are only reached: whether tables that a run has loaded stay there.
+    # Whether loaded tables stay on a remote server after the run.
     keep: bool = False
 
 
@@ -257,13 +257,13 @@ class Experiment(Model):
         return self
 
     def with_order_seed(self, order_seed: int | None) -> Experiment:
-        """The same experiment in the order that this seed draws; as it is where its file declares one."""
+        """The experiment with this order seed, unless its file declares one."""
         if self.design.order_seed is not None:
             return self
         return self.model_copy(update={"design": self.design.model_copy(update={"order_seed": order_seed})})
 
     def secrets(self) -> frozenset[str]:
-        """Variables of the environment that hold passwords of any variant."""
+        """The environment variables that hold passwords of any variant."""
         named = (variant.server.password_env for variant in self.variants)
         return frozenset(name for name in named if name is not None)
 
@@ -272,7 +272,7 @@ class Experiment(Model):
         return {variant.name: variant for variant in self.variants}[name]
 
     def workload(self, title: str) -> Workload:
-        """The workload that is called so. Raises KeyError."""
+        """The workload with that title. Raises KeyError."""
         return {workload.title: workload for workload in self.workloads}[title]
 
     def shares_cpus(self, variant: Variant) -> bool:

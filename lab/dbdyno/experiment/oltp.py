@@ -26,12 +26,12 @@ OltpName = Literal[
 
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
-# The options that decide what is stored; the others decide what is asked.
+# The options that define the data; the others define the queries.
 DATA_OPTIONS = ("tables", "table_size", "auto_inc", "secondary", "create_secondary", "mysql_storage_engine")
 
 
 class Keys(Model):
-    """Which rows are asked for: sysbench's distributions, with its parameters and their defaults."""
+    """Which rows are accessed: sysbench's distributions, with its parameters and their defaults."""
 
     distribution: Literal["uniform", "gaussian", "special", "pareto", "zipfian"] = "uniform"
     # Uniform numbers whose mean is the bell of gaussian and special.

@@ -46,14 +46,16 @@ def assignment(text: str) -> tuple[str, Any] | Fault:
 
 
 def apply(document: dict[str, Any], changes: Iterable[tuple[str, Any]]) -> list[Fault]:
-    """Change `document` in place. What cannot be applied comes back as faults."""
+    """Change `document` in place. Returns a fault for each change that cannot be applied."""
     return [fault for key, value in changes if (fault := _apply_one(document, key, value))]
 
 
 def _apply_one(document: dict[str, Any], key: str, value: Any) -> Fault | None:
     match = _KEY.fullmatch(key)
     if match is None:
-        return Fault(key, value, "this is no key of an experiment", "Write section.key, as in load.duration")
+        return Fault(
+            key, value, "this is not a key of an experiment", "Write section.key, as in load.duration"
+        )
     section, name, rest = match["section"], match["name"], match["rest"]
     if section not in SECTIONS:
         return Fault(key, value, f"there is no section {section}", did_you_mean(section, SECTIONS))

@@ -1,7 +1,7 @@
-"""From a TOML file to a checked `Experiment`, with every fault at once.
+"""From a TOML file to a checked `Experiment`, with all errors at once.
 
-Two steps: first exactly what was written (the file, then the profile, then `--set`), then one resolved model.
-Nothing here starts, connects or measures.
+Two steps: first merge what the user wrote (the file, then the profile, then `--set`), then build one resolved
+model. Nothing here starts, connects or measures.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_bytes(
         document = _document(source)
     except (ValueError, RecursionError) as error:
         raise ExperimentFaults(str(path), [Fault("", None, f"invalid TOML: {error}")]) from error
-    # Profiles and --set speak of variants, those made from factors too.
+    # Before profiles and --set, which may name the variants of factors.
     faults = factors.expand(document)
     faults = faults or list(_shape_faults(document))
     if not faults:
@@ -66,7 +66,7 @@ def read_bytes(
 def from_document(document: dict[str, Any], source: str, folder: Path) -> Experiment:
     """The experiment of a document with all its sections, without profiles; `source` names it in messages.
 
-    Relative paths are meant from `folder`. Raises ExperimentFaults with all that is wrong.
+    Paths are relative to `folder`. Raises ExperimentFaults with all errors.
     """
     faults: list[Fault] = []
     resolved = _resolve(document, folder, faults)
@@ -202,7 +202,7 @@ def _in_seconds(
             table[f"{key}_s"] = parse_duration_s(value)
         except ValueError as error:
             faults.append(Fault(f"{place}.{key}", value, str(error)))
-            # Something harmless, so that the rest can be checked.
+            # A valid value, so that the rest can be checked.
             table[f"{key}_s"] = 1.0
     return table
 
@@ -235,7 +235,7 @@ def _server(variant: dict[str, Any], folder: Path, faults: list[Fault]) -> dict[
 
 def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | None:
     try:
-        # Through JSON, whose strict mode takes a list for a tuple and text for a path but not for a number.
+        # Through JSON, whose strict mode takes a list for a tuple and text for a path, but not for a number.
         return Experiment.model_validate_json(json.dumps(resolved, default=str))
     except ValidationError as error:
         # One fault per place: a union reports every branch that did not fit.
@@ -247,7 +247,7 @@ def _validate(resolved: dict[str, Any], faults: list[Fault]) -> Experiment | Non
 
 
 def _sense_faults(experiment: Experiment) -> Iterator[Fault]:
-    """What each part allows and the whole does not."""
+    """Values that are valid alone but not together."""
     yield from _repeated("variant", [variant.name for variant in experiment.variants])
     yield from _repeated("workload", [workload.title for workload in experiment.workloads])
     yield from _state_faults(experiment)
@@ -256,7 +256,7 @@ def _sense_faults(experiment: Experiment) -> Iterator[Fault]:
         if isinstance(workload, SqlWorkload):
             yield from sql_reading.faults_of(workload, dialects)
             if experiment.load.prewarm == "scan" and not (workload.prewarm or workload.tables):
-                problem = f"nobody knows what to read for {workload.title}"
+                problem = f"dbdyno does not know what to read for {workload.title}"
                 fix = f"Give workload[{workload.title}].prewarm, a list of statements that read it"
                 yield Fault("load.prewarm", "scan", problem, fix)
     scripts = [one.title for one in experiment.workloads if isinstance(one, ScriptWorkload)]
@@ -276,7 +276,7 @@ def _sense_faults(experiment: Experiment) -> Iterator[Fault]:
 
 
 def _state_faults(experiment: Experiment) -> Iterator[Fault]:
-    """Servers of which the experiment asks what they cannot do between groups."""
+    """Servers that cannot do between groups what `state` requires."""
     state = experiment.design.state
     for variant in experiment.variants:
         kind, possible = variant.server.kind, variant.server.states()

@@ -1,8 +1,8 @@
-"""Which trial runs when, and where: blocks, balanced random order inside them, groups, exchanged places.
+"""When and where each trial runs: blocks with balanced random order, groups, rotated slots.
 
-Variants are compared inside blocks, close together in time, so that what drifts (temperature, neighbours, the
-file system) meets all of them alike. Each variant takes each position in the order, and each place on disk,
-equally often, so that neither can look like an effect of the variant:
+Variants are compared within blocks, close together in time, so that drift (temperature, other processes, the
+file system) affects all of them alike. Each variant has each position in the order, and each slot (directory
+and ports), equally often, so that neither can look like an effect of the variant:
 
 - two variants run in random pairs of blocks, AB BA or BA AB (a cross-over design);
 - k variants run in random Latin squares of k blocks; where k is even they are Williams squares, in which each
@@ -33,14 +33,16 @@ class Trial:
     variant: str
     workload: str
     point: Point
-    # Which of the experiment's equal places (directory, port, socket) the server has; as many as variants.
+    # The server's slot (directory, port, socket); there are as many slots as variants.
     slot: int = 0
-    # The block that this trial's block repeats; None for blocks of the plan.
+    # The block that this trial's block repeats; None for planned blocks.
     repeats: int | None = None
 
 
 def schedule(experiment: Experiment) -> tuple[Trial, ...]:
-    """Every trial of the experiment in running order; the same for the same experiment, anywhere."""
+    """Every trial of the experiment in running order; equal experiments have equal schedules on every
+    machine.
+    """
     trials: list[Trial] = []
     plans = {workload.title: _Plan(experiment, workload.title) for workload in experiment.workloads}
     for block in range(experiment.design.blocks):
@@ -56,7 +58,7 @@ def schedule(experiment: Experiment) -> tuple[Trial, ...]:
 def turn(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) -> int:
     """How many trials run before it on the same data; `planned` are the run's, repeats included.
 
-    Those of its group where groups begin with fresh data, else all of its variant.
+    They are those of its group where groups begin with fresh data, else all of its variant.
     """
     renewed = experiment.design.renews_data
     return sum(
@@ -67,27 +69,27 @@ def turn(experiment: Experiment, trial: Trial, planned: Sequence[Trial] = ()) ->
 
 
 def engine_seed(experiment: Experiment, trial: Trial) -> int:
-    """The seed of a trial's keys, below 2^53 so that every JSON reader holds it exactly.
+    """The seed of a trial's keys, below 2^53 so that every JSON reader represents it exactly.
 
-    Not a function of the variant: all variants of a block meet the same keys (common random numbers), which
-    takes the luck of the draw out of their difference.
+    It does not depend on the variant: all variants of a block use the same keys (common random numbers),
+    which removes the luck of the draw from their difference.
     """
     return _draw(experiment.design.seed, "engine", trial.block, trial.workload, _name(trial.point)) >> 11
 
 
 class _Plan:
-    """The variants' order and places on one workload, block by block."""
+    """Order and slots of the variants on one workload, block by block."""
 
     def __init__(self, experiment: Experiment, workload: str) -> None:
         design = experiment.design
         names = [variant.name for variant in experiment.variants]
         self.orders = balanced_orders(names, design.blocks, design.drawn_by, "variant", workload)
         places = balanced_orders(names, design.blocks, design.drawn_by, "slot", workload)
-        # Data that are kept from group to group stay where they are.
+        # Data that are kept from group to group stay in their slot.
         self.places = places if design.state == "restore" else [names] * design.blocks
 
     def slot(self, block: int, variant: str) -> int:
-        """The place of a variant in a block."""
+        """The slot of a variant in a block."""
         return self.places[block].index(variant)
 
 
@@ -102,7 +104,7 @@ def _groups(
         points = list(by_name.values())
         if experiment.design.order == "random":
             points = [by_name[name] for name in _shuffled(list(by_name), seed, "point", block, workload)]
-        # With fresh data per trial every trial starts its server: the variants of a point run side by side.
+        # With fresh data per trial every trial starts its server: the variants of a point run in succession.
         parts = [[point] for point in points] if experiment.design.state_per == "trial" else [points]
         for part in parts:
             for variant in plan.orders[block]:
@@ -112,8 +114,8 @@ def _groups(
 def balanced_orders(names: Sequence[str], blocks: int, *where: int | str) -> list[list[str]]:
     """For each block an order of `names`, in which every name has every position equally often.
 
-    `where` names the draw: the same values give the same orders. Blocks beyond the last whole square take the
-    first rows of another one.
+    `where` selects the random numbers: equal values give equal orders. Blocks beyond the last complete square
+    take the first rows of another one.
     """
     count = len(names)
     orders: list[list[str]] = []
@@ -143,11 +145,11 @@ def _name(point: Point) -> str:
 
 
 def _shuffled(names: list[str], *where: int | str) -> list[str]:
-    """A random order, by independent uniform draws: no generator whose stream a release may change."""
+    """A random order from independent uniform numbers, so that no release of a generator changes it."""
     return sorted(names, key=lambda name: (_draw(*where, name), name))
 
 
 def _draw(*parts: int | str) -> int:
-    """A uniform 64-bit number that depends on nothing but `parts`."""
+    """A uniform 64-bit number that depends only on `parts`."""
     text = "\x1f".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""Lua scripts on their way from the experiment file to the model: the file, its digest, and its name."""
+"""From a `[[workload]]` with a Lua script to the model: the file, its digest, and its name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_script(workload: dict[str, Any]) -> bool:
 
 
 def called(workload: dict[str, Any]) -> str:
-    """What a `[[workload]]` is called: its label, its name, or the script's file name without `.lua`."""
+    """The title of a `[[workload]]`: its label, its name, or the script's file name without `.lua`."""
     if isinstance(path := workload.get("script"), str):
         stem = Path(path).stem
         return str(workload.get("label", stem if re.fullmatch(NAME, stem) else "lua"))
@@ -31,7 +31,7 @@ def resolved(workload: dict[str, Any], folder: Path, faults: list[Fault]) -> dic
     whole = {key: value for key, value in workload.items() if key in KEYS}
     for key in (key for key in workload if key not in KEYS):
         if key == "name":
-            fix = "Leave one of them out; a label says what it is called"
+            fix = "Leave one of them out; a label sets the title"
             faults.append(Fault(f"{place}.name", workload[key], "it has a script too", fix))
         else:
             fix = f"Known here: {', '.join(KEYS)}. The script's own go into options = {{ {key} = … }}"

@@ -1,4 +1,4 @@
-"""The server tables of an experiment: what a variant's server is, how it is configured and reached."""
+"""The server tables of an experiment: a variant's server, its configuration, and its connections."""
 
 from __future__ import annotations
 

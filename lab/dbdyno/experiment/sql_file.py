@@ -1,4 +1,4 @@
-"""A workload in a .sql file: statements, and notes in comments that say what they are for.
+"""A workload in a .sql file: statements, and annotations in comments that define their roles.
 
 ::
 
@@ -35,7 +35,7 @@ from dbdyno.experiment.sql_text import (
 
 FILE_BYTES_MAX = 16_000_000
 
-# Statements that follow such a note belong to that list of the workload.
+# After such an annotation statements belong to that list of the workload.
 SECTIONS = ("setup", "after", "prewarm", "cleanup", "session")
 _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 
@@ -63,18 +63,18 @@ def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[F
 
 
 class _Reader:
-    """Takes notes and statements in the order of the file."""
+    """Takes annotations and statements in the order of the file."""
 
     def __init__(self, name: str, dialect: Dialect) -> None:
         self._name, self._dialect = name, dialect
         self.faults: list[Fault] = []
         self._document: dict[str, Any] = {}
-        # Where the next statement goes; None: into a transaction of its own, as long as there was no note.
+        # The list of the next statement; None before the first annotation: a transaction of its own.
         self._into: list[Any] | None = None
         self._alone: list[StatementText] = []
         self._transactions: list[dict[str, Any]] = []
         self._table: dict[str, Any] | None = None
-        # The settings that a note gives the next statement.
+        # Settings of the next statement from its annotation.
         self._next: dict[str, Any] = {}
         self._in_transaction = False
         self._notes: Mapping[str, Callable[[int, str], None]] = {
@@ -148,7 +148,7 @@ class _Reader:
         if name in into:
             self.fault(line, f"{name} has a generator already", "Leave one out")
         try:
-            # The rows of tables are known at the end; here any number does.
+            # The rows of tables are known only at the end; any number is valid here.
             rows = _AnyTable()
             column(name, generator, rows) if what == "columns" else parameter(generator, rows)
         except ValueError as error:
@@ -219,7 +219,7 @@ class _AnyTable(dict[str, int]):
 
 
 def _number(text: str) -> Any:
-    """The number that a text is; the text itself where it is none, which the model then refuses."""
+    """The number that a text represents, or the text itself, which the model then refuses."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,6 +1,6 @@
-"""SQL workloads on their way from the experiment file to the model: the .sql file, and paths of CSV files.
+"""From a SQL `[[workload]]` to the model: the .sql file, paths of CSV files, and errors in statements.
 
-And what is wrong with their statements, before any server is asked.
+No server is needed for that.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def dialect_of(server: Any) -> Dialect:
 
 
 def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: list[Fault]) -> dict[str, Any]:
-    """A `[[workload]]` named sql with what its file holds, and with absolute paths.
+    """A SQL `[[workload]]` with the content of its file, and with absolute paths.
 
-    Tables of the file and the workload are merged; lists are not, since their order would be unknown.
+    Tables of the file and the workload are merged; lists are not, since their order would be ambiguous.
     """
     place = f"workload[{workload.get('label', 'sql')}]"
     merged = dict(workload)
@@ -50,7 +50,7 @@ def resolved(workload: dict[str, Any], folder: Path, dialect: Dialect, faults: l
         absolute = (folder / Path(path).expanduser()).resolve()
         merged = _merged(_file(absolute, f"{place}.file", path, dialect, faults), workload, place, faults)
         merged["file"] = str(absolute)
-        # Paths in it are meant from where it is.
+        # Paths in the file are relative to its folder.
         folder = absolute.parent
     if isinstance(value := merged.get("transactions"), list):
         merged["transactions"] = [_whole(transaction) for transaction in value]
@@ -90,7 +90,7 @@ def _merged(of_file: dict[str, Any], own: dict[str, Any], place: str, faults: li
     for key, value in own.items():
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
-            # One level deeper too: the rows of a table, and not its columns.
+            # Also one level deeper: the workload may change a table's rows and keep its columns.
             merged[key] = {
                 **before,
                 **{
@@ -115,7 +115,7 @@ def _whole(transaction: Any) -> Any:
         return transaction
     if "sql" in transaction and "statements" not in transaction:
         of_all = {key: transaction[key] for key in ("name", "weight") if key in transaction}
-        # The transaction's name is its statement's too.
+        # The statement has the transaction's name.
         statement = {key: value for key, value in transaction.items() if key != "weight"}
         transaction = {**of_all, "statements": [statement]}
     if isinstance(statements := transaction.get("statements"), list):
@@ -148,7 +148,7 @@ def _with_path(key: str, generator: Any, folder: Path, faults: list[Fault]) -> A
 
 
 def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
-    """Those of the file's workloads that are SQL and fit the model."""
+    """The SQL workloads of the file that fit the model."""
     for workload in workloads:
         if isinstance(workload, dict) and workload.get("name") == "sql":
             with suppress(ValidationError):
@@ -156,7 +156,7 @@ def readable(workloads: Iterable[Any]) -> Iterator[SqlWorkload]:
 
 
 def faults_of(workload: SqlWorkload, dialects: Iterable[Dialect]) -> list[Fault]:
-    """What is wrong with the statements of a workload, each thing once."""
+    """Errors in the statements of a workload, each once."""
     faults: dict[tuple[str, str], Fault] = {}
     for dialect in dialects:
         for fault in _Statements(workload, dialect).faults():
@@ -217,7 +217,7 @@ class _Statements:
             yield Fault(f"{self._place}.transactions", None, "their weights are all 0", "Give one more")
         for name in self._generators:
             if not (name.isidentifier() and name.isascii()):
-                fix = "Letters, digits and _ make one, a digit not first"
+                fix = "Use letters, digits and _, and no digit first"
                 yield Fault(f"{self._place}.parameters.{name}", None, "no statement can use this name", fix)
 
     def _text(self, place: str, sql: str) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""What all workloads have in common, whatever they send."""
+"""The interface of all workloads."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 
 
 class BaseWorkload(Model):
-    """The transaction that is repeated, and its data."""
+    """A transaction that is repeated, and its data."""
 
     # Narrowed by each kind of workload.
     name: str
-    # What it is called in results; needed where two workloads of an experiment have one name.
+    # Its title in results; required where two workloads of an experiment have the same name.
     label: str | None = Field(default=None, pattern=NAME)
-    # How statements travel.
+    # Prepared statements, or text.
     statements: Literal["prepared", "text"] = "prepared"
 
     @property
     def title(self) -> str:
-        """What it is called: its label, else its name. Unique in an experiment."""
+        """Its name in results: the label, else the name. Unique in an experiment."""
         return self.label or self.name
 
     @property
     @abstractmethod
     def changes_row_count(self) -> bool:
-        """Whether the tables hold other rows after a run than before it, by what the workload is."""
+        """Whether the tables may hold another number of rows after a run."""
 
     @property
     @abstractmethod
     def rows(self) -> int:
-        """Rows that loading makes, as far as they are known before; for estimates of time and space."""
+        """Rows to load, as far as they are known before; for estimates of time and space."""
 
     @property
     @abstractmethod
@@ -45,7 +45,7 @@ class BaseWorkload(Model):
 
     @abstractmethod
     def data(self) -> dict[str, Any]:
-        """What decides which data there are: workloads with equal ones share them. JSON values only."""
+        """The options that define the data; workloads with equal ones share them. JSON values only."""
 
     @abstractmethod
     def data_text(self) -> str:
@@ -53,4 +53,4 @@ class BaseWorkload(Model):
 
     @abstractmethod
     def plan(self, protocol: str = "mysql") -> dict[str, Any]:
-        """The `workload` of an engine plan; `protocol` is what its target speaks."""
+        """The `workload` of an engine plan; `protocol` is that of its target."""

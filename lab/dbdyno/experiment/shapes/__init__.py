@@ -15,13 +15,13 @@ __all__ = ["TABLES", "LoadShape", "Ramp", "Shapes", "Step", "Steps"]
 
 
 class Shapes(Model):
-    """The load shapes by their keys in [load]; the warm-up runs under the load with which a shape begins."""
+    """The load shapes by their keys in [load]; the warm-up runs under the initial load of the shape."""
 
     ramp: Ramp | None = None
     steps: Steps = Steps(())
 
     def chosen_shapes(self) -> dict[str, LoadShape]:
-        """The shapes that change anything, by key."""
+        """The shapes that change the load, by key."""
         shapes = {name: getattr(self, name) for name in Shapes.model_fields}
         return {name: shape for name, shape in shapes.items() if shape is not None and shape.length_s > 0}
 

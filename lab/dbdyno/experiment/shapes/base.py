@@ -1,4 +1,4 @@
-"""What the lab asks of a load shape."""
+"""The interface of load shapes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LoadShape(ABC):
 
     @abstractmethod
     def percents(self) -> Iterable[float]:
-        """The levels between which the load changes, in percent of the point's."""
+        """The levels between which the load changes, in percent of the point's level."""
 
     @abstractmethod
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Ramp: one level, an even change, another level."""
+"""Ramp: the load changes linearly from one level to another."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dbdyno.experiment.shapes.base import US, LoadShape, Share
 
 
 class Ramp(Model, LoadShape):
-    """A load that climbs evenly to each point's level, or falls to it."""
+    """A load that rises or falls linearly to each point's level."""
 
-    # Where it begins, in percent of the level.
+    # Initial load in percent of the level.
     from_percent: Share = 0.0
     duration_s: Duration
 

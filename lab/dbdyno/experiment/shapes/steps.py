@@ -1,4 +1,4 @@
-"""Steps: one level after the other, each for its time."""
+"""Steps: a sequence of levels, each with its duration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.experiment.shapes.base import US, LoadShape, Share
 
 
 class Step(Model):
-    """A part of the measurement under its own load."""
+    """A part of the measurement with its own load."""
 
     # In percent of the point's level.
     percent: Share
@@ -28,7 +28,7 @@ class Steps(RootModel[Annotated[tuple[Step, ...], Field(max_length=LIMITS["steps
     @model_validator(mode="after")
     def _some_load(self) -> Steps:
         if self.root and not any(self.percents()):
-            raise ValueError("the steps ask for nothing: one percent must be above 0")
+            raise ValueError("the steps have no load: one percent must be above 0")
         return self
 
     @property
