@@ -63,7 +63,7 @@ class Between(Generator):
         return self
 
     def plan(self) -> dict[str, Any]:
-        """A distribution's parameters stand inside it."""
+        """The plan nests the parameters of a distribution under its name."""
         parameters = self.model_dump(exclude={"low", "high"})
         keys = Keys.model_validate({"distribution": type(self).__name__.lower(), **parameters})
         return {"integer": {"low": self.low, "high": self.high, "distribution": keys.plan()}}
