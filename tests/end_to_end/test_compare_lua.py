@@ -108,7 +108,7 @@ def test_a_script_runs_over_a_server_that_is_there_and_leaves_nothing(running: R
 def test_what_the_script_does_not_declare_is_told_before_anything_is_measured(running: Running) -> None:
     answer = running.run(SHOP, "--connections", "1", "--set", "good=30", "--set", "goods=many")
     assert answer.returncode == 2, answer.stderr
-    assert "workload.script.options.good is no option of the script" in answer.stderr
+    assert "workload.script.options.good is not an option of the script" in answer.stderr
     assert "it declares goods, level, report_csv, shops" in answer.stderr
     assert 'workload.script.options.goods is "many"; the script declares a number' in answer.stderr
     assert running.tables() == []

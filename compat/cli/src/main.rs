@@ -1,7 +1,7 @@
-//! `dbdyno-compat`: other tools' programs on the engine: sysbench, mysqlslap or mariadb-slap, selected by its own name or by
-//! the first argument. Its own commands are those of `dbdyno-engine`, for plans whose workload is a Lua script.
+//! `dbdyno-compat`: sysbench, mysqlslap and mariadb-slap on the engine, selected by the program's name or the first argument.
+//! It also has the commands of `dbdyno-engine`, for plans whose workload is a Lua script.
 
-// With `engine/cli` the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
+// Besides `engine/cli`, this is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod output;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             slap::main(&program, &rest)
         };
     }
-    if let Some(command) = workload::called(&arguments) {
+    if let Some(command) = workload::command_of(&arguments) {
         return workload::main(command);
     }
     if arguments.len() == 2 && arguments[1] == "describe" {

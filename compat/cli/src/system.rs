@@ -1,10 +1,10 @@
-//! What the emulated programs share.
+//! Functions that all emulated programs use.
 
 use std::process::ExitCode;
 
 /// This program's name in messages.
 pub(crate) const PROGRAM: &str = "dbdyno-compat";
-/// The originals' exit code for invalid options and failed runs.
+/// The exit code of sysbench and mysqlslap for invalid options and failed runs.
 pub(crate) const FAILED: u8 = 1;
 
 /// Prints an error and returns the exit code.
@@ -13,7 +13,7 @@ pub(crate) fn fail(text: &str) -> ExitCode {
     FAILED.into()
 }
 
-/// Event loops: `requested`, or one for four CPUs, because the server is often on the same machine.
+/// Number of event loops: `requested`, or one per four CPUs, because the server often runs on the same machine.
 pub(crate) fn workers(requested: u32) -> u32 {
     if requested > 0 {
         return requested;
@@ -22,14 +22,14 @@ pub(crate) fn workers(requested: u32) -> u32 {
     cpus.div_ceil(4).clamp(1, 64)
 }
 
-/// The text of a file, or the system's message as perror(3) prints it.
+/// The text of a file, or the system's error message as perror(3) prints it.
 pub(crate) fn read_text(path: &str) -> Result<String, String> {
     let bytes = std::fs::read(path)
         .map_err(|error| error.to_string().split(" (os error").next().unwrap_or_default().to_owned())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// An environment variable that is not empty.
+/// An environment variable; `None` if it is unset or empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -116,8 +116,8 @@ fn all_that_is_wrong_with_options_comes_at_once() {
             "workload.script.options.fast is 1; the script declares true or false",
             "workload.script.options.level is 3; the script declares a string",
             "workload.script.options.size is \"ten\"; the script declares a number",
-            "workload.script.options.sizes is no option of the script; it declares fast, level, size",
-            "workload.script.options.threads is no option of the script: the rest of the plan says",
+            "workload.script.options.sizes is not an option of the script; it declares fast, level, size",
+            "workload.script.options.threads is a sysbench option, not one of the script: set it in the",
         ] {
             assert!(words.contains(line), "{words}");
         }
@@ -206,5 +206,5 @@ fn another_workload_is_the_engines() {
     plan["workload"] = json!({"name": "oltp_read_only"});
     let output = compat("run", &plan);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
-    assert!(words(&output).starts_with("dbdyno-compat: dbdyno-engine plays this workload"));
+    assert!(words(&output).starts_with("dbdyno-compat: dbdyno-compat runs only plans with a Lua script"));
 }

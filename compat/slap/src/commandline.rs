@@ -1,5 +1,5 @@
-//! The command line, parsed as in MySQL's clients: combined letters, values after a letter, an equal sign or a
-//! space, `--skip-`, `--loose-`, and in MariaDB's client prefixes of names.
+//! The command line, parsed as in MySQL's clients: combined short options, values after a letter, `=` or a space,
+//! `--skip-`, `--loose-`, and in MariaDB's client abbreviated names.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct OptionValues {
 }
 
 impl OptionValues {
-    /// `None` where the option or its text is missing.
+    /// `None` if the option or its text is missing.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts.get(name)?.as_deref()
     }
@@ -42,7 +42,7 @@ impl OptionValues {
         self.numbers.get(name).copied()
     }
 
-    /// `None` where the switch is missing.
+    /// `None` if the switch is missing.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.flags.get(name).copied()
     }
@@ -75,12 +75,12 @@ pub fn read(flavour: Flavour, program: &str, arguments: &[String]) -> Result<Opt
         } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             values.letters(letters, &mut rest)?;
         }
-        // The clients ignore other words.
+        // The clients ignore other arguments.
     }
     Ok(values)
 }
 
-/// The flavour of `--compat`, or else of the program's name.
+/// The flavour from `--compat`, or else from the program's name.
 ///
 /// # Errors
 /// An unknown client.
@@ -134,7 +134,7 @@ impl OptionValues {
         Err(self.error(&format!("unknown {what} {shown}"), code))
     }
 
-    /// The option of this name; MariaDB's client also accepts a unique prefix.
+    /// Finds an option by name; MariaDB's client also accepts a unique prefix.
     fn find(&mut self, name: &str) -> Result<Option<&'static Row>, UsageError> {
         if let Some(row) = named(name, self.flavour) {
             return Ok(Some(row));
@@ -203,15 +203,15 @@ impl OptionValues {
             Kind::Text => {
                 self.texts.insert(row.name, Some(required()?));
             }
-            Kind::Number(least) => {
+            Kind::Number(min) => {
                 let number = self.number_of(row.name, &required()?)?;
-                if number < least && self.flavour == Flavour::Mysql {
+                if number < min && self.flavour == Flavour::Mysql {
                     self.notes.push(format!(
-                        "{}: [Warning] option '{}': unsigned value {number} adjusted to {least}.",
+                        "{}: [Warning] option '{}': unsigned value {number} adjusted to {min}.",
                         self.program, row.name
                     ));
                 }
-                self.numbers.insert(row.name, number.max(least));
+                self.numbers.insert(row.name, number.max(min));
             }
         }
         Ok(())
@@ -273,7 +273,7 @@ impl OptionValues {
         Ok(number.saturating_mul(1u64 << (10 * power)))
     }
 
-    /// In the client's format.
+    /// An error in the format of the emulated client.
     fn error(&self, text: &str, code: u8) -> UsageError {
         let program = &self.program;
         let about_a_value = [REQUIRES_VALUE, TAKES_NO_VALUE, INVALID_NUMBER].contains(&code);

@@ -24,7 +24,7 @@ pub enum LoadType {
 }
 
 impl LoadType {
-    /// The clients take an unknown name for `mixed`.
+    /// An unknown name means `mixed`, as in mysqlslap.
     pub fn named(name: &str) -> Self {
         match name {
             "update" => LoadType::Update,
@@ -52,17 +52,17 @@ pub struct Generator {
     pub load: LoadType,
     /// Different rows to load.
     pub unique_writes: u64,
-    /// Rows to load, plus one.
+    /// Rows to load plus one, as in mysqlslap.
     pub writes: u64,
-    /// Different queries, minus one.
+    /// Different queries minus one, as in mysqlslap.
     pub unique_queries: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Up to the key where there is one.
+    /// Without the key at the end, if `keyed`.
     pub sql: String,
-    /// Whether a row's key follows.
+    /// Whether a row's key must be appended.
     pub keyed: bool,
 }
 
@@ -72,12 +72,12 @@ pub struct Generated {
     pub table: String,
     /// Different rows to load.
     pub rows: Vec<String>,
-    /// Rows to load, by repeating `rows`.
+    /// Number of rows to load: `rows` repeat until it is reached.
     pub writes: u64,
     pub queries: Vec<Query>,
 }
 
-/// Always the same for the same options.
+/// Deterministic: the same options yield the same SQL.
 pub fn generate(options: &Generator) -> Generated {
     let mut random = Random::new();
     let writes = options.writes.saturating_sub(1);

@@ -4,13 +4,13 @@
 //!  argv, option files ──▶ commandline ──▶ OptionValues ──▶ settings ──▶ rounds ──▶ Step … ──▶ (cli, runner) ──▶ report ──▶ text
 //! ```
 //! # Layout
-//! - [`options`]: every option as data. [`commandline`], [`option_files`]: the sources of values. [`help`]: the list.
-//! - [`settings`]: the values, checked. [`target`]: the server.
+//! - [`options`]: every option as data. [`commandline`], [`option_files`]: parse the values. [`help`]: lists the options.
+//! - [`settings`]: the validated options. [`target`]: the server.
 //! - [`statements`]: splits texts into statements. [`generate`], [`random`]: the SQL of `--auto-generate-sql`.
 //! - [`rounds`]: the steps of the program. [`plan`]: the clients of one round as the engine's plan.
 //! - [`report`]: the text of the measured times.
 
-// Only dbdyno-compat uses this crate: names that explain themselves have no comment.
+// Only dbdyno-compat uses this crate, so a comment that repeats a name helps nobody.
 #![allow(missing_docs)]
 
 pub mod commandline;
@@ -31,11 +31,11 @@ pub mod target;
 pub enum Flavour {
     /// mysqlslap of MySQL 8.0 and later.
     Mysql,
-    /// mariadb-slap, which some distributions call mysqlslap too.
+    /// mariadb-slap, which some distributions install as mysqlslap.
     Mariadb,
 }
 
-/// Ends the program.
+/// An error that ends the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageError {
     /// Lines for standard error.

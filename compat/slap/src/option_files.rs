@@ -2,7 +2,7 @@
 
 use super::{Flavour, UsageError};
 
-/// The system's files and variables.
+/// Access to files and environment variables.
 pub trait Files {
     fn text(&self, path: &str) -> Result<String, String>;
     fn exists(&self, path: &str) -> bool;
@@ -11,12 +11,12 @@ pub trait Files {
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// Read unless `--defaults-file` names another.
+/// Read unless `--defaults-file` names another file.
 const DEFAULT: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 /// The maximum nesting of included files.
 const DEPTH_MAX: u32 = 10;
 
-/// The options about option files, which must come first.
+/// The options that select option files; they must come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Defaults {
     none: bool,
@@ -28,7 +28,7 @@ struct Defaults {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
-    /// Those of files, then those of the command line.
+    /// First those of option files, then those of the command line.
     pub arguments: Vec<String>,
     /// `--print-defaults`.
     pub print: bool,
@@ -70,7 +70,7 @@ pub fn collect(
     Ok(Collected { arguments: collected, print: defaults.print })
 }
 
-/// The options about option files, and the arguments after them.
+/// Splits off the leading options that select option files.
 fn leading(arguments: &[String]) -> (Defaults, &[String]) {
     let mut defaults = Defaults::default();
     for (at, argument) in arguments.iter().enumerate() {
@@ -108,7 +108,7 @@ fn unreadable(flavour: Flavour, program: &str, path: &str) -> UsageError {
     })
 }
 
-/// Adds a text's options in one of the groups.
+/// Adds the options of `text` that belong to one of the groups.
 fn options(text: &str, groups: &[String], files: &dyn Files, depth: u32, into: &mut Vec<String>) {
     let mut in_group = false;
     for line in text.lines().map(str::trim) {

@@ -1,18 +1,18 @@
-//! Every option, as data: the content of `--help`, in its order, described in our own sentences.
+//! Every option, as data: the content of `--help`, in its order, with our own descriptions.
 
 use super::Flavour;
 
 /// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// None, or `=0` and `=1`.
+    /// No value, or `=0` or `=1`.
     Flag,
-    /// None; repeatable.
+    /// No value; repeatable.
     Count,
     /// A number with this minimum, and a suffix K, M, G, T, P or E.
     Number(u64),
     Text,
-    /// Optional.
+    /// An optional text.
     MaybeText,
 }
 
@@ -46,7 +46,7 @@ const fn mariadb(row: Row) -> Row {
 
 const NOTHING: &str = "no effect";
 
-/// The last four are this drop-in's own.
+/// The last four exist only in this drop-in.
 const ALL: [Row; 75] = [
     short('?', row("help", Flag, "list the options and exit")),
     short('a', row("auto-generate-sql", Flag, "generate tables, rows and queries")),
@@ -79,12 +79,16 @@ const ALL: [Row; 75] = [
     row("no-drop", Flag, "keep the schema"),
     short('x', row("number-char-cols", Text, "VARCHAR columns; N:1 with an index each")),
     short('y', row("number-int-cols", Text, "INT columns; N:1 with an index each")),
-    row("number-of-queries", Number(0), "total number of queries, rounded down to the same for each client"),
+    row(
+        "number-of-queries",
+        Number(0),
+        "total number of queries, divided among the clients and rounded down",
+    ),
     row("only-print", Flag, "print the statements without connecting"),
     short('p', row("password", MaybeText, "password; prompts without a value")),
-    mysql(row("password1", MaybeText, "the same")),
-    mysql(row("password2", MaybeText, "refused: one factor only")),
-    mysql(row("password3", MaybeText, "refused: one factor only")),
+    mysql(row("password1", MaybeText, "same as --password")),
+    mysql(row("password2", MaybeText, "not supported: one factor only")),
+    mysql(row("password3", MaybeText, "not supported: one factor only")),
     row("plugin-dir", Text, NOTHING),
     short('P', row("port", Number(0), "port [3306]")),
     row("post-query", Text, "statements after the clients, or a file of them"),
@@ -105,12 +109,12 @@ const ALL: [Row; 75] = [
         "encryption {DISABLED,PREFERRED,REQUIRED,VERIFY_CA,VERIFY_IDENTITY} [PREFERRED]",
     )),
     row("ssl-ca", Text, "file of trusted authorities"),
-    row("ssl-capath", Text, "refused: name a file with --ssl-ca"),
+    row("ssl-capath", Text, "not supported: use --ssl-ca"),
     row("ssl-cert", Text, "file of the client's certificate"),
     row("ssl-cipher", Text, NOTHING),
     row("ssl-key", Text, "file of the client's key"),
-    row("ssl-crl", Text, "refused: revocation lists are not read"),
-    row("ssl-crlpath", Text, "refused: revocation lists are not read"),
+    row("ssl-crl", Text, "not supported: revocation lists are not read"),
+    row("ssl-crlpath", Text, "not supported: revocation lists are not read"),
     row("tls-version", Text, NOTHING),
     mysql(row("ssl-fips-mode", Text, NOTHING)),
     mysql(row("tls-ciphersuites", Text, NOTHING)),
@@ -125,16 +129,16 @@ const ALL: [Row; 75] = [
     mysql(row("zstd-compression-level", Number(1), "level of zstd [3]")),
     row("compat", Text, "client to emulate {mysql,mariadb}"),
     row("latency", Flag, "percentiles of every query"),
-    row("workers", Number(0), "event loops, a thread each; 0 for a quarter of the CPUs"),
+    row("workers", Number(0), "event loops, one thread each; 0 for a quarter of the CPUs"),
     row("connect-timeout", Number(1), "connection timeout in seconds [10]"),
 ];
 
-/// A client's option of this name.
+/// Finds an option of a client by name.
 pub fn named(name: &str, flavour: Flavour) -> Option<&'static Row> {
     of(flavour).find(|row| row.name == name)
 }
 
-/// All options of a client, and this drop-in's own.
+/// All options of a client, and those that exist only in this drop-in.
 pub fn of(flavour: Flavour) -> impl Iterator<Item = &'static Row> {
     ALL.iter().filter(move |row| row.only.is_none_or(|only| only == flavour))
 }

@@ -1,4 +1,4 @@
-//! The clients of one round as the engine's plan: the user's SQL, of which every client plays the whole list.
+//! The clients of one round as the engine's plan: every client runs the complete list of queries.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use dbdyno_sysbench::plan::scheduling;
 use super::settings::Settings;
 use super::statements::title;
 
-/// The parameter of a row's key.
+/// The parameter that holds a row's key.
 const KEY: &str = "slap_key";
 /// The maximum length of a query's name in reports.
 const TITLE: usize = 70;
@@ -100,7 +100,7 @@ fn workload(settings: &Settings, each: u64, keys: &[String]) -> SqlWorkload {
     }
 }
 
-/// The list that every client plays: up to the common period of queries and commits.
+/// The list that every client repeats: up to the common period of queries and commits.
 fn transactions(settings: &Settings, each: u64) -> Vec<SqlTransaction> {
     let (count, commit) = (settings.queries.len() as u64, settings.commit);
     let period = if commit == 0 { count } else { count / gcd(count, commit) * commit };

@@ -1,12 +1,12 @@
 //! The random numbers of the generated SQL: those of the GNU C library's `random()` with its default seed.
 //!
-//! Neither client seeds it, so that their generated SQL is the same in every run, and here. The method is additive feedback,
+//! The clients do not seed it, so their generated SQL is the same in every run, and here. The method is additive feedback,
 //! r(i) = r(i-3) + r(i-31) modulo 2^32, of which it returns the upper 31 bits; the minimal standard generator (Park and
 //! Miller, 1988) fills the state, and the first 310 numbers are discarded (random(3), TYPE_3).
 
-/// The letters of the clients' strings, in their order.
+/// The characters of generated strings; U and V are missing, as in the clients.
 const LETTERS: &[u8; 60] = b"0123456789ABCDEFGHIJKLMNOPQRSTWXYZabcdefghijklmnopqrstuvwxyz";
-/// Of a string; the columns are two characters longer.
+/// Length of a string; the columns are two characters longer.
 const LENGTH: usize = 126;
 const STATE: usize = 31;
 const LAG: usize = 3;

@@ -8,7 +8,7 @@ use dbdyno_schema::record::{PhaseName, Record};
 
 use super::settings::Settings;
 
-/// The percentiles of `--latency` in thousandths: whole numbers keep ranks exact.
+/// The percentiles of `--latency`, per mille: integers keep ranks exact.
 const PER_MILLE: [u64; 5] = [500, 900, 950, 990, 999];
 
 /// Latencies by the name of the statement: `[bucket_lower_us, count]`.
@@ -52,7 +52,7 @@ fn add(into: &mut BTreeMap<u64, u64>, buckets: impl IntoIterator<Item = (u64, u6
     }
 }
 
-/// Of all iterations with one number of clients.
+/// The results of all iterations with one number of clients.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
     seconds: Vec<f64>,
@@ -96,9 +96,9 @@ impl Times {
     fn figures(&self) -> [f64; 3] {
         let count = self.seconds.len().max(1) as f64;
         let mean = self.seconds.iter().sum::<f64>() / count;
-        let least = self.seconds.iter().copied().reduce(f64::min).unwrap_or_default();
-        let most = self.seconds.iter().copied().reduce(f64::max).unwrap_or_default();
-        [mean, least, most]
+        let min = self.seconds.iter().copied().reduce(f64::min).unwrap_or_default();
+        let max = self.seconds.iter().copied().reduce(f64::max).unwrap_or_default();
+        [mean, min, max]
     }
 
     pub fn text(&self, labels: &Labels<'_>) -> String {
@@ -117,14 +117,12 @@ impl Times {
         text + "\n"
     }
 
-    /// The CSV line; with `latency` it ends with the percentiles of all queries in milliseconds.
+    /// The CSV line; with `--latency` it ends with percentiles over all queries, in milliseconds.
     pub fn csv(&self, labels: &Labels<'_>) -> String {
-        let [mean, least, most] = self.figures();
+        let [mean, min, max] = self.figures();
         let (engine, load) = (labels.engine.unwrap_or_default(), labels.load_type);
-        let mut line = format!(
-            "{engine},{load},{mean:.3},{least:.3},{most:.3},{},{}",
-            labels.clients, labels.per_client
-        );
+        let mut line =
+            format!("{engine},{load},{mean:.3},{min:.3},{max:.3},{},{}", labels.clients, labels.per_client);
         if labels.latency {
             let mut all = BTreeMap::new();
             add(&mut all, self.latencies.values().flatten().map(|(&lower, &count)| (lower, count)));
@@ -153,7 +151,7 @@ impl Times {
     }
 }
 
-/// Percentiles by nearest rank and the maximum, in milliseconds, as the middle of their bucket. Zeros without values.
+/// Percentiles by nearest rank, then the maximum, in milliseconds: each is the middle of its bucket. Zeros without values.
 fn columns(buckets: &BTreeMap<u64, u64>) -> [f64; PER_MILLE.len() + 1] {
     let all: u64 = buckets.values().sum();
     let middle_ms = |lower: u64| {

@@ -1,14 +1,14 @@
-//! The steps of the program: statements on the main connection, commands, clients and reports.
+//! The steps of a benchmark: statements on the main connection, shell commands, clients and reports.
 
 use super::Flavour;
 use super::generate::{Key, LoadType};
 use super::settings::{Engine, Settings};
 
-/// The level of `--verbose` that announces the parts of the work.
+/// The level of `--verbose` that announces each part.
 pub const PARTS: u32 = 2;
 /// The level of `--verbose` that prints statements.
 pub const STATEMENTS: u32 = 3;
-/// The key in a printed query, for which there is no table.
+/// The key in a printed query: `--only-print` has no table to read keys from.
 pub const PRINTED_KEY: &str = "796c4422-1d94-102a-9d6d-00e0812d";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,16 +16,16 @@ pub enum Step {
     /// A line at the level [`PARTS`].
     Announce(&'static str),
     /// A statement on the main connection.
-    Main(String),
+    Statement(String),
     CreateSchema(String),
     Use(String),
-    /// The option and its shell command.
+    /// An option and its shell command.
     System(&'static str, String),
-    /// A query for the rows' keys on the main connection.
+    /// A query on the main connection that reads the rows' keys.
     Keys(&'static str),
     /// A round of this many clients.
     Clients(u32),
-    /// Of all iterations.
+    /// A report on all iterations with this number of clients.
     Report {
         engine: Option<String>,
         clients: u32,
@@ -59,7 +59,7 @@ pub fn steps(settings: &Settings) -> Vec<Step> {
 fn beginning(settings: &Settings) -> Vec<Step> {
     let mut steps = Vec::new();
     if let Some(mode) = &settings.sql_mode {
-        steps.push(Step::Main(format!("SET sql_mode = `{mode}`")));
+        steps.push(Step::Statement(format!("SET sql_mode = `{mode}`")));
     }
     if settings.generated.is_some() {
         steps.push(Step::Announce("Building Create Statements for Auto"));
@@ -77,11 +77,10 @@ fn beginning(settings: &Settings) -> Vec<Step> {
 
 fn drop_schema(settings: &Settings, steps: &mut Vec<Step>) {
     if settings.creates_schema() && !settings.no_drop {
-        steps.push(Step::Main(format!("DROP SCHEMA IF EXISTS `{}`", settings.schema)));
+        steps.push(Step::Statement(format!("DROP SCHEMA IF EXISTS `{}`", settings.schema)));
     }
 }
 
-/// One iteration.
 fn round(settings: &Settings, engine: Option<&Engine>, clients: u32, steps: &mut Vec<Step>) {
     if settings.creates_schema() {
         load(settings, engine, steps);
@@ -91,12 +90,12 @@ fn round(settings: &Settings, engine: Option<&Engine>, clients: u32, steps: &mut
         steps.push(Step::Keys("SELECT id from t1"));
     }
     if settings.commit > 0 {
-        steps.push(Step::Main("SET AUTOCOMMIT=0".into()));
+        steps.push(Step::Statement("SET AUTOCOMMIT=0".into()));
     }
     steps.extend(settings.pre_system.clone().map(|command| Step::System("pre_system", command)));
-    steps.extend(settings.pre_queries.iter().cloned().map(Step::Main));
+    steps.extend(settings.pre_queries.iter().cloned().map(Step::Statement));
     steps.push(Step::Clients(clients));
-    steps.extend(settings.post_queries.iter().cloned().map(Step::Main));
+    steps.extend(settings.post_queries.iter().cloned().map(Step::Statement));
     steps.extend(settings.post_system.clone().map(|command| Step::System("post_system", command)));
 }
 
@@ -110,23 +109,23 @@ fn load(settings: &Settings, engine: Option<&Engine>, steps: &mut Vec<Step>) {
     steps.push(Step::CreateSchema(settings.schema.clone()));
     steps.push(Step::Use(settings.schema.clone()));
     if let (Flavour::Mysql, Some(engine)) = (settings.flavour, engine) {
-        steps.push(Step::Main(format!("set default_storage_engine=`{}`", engine.name)));
+        steps.push(Step::Statement(format!("set default_storage_engine=`{}`", engine.name)));
     }
-    let own = settings.create.iter().enumerate().map(|(number, sql)| (number == 0, sql));
+    let created = settings.create.iter().enumerate().map(|(number, sql)| (number == 0, sql));
     let generated = settings.generated.as_ref().map(|generated| (true, &generated.table));
-    for (is_first, sql) in own.chain(generated) {
-        steps.push(Step::Main(match engine {
+    for (is_first, sql) in created.chain(generated) {
+        steps.push(Step::Statement(match engine {
             Some(engine) if is_first => with_engine(sql, engine, settings.flavour),
             _ => sql.clone(),
         }));
     }
     if let Some(generated) = &settings.generated {
         let rows = generated.rows.iter().cycle().take(generated.writes as usize);
-        steps.extend(rows.cloned().map(Step::Main));
+        steps.extend(rows.cloned().map(Step::Statement));
     }
 }
 
-/// Appends the engine's option, and in MariaDB's client the engine; MySQL's client has set it before.
+/// Appends the engine's option, and for mariadb-slap the engine; mysqlslap has set the engine in the session before.
 fn with_engine(sql: &str, engine: &Engine, flavour: Flavour) -> String {
     let name = match flavour {
         Flavour::Mariadb => format!(" Engine = {}", engine.name),
@@ -136,7 +135,7 @@ fn with_engine(sql: &str, engine: &Engine, flavour: Flavour) -> String {
     format!("{sql}{name}{option}")
 }
 
-/// The statements of one client as they are printed, with `key` as a row's key.
+/// The statements of one client for printing; `key` stands for a row's key.
 pub fn client_statements(settings: &Settings, clients: u32, key: &str) -> Vec<String> {
     let mut sent = Vec::new();
     if settings.commit > 0 {

@@ -1,4 +1,4 @@
-//! The options, checked.
+//! The validated options.
 
 use dbdyno_schema::plan::limits;
 
@@ -15,15 +15,15 @@ pub struct Engine {
     pub option: Option<String>,
 }
 
-/// The destination of CSV.
+/// Where CSV goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Csv {
     Output,
-    /// Appended.
+    /// A file, which is appended to.
     File(String),
 }
 
-/// The number of queries.
+/// How many queries the clients run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Every query once.
@@ -40,7 +40,7 @@ pub struct Settings {
     /// Numbers of clients, run in sequence.
     pub concurrencies: Vec<u32>,
     pub iterations: u64,
-    /// Run in sequence; none for the server's default.
+    /// Run in sequence; empty for the server's default.
     pub engines: Vec<Engine>,
     pub schema: String,
     pub create: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Settings {
     pub commit: u64,
     /// Queries between two reconnects; 0 for none.
     pub detach: u32,
-    /// As CSV shows it.
+    /// As printed in CSV.
     pub load_type: String,
     pub key: Key,
     pub no_drop: bool,
@@ -86,7 +86,7 @@ impl Settings {
         let (pre_queries, post_queries) = (statements("pre-query"), statements("post-query"));
         let generated = (auto && faults.is_empty()).then(|| generator(values, key, &load_type, &mut faults));
         let generated = generated.filter(|_| faults.is_empty()).map(|options| generate(&options));
-        let own = queries.into_iter().map(|sql| Query { sql, keyed: false });
+        let user_queries = queries.into_iter().map(|sql| Query { sql, keyed: false });
         let settings = Self {
             flavour: values.flavour,
             concurrencies: concurrencies(values, &mut faults),
@@ -95,7 +95,9 @@ impl Settings {
             schema: values.text("create-schema").unwrap_or("mysqlslap").to_owned(),
             create,
             has_create: values.has("create"),
-            queries: generated.as_ref().map_or_else(|| own.collect(), |generated| generated.queries.clone()),
+            queries: generated
+                .as_ref()
+                .map_or_else(|| user_queries.collect(), |generated| generated.queries.clone()),
             generated,
             amount: amount(values, &mut faults),
             pre_queries,
@@ -127,21 +129,21 @@ impl Settings {
         self.has_create || self.generated.is_some()
     }
 
-    /// Queries of each client.
+    /// Number of queries that each client runs.
     pub fn per_client(&self, concurrency: u32) -> u64 {
         let once = self.queries.len() as u64;
         match self.amount {
             _ if once == 0 => 0,
             Amount::Once => once,
             Amount::Each(each) => each,
-            // Fewer queries than clients are no limit in the originals.
+            // As in mysqlslap, fewer queries than clients set no limit.
             Amount::Shared(all) => {
                 Some(all / u64::from(concurrency)).filter(|&each| each > 0).unwrap_or(once)
             }
         }
     }
 
-    /// [`Self::per_client`] as the originals report it.
+    /// [`Self::per_client`] as mysqlslap reports it.
     pub fn reported_per_client(&self, concurrency: u32) -> u64 {
         match self.amount {
             Amount::Shared(all) => all / u64::from(concurrency),
@@ -207,7 +209,7 @@ fn concurrencies(values: &OptionValues, faults: &mut Vec<String>) -> Vec<u32> {
     }
     if clients.is_empty() && faults.is_empty() {
         faults.push(format!(
-            "--concurrency: '{text}' is not a number of clients; give one, or several with commas"
+            "--concurrency: '{text}' is not a number of clients; use one number, or several separated by commas"
         ));
     }
     clients
@@ -245,12 +247,12 @@ fn statements(
 
 fn generator(values: &OptionValues, key: Key, load_type: &str, faults: &mut Vec<String>) -> Generator {
     let number = |name: &str, default: u64| values.number(name).unwrap_or(default);
-    let mut bounded = |name: &str, default: u64, most: u64| {
+    let mut bounded = |name: &str, default: u64, max: u64| {
         let value = number(name, default);
-        if value > most {
-            faults.push(format!("--{name} is {value}; {most} is the most"));
+        if value > max {
+            faults.push(format!("--{name} is {value}; the maximum is {max}"));
         }
-        value.min(most)
+        value.min(max)
     };
     let unique_writes = bounded("auto-generate-sql-unique-write-number", 10, limits::SQL_STATEMENTS);
     let unique_queries = bounded("auto-generate-sql-unique-query-number", 10, limits::SQL_STATEMENTS - 1);
@@ -267,7 +269,7 @@ fn generator(values: &OptionValues, key: Key, load_type: &str, faults: &mut Vec<
     }
 }
 
-/// `N`, or `N:1` with an index on each.
+/// Parses `N`, or `N:1` for columns with an index each.
 fn columns(values: &OptionValues, name: &str, faults: &mut Vec<String>) -> Columns {
     let text = values.text(name).unwrap_or("1");
     let (count, indexed) = text.split_once(':').unwrap_or((text, "0"));
@@ -275,7 +277,7 @@ fn columns(values: &OptionValues, name: &str, faults: &mut Vec<String>) -> Colum
         (Ok(count), Ok(indexed)) if count <= 4096 => Columns { count, indexed: indexed > 0 },
         _ => {
             faults.push(format!(
-                "--{name}: '{text}' is not a number of columns; give N or N:1, with N up to 4096"
+                "--{name}: '{text}' is not a number of columns; use N or N:1, with N up to 4096"
             ));
             Columns { count: 1, indexed: false }
         }

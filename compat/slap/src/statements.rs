@@ -1,6 +1,6 @@
 //! Splits a text into statements.
 
-/// The statements between delimiters, without one white space after each. Empty ones are omitted.
+/// Removes one whitespace character after each delimiter, and empty statements.
 pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     let mut statements = Vec::new();
     for (number, piece) in text.split(delimiter).enumerate() {
@@ -15,13 +15,13 @@ pub fn split(text: &str, delimiter: &str) -> Vec<String> {
     statements
 }
 
-/// A statement's name in a report: one line of at most `longest` characters.
-pub fn title(sql: &str, longest: usize) -> String {
+/// A statement's name in a report: one line of at most `max_length` characters.
+pub fn title(sql: &str, max_length: usize) -> String {
     let words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-    if words.chars().count() <= longest {
+    if words.chars().count() <= max_length {
         return words;
     }
-    words.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+    words.chars().take(max_length.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]

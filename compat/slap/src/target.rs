@@ -1,4 +1,4 @@
-//! The server and the account.
+//! The server and the account to connect with.
 
 use dbdyno_schema::plan::{Compression, Endpoint, Target, Tls, TlsMode};
 use dbdyno_sysbench::driver::SOCKET;
@@ -10,7 +10,7 @@ use super::{Flavour, UsageError};
 const PORT: u64 = 3306;
 const SECOND_US: u64 = 1_000_000;
 
-/// The target of the connections, without a schema and a password.
+/// The target, without schema and password.
 ///
 /// # Errors
 /// All invalid values, and all options that the engine does not support.
@@ -32,10 +32,10 @@ pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageE
         return Err(UsageError::new(faults.join("\n")));
     }
     let account = values.text("user").map(str::to_owned);
-    let own = || ["USER", "LOGNAME"].into_iter().find_map(|name| files.variable(name));
+    let system_user = || ["USER", "LOGNAME"].into_iter().find_map(|name| files.variable(name));
     Ok(Target::Mysql {
         endpoints: vec![endpoint],
-        user: account.or_else(own).unwrap_or_else(|| "root".into()),
+        user: account.or_else(system_user).unwrap_or_else(|| "root".into()),
         password: None,
         database: String::new(),
         connect_timeout_us: values.number("connect-timeout").unwrap_or(10).saturating_mul(SECOND_US),
@@ -46,7 +46,7 @@ pub fn target(values: &OptionValues, files: &dyn Files) -> Result<Target, UsageE
     })
 }
 
-/// As in MySQL's clients localhost is a socket, unless `--protocol` is TCP.
+/// As in MySQL's clients, localhost means the socket unless `--protocol` is TCP.
 fn endpoint(values: &OptionValues, files: &dyn Files, faults: &mut Vec<String>) -> Endpoint {
     let host = values.text("host").filter(|host| !host.is_empty()).unwrap_or("localhost");
     let by_socket = match values.text("protocol").map(str::to_ascii_uppercase).as_deref() {
@@ -86,10 +86,15 @@ fn tls(values: &OptionValues, faults: &mut Vec<String>) -> Tls {
         Flavour::Mariadb => TlsMode::Preferred,
         Flavour::Mysql => mode(values, ca.is_some(), faults),
     };
-    // MySQL's clients ignore an authority that the mode does not use.
+    // MySQL's clients ignore a CA that the mode does not use.
     let ca = ca.filter(|_| mode.verifies());
-    let own = mode != TlsMode::Disabled;
-    Tls { mode, ca, certificate: file("ssl-cert").filter(|_| own), key: file("ssl-key").filter(|_| own) }
+    let encrypts = mode != TlsMode::Disabled;
+    Tls {
+        mode,
+        ca,
+        certificate: file("ssl-cert").filter(|_| encrypts),
+        key: file("ssl-key").filter(|_| encrypts),
+    }
 }
 
 fn mode(values: &OptionValues, has_ca: bool, faults: &mut Vec<String>) -> TlsMode {

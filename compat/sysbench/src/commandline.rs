@@ -1,7 +1,7 @@
 //! The command line: `sysbench [options]... [testname] [command]`, in two passes.
 //!
-//! The first pass takes sysbench's own options and leaves the others to the test, which declares its own when it is
-//! known. An option file is read where it is named; later arguments override it.
+//! The first pass sets sysbench's own options and keeps the others for the test, which declares its options later. An option
+//! file is read at its position among the arguments, so later arguments override it.
 
 use crate::declaration::{Declaration, Kind};
 
@@ -13,7 +13,7 @@ pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Without the hyphens before it.
+    /// Without leading hyphens.
     pub name: String,
     pub value: RawValue,
 }
@@ -23,22 +23,22 @@ pub struct Assignment {
 pub struct CommandLine {
     pub compat: Compat,
     pub registry: Registry,
-    /// The first word.
+    /// The first argument that is not an option.
     pub test: Option<String>,
-    /// The second word.
+    /// The second such argument.
     pub command: Option<String>,
     /// Options that the test may declare.
     unknown: Vec<Assignment>,
-    /// Values of this drop-in's own options; a test may declare one of the same name, and then gets the value.
+    /// Values of options that exist only in this drop-in; a test that declares an option of the same name gets the value.
     extensions: Vec<Assignment>,
     /// Lines for standard error; none of them ends the program.
     pub notes: Vec<String>,
 }
 
-/// The first pass over the arguments, without the program's name.
+/// The first pass over the arguments; they do not include the program's name.
 ///
 /// # Errors
-/// A third word, or an unknown `--compat`.
+/// A third argument that is not an option, or an unknown `--compat`.
 pub fn read(arguments: &[String], read_file: ReadFile<'_>) -> Result<CommandLine, String> {
     let compat = compat(arguments)?;
     let mut line = CommandLine {
@@ -101,7 +101,7 @@ impl CommandLine {
         self.notes.extend(error);
     }
 
-    /// `--test=X`, from before 1.0: X is the test, and the first word the command.
+    /// `--test=X` of 0.5: X is the test, and the first argument the command.
     fn move_test_option(&mut self) {
         if self.compat == Compat::V11 {
             return;
@@ -129,8 +129,8 @@ impl CommandLine {
         self.unknown.retain(|option| self.registry.assign(&option.name, &option.value).is_err());
     }
 
-    /// The second pass: declares the test's options, and gives them the remaining values. An unknown name in a file is a
-    /// note; on the command line it is an error.
+    /// The second pass: declares the test's options and assigns the remaining values. An unknown name is an error on the
+    /// command line, and a note in an option file.
     ///
     /// # Errors
     /// An unknown option, or a boolean that is neither on nor off.
@@ -153,7 +153,7 @@ impl CommandLine {
 }
 
 impl Assignment {
-    /// The text after the `=`; in a file the first word.
+    /// The text after `=`; in an option file the first word.
     fn text(&self) -> Option<String> {
         match &self.value {
             RawValue::Argument(text) => text.clone(),

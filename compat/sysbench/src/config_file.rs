@@ -1,9 +1,9 @@
-//! Files of options: `name=value[,value...]`, one a line.
+//! Option files: one `name=value[,value...]` per line.
 
-/// The options of a file's text, each with its values. Lines without `=` are skipped. Values are words, separated by a comma
-/// or blanks; between two commas is an empty one. `#` before a word begins a comment. A quote before a word ends with the
-/// next quote and may contain blanks and commas; the text between it and the next comma is ignored. Within a word both
-/// are ordinary letters, as in passwords. An unclosed quote ends the reading; the second value is then its message.
+/// Parses the options of a file, each with its values. Lines without `=` are skipped. Values are separated by a comma or
+/// spaces; two adjacent commas enclose an empty value. `#` at the start of a value begins a comment. A quoted value may contain
+/// spaces and commas; text between its closing quote and the next comma is ignored. Inside a value, `#` and quotes are ordinary
+/// characters, as in passwords. Parsing stops at an unclosed quote and returns its error message as the second result.
 pub fn read(text: &str) -> (Vec<(String, Vec<String>)>, Option<String>) {
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -19,23 +19,23 @@ pub fn read(text: &str) -> (Vec<(String, Vec<String>)>, Option<String>) {
     (lines, None)
 }
 
-/// `None` where a quote is not closed.
+/// `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() && !rest.starts_with('#') {
-        let (word, behind) = match rest.strip_prefix(['"', '\'']) {
+        let (word, after) = match rest.strip_prefix(['"', '\'']) {
             Some(quoted) => {
-                let (word, behind) = quoted.split_once(&rest[..1])?;
-                (word, &behind[behind.find([',', '#']).unwrap_or(behind.len())..])
+                let (word, after) = quoted.split_once(&rest[..1])?;
+                (word, &after[after.find([',', '#']).unwrap_or(after.len())..])
             }
             None => rest.split_at(
                 rest.find(|letter: char| letter == ',' || letter.is_whitespace()).unwrap_or(rest.len()),
             ),
         };
         words.push(word.to_owned());
-        let behind = behind.trim_start();
-        rest = behind.strip_prefix(',').unwrap_or(behind).trim_start();
+        let after = after.trim_start();
+        rest = after.strip_prefix(',').unwrap_or(after).trim_start();
     }
     Some(words)
 }

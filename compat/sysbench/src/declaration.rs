@@ -5,28 +5,27 @@ pub enum Kind {
     Bool,
     /// A signed 32-bit number.
     Int,
-    /// A number with an optional K, M, G or T, powers of 1024.
+    /// A number with an optional suffix K, M, G or T (powers of 1024).
     Size,
     Double,
     String,
     /// Strings separated by commas.
     List,
-    /// The name of an option file, which is read immediately.
+    /// An option file, which is read immediately.
     File,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// `-` and `_` are equal.
+    /// `-` and `_` are equal in names.
     pub name: String,
     pub kind: Kind,
     /// As on the command line; `None` for no value.
     pub default: Option<String>,
-    /// One line.
     pub help: Option<String>,
 }
 
-/// By [`Kind`].
+/// A value of the corresponding [`Kind`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Bool(bool),

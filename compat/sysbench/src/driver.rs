@@ -1,4 +1,4 @@
-//! The database driver, and where its servers are.
+//! The database driver and the addresses of its servers.
 
 use dbdyno_schema::plan::Endpoint;
 
@@ -29,7 +29,7 @@ pub fn driver(registry: &Registry) -> Result<Driver, OptionError> {
     }
 }
 
-/// Seconds within which all users must be ready: 1.1 has an option, 1.0 waits for 30 s.
+/// Seconds within which all users must be ready: an option in 1.1, fixed at 30 s in 1.0.
 pub(super) fn init_timeout_s(registry: &Registry) -> Result<u64, OptionError> {
     let name = "thread-init-timeout";
     match registry.int(name)? {
@@ -39,13 +39,13 @@ pub(super) fn init_timeout_s(registry: &Registry) -> Result<u64, OptionError> {
     }
 }
 
-/// A little more than a run waits for its users, so that the run reports the timeout.
+/// Longer than a run waits for its users, so that the run reports the timeout.
 pub(super) fn connect_timeout_us(registry: &Registry) -> Result<u64, OptionError> {
     Ok((init_timeout_s(registry)? + 1) * 1_000_000)
 }
 
-/// MySQL's servers, each with its name in the driver's messages: sockets in turn, or hosts and ports in turn, the ports
-/// changing fastest. As in MySQL's own clients, localhost is the default socket; messages still name its port.
+/// MySQL's servers with their names in the driver's messages: all sockets, or else every host with every port. As in MySQL's
+/// clients, localhost means the default socket; messages still name its port.
 ///
 /// # Errors
 /// An invalid port, or no host or port at all.

@@ -1,4 +1,4 @@
-//! Why a command line cannot be used; the exit code is 1.
+//! Errors in the command line; the exit code is 1.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {

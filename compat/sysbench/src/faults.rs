@@ -1,6 +1,6 @@
-//! A plan's faults, expressed by the options that it was made from.
+//! Errors in a plan, in terms of the options that produced it.
 
-/// A plan's keys and their options; a longer key comes before its prefixes.
+/// Keys of a plan and their options; a longer key precedes its prefixes.
 const OPTIONS: [(&str, &str); 17] = [
     ("the plan is not usable:\n  ", ""),
     ("workload.keys.iterations", "--rand-spec-iter"),
@@ -21,15 +21,15 @@ const OPTIONS: [(&str, &str); 17] = [
     ("target.tls", "--mysql-ssl"),
 ];
 
-/// Replaces a plan's keys by option names. PostgreSQL's files are named by libpq's variables.
+/// Replaces the plan's keys by option names. PostgreSQL's certificates are set by libpq's variables.
 pub fn by_option(fault: &str, postgresql: bool) -> String {
     let libpq = [
         ("target.tls.ca", "PGSSLROOTCERT"),
         ("target.tls.certificate", "PGSSLCERT"),
         ("target.tls.key", "PGSSLKEY"),
     ];
-    let before = if postgresql { &libpq[..] } else { &[] };
-    let known = before.iter().chain(&OPTIONS);
+    let overrides = if postgresql { &libpq[..] } else { &[] };
+    let known = overrides.iter().chain(&OPTIONS);
     known.fold(fault.to_owned(), |fault, (key, option)| fault.replace(key, option))
 }
 

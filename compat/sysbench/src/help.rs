@@ -1,4 +1,4 @@
-//! The texts that list options.
+//! The help texts.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ pub fn test_options(name: &str, declared: &[Declaration]) -> String {
     format!("{name} options:\n{}\n", listed(declared))
 }
 
-/// A row for each option, padded to the longest of them.
+/// One row per option, aligned to the longest name.
 pub fn listed(declared: &[Declaration]) -> String {
     let heads: Vec<_> =
         declared.iter().map(|option| format!("--{}{}", option.name, suffix(option.kind))).collect();

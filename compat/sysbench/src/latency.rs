@@ -1,5 +1,4 @@
-//! sysbench's latency buckets. The engine counts them in addition to its finer histogram, so that printed percentiles equal
-//! sysbench's.
+//! sysbench's latency buckets. The engine fills them besides its finer histogram, so that printed percentiles match sysbench's.
 
 use dbdyno_schema::log_buckets::LogScale;
 

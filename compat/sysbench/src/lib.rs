@@ -4,16 +4,16 @@
 //!  argv ──▶ commandline ──▶ Registry ──▶ settings ──▶ plan ──▶ (runner) ──▶ records ──▶ report::Text ──▶ text
 //! ```
 //! # Layout
-//! - [`options`]: every option as data. [`declaration`]: its type, for scripts and built-in tests too. [`registry`]: the values.
-//! - [`commandline`], [`config_file`]: the sources of values. [`help`]: the texts that list the options.
-//! - [`settings`]: the general options, checked. [`oltp`]: the options of the bundled workloads.
-//! - [`driver`], [`pgsql`]: the database and its servers. [`error`]: why a command line cannot be used.
-//! - [`plan`]: a native workload as the engine's plan and options. [`faults`]: a plan's faults by option.
+//! - [`options`]: every option as data. [`declaration`]: options of scripts and built-in tests. [`registry`]: the values.
+//! - [`commandline`], [`config_file`]: parse values. [`help`]: lists the options.
+//! - [`settings`]: the validated general options. [`oltp`]: the options of the bundled workloads.
+//! - [`driver`], [`pgsql`]: the database and its servers. [`error`]: errors in the command line.
+//! - [`plan`]: a native workload as the engine's plan and options. [`faults`]: errors in a plan, in terms of options.
 //! - [`tables`]: the statements that create, fill, read and drop tables. [`latency`]: the buckets of sysbench's percentiles.
-//! - [`log`]: the log with its level, which collapses repeated lines.
-//! - [`report`]: what is printed of a run.
+//! - [`log`]: filters lines by level and collapses repeated ones.
+//! - [`report`]: the reports of a run.
 
-// Only dbdyno-compat uses this crate: names that explain themselves have no comment.
+// Only dbdyno-compat uses this crate, so a comment that repeats a name helps nobody.
 #![allow(missing_docs)]
 
 pub mod commandline;

@@ -1,4 +1,4 @@
-//! The log: omits lines below its level and collapses repeated ones.
+//! The log: omits lines beyond its level and collapses repeated ones.
 
 /// In sysbench's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,6 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log of lines up to this level.
     pub fn new(verbosity: Level) -> Self {
         Self { verbosity, last: None, repeated: 0 }
     }
@@ -40,7 +39,7 @@ impl Log {
         level <= self.verbosity
     }
 
-    /// What to print for a line, which may contain several.
+    /// The text to print for `text`, which may have several lines.
     pub fn line(&mut self, level: Level, text: &str) -> String {
         let line = self.timestamped(level, text);
         if line.is_empty() {
@@ -55,12 +54,12 @@ impl Log {
         text
     }
 
-    /// The same for a line that is never collapsed, such as one that begins with a time.
+    /// The same for a line that is never collapsed because it starts with a time.
     pub fn timestamped(&mut self, level: Level, text: &str) -> String {
         if self.shows(level) { format!("{}{text}\n", level.prefix()) } else { String::new() }
     }
 
-    /// How often the last line was repeated, before another one is printed.
+    /// The line that says how often the last line was repeated; empty if it was not.
     pub fn flush(&mut self) -> String {
         match std::mem::take(&mut self.repeated) {
             0 => String::new(),

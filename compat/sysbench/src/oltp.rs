@@ -1,4 +1,4 @@
-//! The options of the bundled database workloads, described in our own sentences.
+//! The options of the bundled database workloads, with our own descriptions.
 
 use crate::declaration::{Declaration, Kind};
 use dbdyno_schema::plan::{OltpOptions, WorkloadName};
@@ -6,7 +6,7 @@ use dbdyno_schema::plan::{OltpOptions, WorkloadName};
 use super::Compat;
 use super::registry::Registry;
 
-/// The engine's native workloads, by the names of sysbench's scripts.
+/// The engine's native workloads by the names of sysbench's scripts.
 pub const NATIVE: [(&str, WorkloadName); 11] = [
     ("bulk_insert", WorkloadName::BulkInsert),
     ("oltp_delete", WorkloadName::OltpDelete),
@@ -43,10 +43,10 @@ const NUMBERS: [(&str, &str, &str); 11] = [
 ];
 const STRINGS: [(&str, Option<&str>, &str); 2] = [
     ("mysql_storage_engine", Some("innodb"), "Storage engine of MySQL's tables"),
-    ("pgsql_variant", None, "No effect, as in the original"),
+    ("pgsql_variant", None, "No effect, as in sysbench"),
 ];
 
-/// A workload's options, by name, in the order of its `help`.
+/// A workload's options, sorted by name as in its `help`.
 pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declaration> {
     if workload == WorkloadName::BulkInsert {
         return Vec::new();
@@ -77,7 +77,7 @@ pub fn declared(workload: WorkloadName, compat: Compat) -> Vec<Declaration> {
     all
 }
 
-/// Events between two reconnects, an option of 1.1. `select_random_*` accept the option and ignore it, as in the original.
+/// Events between two reconnects, an option of 1.1. `select_random_*` accept and ignore it, as in sysbench.
 pub fn reconnect_every(workload: WorkloadName, registry: &Registry) -> u32 {
     match workload {
         WorkloadName::SelectRandomPoints | WorkloadName::SelectRandomRanges | WorkloadName::BulkInsert => 0,

@@ -1,4 +1,4 @@
-//! Every option of sysbench itself, as data: the content of `--help`, in its order, described in our own sentences.
+//! sysbench's own options as data: the content of `--help`, in its order, with our own descriptions.
 
 use crate::declaration::Kind;
 
@@ -11,7 +11,7 @@ pub struct Row {
     /// `None` for no value.
     pub default: Option<&'static str>,
     pub help: &'static str,
-    /// The only version that has it.
+    /// The only version that has the option; `None` for all.
     only: Option<Compat>,
 }
 
@@ -44,7 +44,7 @@ pub const GENERAL: [Row; 20] = [
     row("validate", Bool, Some("off"), "check results where a test can"),
     row("help", Bool, Some("off"), "list the options and exit"),
     row("version", Bool, Some("off"), "print the version and exit"),
-    row("config-file", File, None, "file of options, one name=value a line"),
+    row("config-file", File, None, "option file, one name=value per line"),
     v10(row("tx-rate", Int, Some("0"), "old name of --rate")),
     v10(row("max-requests", Int, Some("0"), "old name of --events")),
     v10(row("max-time", Int, Some("0"), "old name of --time")),
@@ -69,7 +69,7 @@ pub const LATENCY: [Row; 2] = [
 pub const DATABASE: [Row; 3] = [
     row("db-driver", String, Some("mysql"), "database driver"),
     row("db-ps-mode", String, Some("auto"), "server-side prepared statements {auto, disable}"),
-    row("db-debug", Bool, Some("off"), "no effect, as in the original"),
+    row("db-debug", Bool, Some("off"), "no effect, as in sysbench"),
 ];
 pub const MYSQL: [Row; 17] = [
     row("mysql-host", List, Some("localhost"), "hosts, taken in turn"),
@@ -104,19 +104,24 @@ pub const PGSQL: [Row; 6] = [
     v11(row("pgsql-sslmode", String, Some("prefer"), "libpq's encryption mode")),
 ];
 
-/// This drop-in's own options, which `--help` does not list.
+/// Options that exist only in this drop-in; `--help` does not list them.
 pub const EXTENSIONS: [Row; 8] = [
     row("compat", String, Some("1.0"), "version to emulate {1.0,1.1}"),
     row("db-ignore-errors", List, Some(""), "repeat an event after these errors: numbers, SQLSTATEs or all"),
-    row("report-format", String, Some("text"), "form of the reports {text,json,csv}"),
-    row("lua", Bool, Some("off"), "run a bundled workload's script even where the engine has it natively"),
-    row("lua-threads", String, Some("auto"), "one thread for every connection of a script {auto,on,off}"),
-    row("lua-jit", String, Some("auto"), "compile scripts {auto,on,off}"),
+    row("report-format", String, Some("text"), "format of the reports {text,json,csv}"),
+    row(
+        "lua",
+        Bool,
+        Some("off"),
+        "run the Lua script of a bundled workload instead of the engine's native one",
+    ),
+    row("lua-threads", String, Some("auto"), "one thread per connection, for scripts {auto,on,off}"),
+    row("lua-jit", String, Some("auto"), "LuaJIT compiler {auto,on,off}"),
     row("report-errors", Bool, Some("off"), "count errors by number in full reports"),
-    row("workers", Int, Some("0"), "event loops, a thread each; 0 for a quarter of the CPUs"),
+    row("workers", Int, Some("0"), "event loops, one thread each; 0 for a quarter of the CPUs"),
 ];
 
-/// The rows that a version has.
+/// The options of a version.
 pub fn rows(group: &[Row], compat: Compat) -> impl Iterator<Item = &Row> {
     group.iter().filter(move |row| row.only.is_none_or(|only| only == compat))
 }

@@ -1,6 +1,6 @@
 //! The options of the pgsql driver: server, account, encryption, and the errors after which an event is repeated.
 //!
-//! The driver passes its options to libpq, so their meaning is libpq's. The caller reads libpq's variables and files.
+//! The driver passes its options to libpq, so they mean what they mean in libpq. The caller reads libpq's variables and files.
 
 use crate::declaration::{Declaration, Kind};
 use dbdyno_schema::plan::{Endpoint, ErrorCode, Retry, Target, Tls, TlsMode};
@@ -11,10 +11,10 @@ use super::registry::Registry;
 
 /// The default socket folder of PostgreSQL's clients.
 const FOLDER: &str = "/var/run/postgresql";
-/// The driver's ignored errors: deadlock, unique violation, serialization failure.
+/// The errors that the driver ignores: deadlock, unique violation, serialization failure.
 const IGNORED: [&str; 3] = ["40P01", "23505", "40001"];
 
-/// Options, and the variables that libpq reads where an option has no value.
+/// Options, and the environment variables that libpq reads if an option has no value.
 const VARIABLES: [(&str, &str); 5] = [
     ("pgsql-host", "PGHOST"),
     ("pgsql-port", "PGPORT"),
@@ -63,7 +63,7 @@ fn endpoint(registry: &Registry) -> Result<Endpoint, OptionError> {
     })
 }
 
-/// `prefer` is libpq's default; 1.0 has no option for it.
+/// The default is libpq's, `prefer`; 1.0 has no option.
 fn mode(registry: &Registry) -> Result<TlsMode, OptionError> {
     let mode = registry.string("pgsql-sslmode").unwrap_or("prefer");
     Ok(match mode {

@@ -1,4 +1,4 @@
-//! A native workload or a script as the engine's plan.
+//! Turns the options of a native workload or a script into the engine's plan.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub enum TestKind<'a> {
     Script(&'a str),
 }
 
-/// The plan of a test on a database, for all its commands. It contains neither the password, which the caller reads from the
-/// command line, nor a script's options, which the script reads itself.
+/// The plan of a database test, for all its commands. It contains neither the password, which the caller sets, nor a script's
+/// options, which the script reads itself.
 ///
 /// # Errors
 /// An invalid port, error number or mode.
@@ -144,7 +144,7 @@ pub fn report(settings: &Settings) -> Report {
     }
 }
 
-/// A rate beyond the engine's maximum overflows the queue at the maximum too.
+/// Clamps the rate to the engine's maximum: such a rate overflows the queue either way.
 fn shape(rate: u32) -> Shape {
     if rate == 0 {
         Shape::Closed
@@ -178,7 +178,7 @@ fn target(registry: &Registry, compat: Compat) -> Result<Target, OptionError> {
     })
 }
 
-/// 1.1 has a list of algorithms, of which the first counts.
+/// The list of algorithms of 1.1: the first one applies.
 fn compression(registry: &Registry) -> Result<Compression, OptionError> {
     if !registry.bool("mysql-compression") {
         return Ok(Compression::None);
@@ -213,8 +213,8 @@ fn tls(registry: &Registry, compat: Compat) -> Result<Tls, OptionError> {
 }
 
 fn retry(registry: &Registry) -> Result<Retry, OptionError> {
-    let any_database = "db-ignore-errors";
-    let option = if registry.list(any_database).is_empty() { "mysql-ignore-errors" } else { any_database };
+    let general = "db-ignore-errors";
+    let option = if registry.list(general).is_empty() { "mysql-ignore-errors" } else { general };
     let codes = registry.list(option);
     let all = codes.iter().any(|code| code == "all");
     let numbers = codes.iter().filter(|code| *code != "all");
@@ -227,14 +227,18 @@ fn retry(registry: &Registry) -> Result<Retry, OptionError> {
     Ok(Retry { codes: numbers.map(read).collect::<Result<_, _>>()?, all, rollback: false })
 }
 
-/// SCHED_BATCH where the server shares this machine's CPUs.
+/// SCHED_BATCH if the server shares this machine's CPUs.
 pub fn scheduling(target: &Target) -> Scheduling {
     let endpoints = target.endpoints();
-    let here = |endpoint: &Endpoint| match endpoint {
+    let is_local = |endpoint: &Endpoint| match endpoint {
         Endpoint::Unix { .. } => true,
         Endpoint::Tcp { host, .. } => host == "localhost" || host.starts_with("127.") || host == "::1",
     };
-    if !endpoints.is_empty() && endpoints.iter().all(here) { Scheduling::Batch } else { Scheduling::Normal }
+    if !endpoints.is_empty() && endpoints.iter().all(is_local) {
+        Scheduling::Batch
+    } else {
+        Scheduling::Normal
+    }
 }
 
 #[cfg(test)]

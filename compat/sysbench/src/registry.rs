@@ -8,7 +8,7 @@ use crate::declaration::{Declaration, Kind, Value};
 use super::Compat;
 use super::options::{self, Row};
 
-/// Why a value was rejected.
+/// Why an option rejected a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetError {
     /// No option has that name.
@@ -19,14 +19,14 @@ pub enum SetError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawValue {
-    /// On the command line: the text after the `=`, or `None` for the name alone.
+    /// From the command line: the text after `=`, or `None` without `=`.
     Argument(Option<String>),
-    /// In an option file.
+    /// From an option file.
     Words(Vec<String>),
 }
 
-/// Whole numbers that count something, and so take a suffix as sizes do. Seconds take none, because `10m` would be read as
-/// minutes; nor do ports, percents and seeds.
+/// Integer options that accept K, M, G and T like sizes do. Seconds do not, because `10m` would read as minutes; nor do
+/// ports, percentages and seeds.
 const COUNTS: [&str; 16] = [
     "threads",
     "events",
@@ -45,19 +45,19 @@ const COUNTS: [&str; 16] = [
     "file-fsync-freq",
     "file-merged-requests",
 ];
-/// Takes a list, where sysbench takes one number.
+/// Accepts a list; in sysbench a single number.
 const PERCENTILE: &str = "percentile";
 
 #[derive(Clone, Debug)]
 struct Entry {
     declared: Declaration,
-    /// Empty for no value.
+    /// Empty if the option has no value.
     values: Vec<String>,
-    /// An option of this drop-in alone, which scripts do not see.
+    /// Whether only this drop-in has the option; scripts do not see it.
     extension: bool,
 }
 
-/// Options by name; `-` and `_` are the same in a name.
+/// Options by name; `-` and `_` are equal in names.
 #[derive(Clone, Debug)]
 pub struct Registry {
     entries: Vec<Entry>,
@@ -72,7 +72,7 @@ impl Registry {
         registry
     }
 
-    /// Adds an option with its default; one of the same name is replaced.
+    /// Adds an option with its default, or replaces the one with the same name.
     pub fn declare(&mut self, declared: Declaration) {
         self.add(declared, false);
     }
@@ -86,7 +86,7 @@ impl Registry {
         }
     }
 
-    /// Whether only this drop-in knows the option: neither sysbench nor the test.
+    /// Whether the option exists only in this drop-in, not in sysbench or the test.
     pub fn is_extension(&self, name: &str) -> bool {
         self.position(name).is_some_and(|position| self.entries[position].extension)
     }
@@ -95,14 +95,13 @@ impl Registry {
         self.position(name).map(|position| self.entries[position].declared.kind)
     }
 
-    /// Sets an option to the text after `=`, or `None` for the name alone.
+    /// Sets an option to the text after `=`; `None` means without `=`.
     pub fn set(&mut self, name: &str, text: Option<&str>) -> Result<(), SetError> {
         let position = self.position(name).ok_or(SetError::Unknown)?;
         let entry = &mut self.entries[position];
         entry.values = match (entry.declared.kind, text) {
             (Kind::Bool, text) => vec![switch(text.unwrap_or("on")).ok_or(SetError::NotBool)?.to_owned()],
             (_, None | Some("")) => Vec::new(),
-            // A list where sysbench takes one number.
             (Kind::Int, Some(text)) if entry.declared.name == PERCENTILE => split(Kind::List, text),
             (kind, Some(text)) => split(kind, text),
         };
@@ -116,8 +115,8 @@ impl Registry {
         }
     }
 
-    /// Sets an option to words of a file's line: a list takes all, others take the first, and a boolean is on unless that
-    /// word means off or is missing.
+    /// Sets an option from a line of an option file: a list takes all words, other kinds the first. A boolean is on unless
+    /// that word means off or is missing.
     fn set_words(&mut self, name: &str, words: &[String]) -> Result<(), SetError> {
         let position = self.position(name).ok_or(SetError::Unknown)?;
         let entry = &mut self.entries[position];
@@ -150,7 +149,7 @@ impl Registry {
         self.first(name).map_or(0, size)
     }
 
-    /// A floating-point number: the longest beginning that is one; 0 without.
+    /// The longest prefix that is a floating-point number; 0 if there is none.
     pub fn double(&self, name: &str) -> f64 {
         self.first(name).map_or(0.0, double)
     }
@@ -163,7 +162,7 @@ impl Registry {
         self.position(name).map_or(&[], |position| &self.entries[position].values)
     }
 
-    /// Every option that scripts see, with its value; names in underscore form.
+    /// All options that scripts see, with their values; names with underscores.
     ///
     /// # Errors
     /// An invalid number.
@@ -187,7 +186,7 @@ impl Registry {
             .collect()
     }
 
-    /// The percentile as sysbench's scripts expect it: truncated to a whole number, but at least 1, because 0 disables it.
+    /// The percentile as scripts expect it: truncated to an integer, at least 1, because 0 disables it.
     fn percentile(&self) -> Result<i32, String> {
         self.int(PERCENTILE).or_else(|error| {
             let number = self.first(PERCENTILE).and_then(|text| text.parse::<f64>().ok());
@@ -229,12 +228,12 @@ fn switch(text: &str) -> Option<&'static str> {
     }
 }
 
-/// For words of a file, of which sysbench takes every other one for on.
+/// For words of an option file; in sysbench every other word means on.
 fn means_off(word: &str) -> bool {
     ["off", "false", "0", "no"].contains(&word)
 }
 
-/// Digits and one suffix of 1024's powers. Text after the suffix is ignored; an invalid size is 0.
+/// Digits and an optional suffix K, M, G or T (powers of 1024). Text after the suffix is ignored; an invalid size is 0.
 fn size(text: &str) -> u64 {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let Ok(number) = text[..digits].parse::<u64>() else { return 0 };
@@ -260,14 +259,14 @@ fn is_count(name: &str) -> bool {
     COUNTS.contains(&name.replace('_', "-").as_str())
 }
 
-/// Digits and a suffix; `None` beyond 32 bits.
+/// Digits and a suffix; `None` if invalid or beyond 32 bits.
 fn count(text: &str) -> Option<i32> {
     let (digits, suffix) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit())?);
     let number = digits.parse::<i64>().ok()?.checked_mul(1 << (10 * power(suffix)?))?;
     number.try_into().ok()
 }
 
-/// As strtod reads it, and a size's suffix: `1M` rows are 1,048,576, not one.
+/// Parsed like strtod, plus the suffix of a size: `1M` rows are 1,048,576, not 1.
 fn double(text: &str) -> f64 {
     let text = text.trim_start();
     let longest = (1..=text.len())

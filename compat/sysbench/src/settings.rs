@@ -1,4 +1,4 @@
-//! The general options, checked.
+//! The validated general options.
 
 use dbdyno_schema::plan::{Distribution, Endpoint, limits};
 
@@ -26,20 +26,20 @@ pub struct Settings {
     pub time_s: u32,
     pub warmup_s: u32,
     pub init_timeout_s: u64,
-    /// Counted from the start.
+    /// Seconds after the start; `None` for no forced shutdown.
     pub forced_shutdown_s: Option<u64>,
     /// Events per second; 0 for no limit.
     pub rate: u32,
-    /// Before it was clamped, for the announcement.
+    /// As given, possibly negative; printed before the run.
     pub raw_rate: i32,
     /// 0 for no interval lines.
     pub report_interval_s: u32,
-    /// Counted from the start, ascending.
+    /// Seconds after the start, ascending.
     pub checkpoints_s: Vec<u32>,
     pub debug: bool,
     pub validate: bool,
     pub verbosity: Level,
-    /// Empty where they are switched off. sysbench has one.
+    /// Empty if switched off. sysbench supports only one.
     pub percentiles: Vec<f64>,
     pub histogram: bool,
     /// 0 for the time of day.
@@ -52,9 +52,9 @@ pub struct Settings {
     pub report_errors: bool,
     /// 0 for the default.
     pub workers: u32,
-    /// One thread for every user of a script; `None` where the script's declarations decide.
+    /// Whether every user of a script has its own thread; `None`: the script's declarations decide.
     pub own_threads: Option<bool>,
-    /// `None` where the number of Lua states decides.
+    /// Whether LuaJIT compiles; `None`: the number of Lua states decides.
     pub jit: Option<bool>,
     pub warnings: Vec<String>,
 }
@@ -110,7 +110,7 @@ impl Settings {
             histogram,
             seed: registry.int("rand-seed")?,
             keys: keys(registry, compat)?,
-            // These errors are reported when the driver is needed.
+            // Errors are reported when the driver is needed.
             driver: driver::driver(registry).unwrap_or(Driver::Mysql),
             places: driver::places(registry).unwrap_or_default(),
             format: format(registry)?,
@@ -122,7 +122,7 @@ impl Settings {
         })
     }
 
-    /// The lines before a run.
+    /// The lines that sysbench prints before a run.
     pub fn announcement(&self) -> Vec<String> {
         let mut lines = vec![
             "Running the test with following options:".into(),
@@ -169,7 +169,7 @@ fn verbosity(registry: &Registry, debug: bool) -> Result<Level, OptionError> {
     level.copied().ok_or_else(|| OptionError::Plain(format!("Invalid value for verbosity: {number}")))
 }
 
-/// An option, or its old name where that is set.
+/// The value of an option, or of its old name if that is above `unused`.
 fn renamed(
     registry: &Registry,
     warnings: &mut Vec<String>,
@@ -195,7 +195,7 @@ fn forced_shutdown(registry: &Registry, time_s: u32) -> Result<Option<u64>, Opti
         return Ok(Some(limit + limit * 5 / 100));
     }
     let (digits, percent) = text.strip_suffix('%').map_or((text, false), |digits| (digits, true));
-    // 32 bits as all times, so that sums and products of two cannot overflow.
+    // 32 bits like all times, so that sums and products cannot overflow.
     let grace: u32 = digits
         .parse()
         .map_err(|_| OptionError::Fatal(format!("Invalid value for --forced-shutdown: '{text}'")))?;
@@ -213,7 +213,7 @@ fn checkpoints(registry: &Registry) -> Result<Vec<u32>, OptionError> {
     Ok(seconds)
 }
 
-/// A list of percentiles, where sysbench takes one number.
+/// A list; in sysbench a single number.
 fn percentiles(registry: &Registry) -> Result<Vec<f64>, OptionError> {
     let list = registry.list("percentile");
     if list == ["0"] || list.is_empty() {
@@ -228,16 +228,16 @@ fn percentiles(registry: &Registry) -> Result<Vec<f64>, OptionError> {
 }
 
 fn keys(registry: &Registry, compat: Compat) -> Result<Distribution, OptionError> {
-    let whole = |name: &str| registry.int(name).map(|number| number.max(0) as u32);
+    let non_negative = |name: &str| registry.int(name).map(|number| number.max(0) as u32);
     let name = registry.string("rand-type").unwrap_or_default();
     Ok(match (name, compat) {
         ("uniform", _) => Distribution::Uniform,
-        ("gaussian", Compat::V10) => Distribution::Gaussian { iterations: whole("rand-spec-iter")? },
+        ("gaussian", Compat::V10) => Distribution::Gaussian { iterations: non_negative("rand-spec-iter")? },
         ("gaussian", Compat::V11) => Distribution::Gaussian { iterations: 12 },
         ("special", Compat::V10) => Distribution::Special {
-            iterations: whole("rand-spec-iter")?,
-            percent: whole("rand-spec-pct")?,
-            hot_percent: whole("rand-spec-res")?,
+            iterations: non_negative("rand-spec-iter")?,
+            percent: non_negative("rand-spec-pct")?,
+            hot_percent: non_negative("rand-spec-res")?,
         },
         ("pareto", _) => Distribution::Pareto { h: registry.double("rand-pareto-h") },
         ("zipfian", Compat::V11) => match registry.double("rand-zipfian-exp") {
@@ -261,7 +261,7 @@ fn format(registry: &Registry) -> Result<Format, OptionError> {
     }
 }
 
-/// For an option that is auto, on or off; its name alone is on.
+/// Parses auto, on or off; without a value the option is on.
 fn choice(registry: &Registry, name: &str) -> Result<Option<bool>, OptionError> {
     match registry.string(name).unwrap_or("on") {
         "auto" => Ok(None),

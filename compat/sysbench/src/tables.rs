@@ -1,11 +1,11 @@
-//! The tables exactly as sysbench's `prepare` creates them: either tool's `prepare` serves the other's run, and errors show
-//! sysbench's statements.
+//! Creates tables exactly as sysbench's `prepare` does: tables prepared by one tool work with the other, and error messages
+//! show sysbench's statements.
 
 use dbdyno_runner::TableStatements;
 use dbdyno_schema::Plan;
 use dbdyno_schema::plan::{Distribution, OltpOptions, WorkloadName};
 
-/// sysbench's settings before it scans tables: sorted and grouped results stay in memory.
+/// sysbench's settings before it scans tables: temporary tables stay in memory.
 const BEFORE_SCANS: [&str; 2] =
     ["SET tmp_table_size=2*1024*1024*1024", "SET max_heap_table_size=2*1024*1024*1024"];
 
@@ -30,7 +30,7 @@ impl Tables {
         }
     }
 
-    /// Type of id and of k.
+    /// Type of the columns id and k.
     fn integer(&self) -> &'static str {
         if self.rows() > i32::MAX as u64 { "BIGINT" } else { "INTEGER" }
     }
@@ -50,7 +50,7 @@ impl TableStatements for Tables {
     fn rows(&self) -> u64 {
         match self.workload {
             WorkloadName::BulkInsert => 0,
-            // Loaded rows could collide with those that the run adds.
+            // Loaded ids could collide with those that the run inserts.
             WorkloadName::OltpInsert if !self.options.auto_inc => 0,
             _ => self.options.table_size,
         }
@@ -68,7 +68,7 @@ impl TableStatements for Tables {
             );
         }
         let options = &self.options;
-        let (id, integer, more) = (self.id(), self.integer(), &self.create_options);
+        let (id, integer, create_options) = (self.id(), self.integer(), &self.create_options);
         let engine = match self.postgresql {
             true => String::new(),
             false => format!("/*! ENGINE = {} */", options.mysql_storage_engine),
@@ -76,7 +76,7 @@ impl TableStatements for Tables {
         let key = if options.secondary { "KEY xid" } else { "PRIMARY KEY" };
         format!(
             "CREATE TABLE sbtest{table}(\n  id {id},\n  k {integer} DEFAULT '0' NOT NULL,\n  \
-             c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) {engine} {more}"
+             c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) {engine} {create_options}"
         )
     }
 
@@ -89,15 +89,15 @@ impl TableStatements for Tables {
     }
 
     fn create_index(&self, table: u32) -> Option<String> {
-        let makes = self.options.create_secondary && self.workload != WorkloadName::BulkInsert;
-        makes.then(|| format!("CREATE INDEX k_{table} ON sbtest{table}(k)"))
+        let has_index = self.options.create_secondary && self.workload != WorkloadName::BulkInsert;
+        has_index.then(|| format!("CREATE INDEX k_{table} ON sbtest{table}(k)"))
     }
 
     fn before_scans(&self) -> &'static [&'static str] {
         &BEFORE_SCANS
     }
 
-    /// The statements of `prewarm`, which is for MySQL alone.
+    /// The statements of `prewarm`, which supports only MySQL.
     fn scans(&self, table: u32) -> Vec<String> {
         let rows = self.rows();
         vec![

@@ -1,4 +1,4 @@
-//! What the unit tests share.
+//! Helpers of the unit tests.
 
 use super::Compat;
 use super::registry::Registry;

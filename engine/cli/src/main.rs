@@ -37,7 +37,7 @@ fn with_plan(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd) -> ExitCode {
 
 fn refuse_scripts(plan: &Plan) -> Result<(), String> {
     match plan.workload.name {
-        WorkloadName::Lua => Err("the workload lua is played by dbdyno-compat; give it this plan".into()),
+        WorkloadName::Lua => Err("the workload is a Lua script; run this plan with dbdyno-compat".into()),
         _ => Ok(()),
     }
 }

@@ -227,6 +227,6 @@ fn a_script_is_another_programs() {
         let output = engine(command, &format!("{plan}\n"));
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{command}");
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(words, "dbdyno-engine: the workload lua is played by dbdyno-compat; give it this plan\n");
+        assert_eq!(words, "dbdyno-engine: the workload is a Lua script; run this plan with dbdyno-compat\n");
     }
 }

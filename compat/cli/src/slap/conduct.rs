@@ -1,4 +1,4 @@
-//! The steps on a server: statements on the main connection, and the clients as a run of the engine.
+//! Executes the steps: statements on the main connection, and the clients as runs of the engine.
 
 use std::process::{Command, ExitCode};
 
@@ -23,7 +23,7 @@ pub(super) struct Conductor {
     secrets: Secrets,
     main: AdminConnection,
     output: Output,
-    /// The rows' keys as last read.
+    /// The keys of the rows, as last read.
     keys: Vec<String>,
     times: Times,
 }
@@ -38,8 +38,8 @@ impl Conductor {
         output: Output,
     ) -> Result<Self, UsageError> {
         let failed = |text: String| UsageError { text: format!("{program}: {text}"), code: FAILED };
-        let any_key = ["1".to_owned()];
-        let plan_of = |clients| plan(&settings, &target, clients, &any_key, workers(settings.workers));
+        let sample_keys = ["1".to_owned()];
+        let plan_of = |clients| plan(&settings, &target, clients, &sample_keys, workers(settings.workers));
         for &clients in settings.concurrencies.iter().filter(|&&clients| settings.per_client(clients) > 0) {
             let faults = plan_of(clients).faults();
             if !faults.is_empty() {
@@ -48,7 +48,7 @@ impl Conductor {
         }
         let mut main_plan = plan_of(1);
         let secrets = Secrets { password, ..input::secrets(&main_plan).map_err(failed)? };
-        // The schema may not exist yet.
+        // Without a schema, which may not exist yet.
         main_plan.target = target.clone();
         let main = AdminConnection::open(&spec(main_plan, &secrets));
         let main = main
@@ -81,7 +81,7 @@ impl Conductor {
     fn step(&mut self, step: Step) -> Result<(), UsageError> {
         match step {
             Step::Announce(part) => self.announce(PARTS, part),
-            Step::Main(sql) => {
+            Step::Statement(sql) => {
                 self.announce(STATEMENTS, &format!("{sql};"));
                 self.send(&sql)?;
             }
@@ -94,7 +94,7 @@ impl Conductor {
                 })?;
             }
             Step::Use(schema) => {
-                // The originals print this.
+                // mysqlslap prints CREATE SCHEMA here too.
                 self.announce(STATEMENTS, &format!("CREATE SCHEMA `{schema}`;"));
                 let result = self.main.query(&format!("USE `{schema}`"));
                 result.map_err(|failure| {
@@ -135,14 +135,13 @@ impl Conductor {
         }
         if self.keys.is_empty() && self.settings.queries.iter().any(|query| query.keyed) {
             return Err(self.error(
-                "the queries look for rows by their keys, and the table has no rows; raise \
-                 --auto-generate-sql-write-number",
+                "the queries select rows by key, but the table has no rows; raise --auto-generate-sql-write-number",
             ));
         }
         let settings = &self.settings;
         let plan = plan(settings, &self.target, clients, &self.keys, workers(settings.workers));
         let mut round = RoundSink::default();
-        // Only a signal stops it, which ends the process as it ends the originals.
+        // Nothing stops the run: a signal ends the process, as it ends mysqlslap.
         let (_control, inbox) = dbdyno_runner::channel();
         let ended = dbdyno_runner::run(&spec(plan, &self.secrets), inbox, &mut round);
         if let Some(failure) = ended.failure {
@@ -163,7 +162,7 @@ impl Conductor {
     /// A client's failure as an error, after dropping the schema.
     fn failed(&mut self, failure: &Failure) -> UsageError {
         if self.settings.creates_schema() && !self.settings.no_drop {
-            // Only the clients' failure is reported.
+            // A failure of the cleanup would hide the clients' failure.
             let _ = self.main.query(&format!("DROP SCHEMA IF EXISTS `{}`", self.settings.schema));
         }
         match &failure.server {
@@ -204,7 +203,7 @@ fn cannot_run(sql: &str, failure: &Failure) -> String {
     format!("Cannot run query {sql} ERROR : {}", message(failure))
 }
 
-/// The server's message, or the engine's.
+/// The server's message; without one, the engine's.
 fn message(failure: &Failure) -> &str {
     failure.server.as_ref().map_or(&failure.text, |server| &server.message)
 }

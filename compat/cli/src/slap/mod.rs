@@ -1,7 +1,7 @@
 //! The drop-in for mysqlslap and mariadb-slap: their command lines, reports and exit codes on the engine.
 //!
-//! - [`conduct`]: the steps on a server. [`printed`]: the same with `--only-print`.
-//! - [`password`]: the password's source. [`output`]: reports.
+//! - [`conduct`]: executes the steps on a server. [`printed`]: prints them for `--only-print`.
+//! - [`password`]: reads the password. [`output`]: writes reports.
 
 mod conduct;
 mod output;

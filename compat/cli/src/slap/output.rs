@@ -9,12 +9,12 @@ use dbdyno_slap::settings::{Csv, Settings};
 
 use crate::system::FAILED;
 
-/// The destination of reports.
+/// Where reports go.
 pub(super) enum Output {
     Silent,
-    /// On standard output.
+    /// To standard output.
     Text,
-    /// On standard output.
+    /// To standard output.
     Csv,
     /// Appended to a CSV file.
     File(File),

@@ -9,7 +9,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::system::{FAILED, variable};
 
-/// Prompts where the option has no value.
+/// Prompts if the option has no value.
 pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
     let name = if values.has("password") { "password" } else { "password1" };
     if !values.has(name) {
@@ -19,7 +19,7 @@ pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
         Some(password) => Ok(password.to_owned()),
         None => prompt().map_err(|error| UsageError {
             text: format!(
-                "{}: cannot prompt for the password: {error}; put it into a file and name that with --defaults-extra-file",
+                "{}: cannot prompt for the password: {error}; put it in a file and pass that with --defaults-extra-file",
                 values.program
             ),
             code: FAILED,
@@ -27,7 +27,7 @@ pub(super) fn read(values: &OptionValues) -> Result<String, UsageError> {
     }
 }
 
-/// Reads a line from the terminal without echo, or from standard input where there is no terminal.
+/// Reads a line from the terminal without echo; without a terminal, from standard input.
 fn prompt() -> std::io::Result<String> {
     let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else {
         return line(std::io::stdin().lock());
@@ -46,8 +46,8 @@ fn prompt() -> std::io::Result<String> {
     password
 }
 
-fn line(mut from: impl BufRead) -> std::io::Result<String> {
+fn line(mut input: impl BufRead) -> std::io::Result<String> {
     let mut line = String::new();
-    from.read_line(&mut line)?;
+    input.read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

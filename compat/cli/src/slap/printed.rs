@@ -1,4 +1,4 @@
-//! `--only-print`: prints the statements instead of sending them. Shell commands still run, as in the originals.
+//! `--only-print`: prints the statements instead of sending them. Shell commands still run, as in mysqlslap.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub(super) fn print_all(settings: &Settings, mut output: Output) -> Result<ExitC
         match step {
             Step::Announce(part) if settings.verbose >= PARTS => print(&format!("{part}\n")),
             Step::Announce(_) | Step::Keys(_) => {}
-            Step::Main(sql) => print(&format!("{sql};\n")),
+            Step::Statement(sql) => print(&format!("{sql};\n")),
             Step::CreateSchema(schema) => print(&format!("CREATE SCHEMA `{schema}`;\n")),
             Step::Use(schema) => print(&format!("use {schema};\n")),
             Step::System(option, command) => system(option, &command),

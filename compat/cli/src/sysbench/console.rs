@@ -1,4 +1,4 @@
-//! Standard output, which the log, the reports and scripts share in order.
+//! Standard output, shared by the log, the reports and scripts: a lock keeps their lines in order.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use signal_hook::consts::SIGPIPE;
 
 use crate::output;
 
-/// The process's standard output where only reports for programs may write to it.
+/// Standard output if it is reserved for reports that programs read.
 static REPORTS: OnceLock<File> = OnceLock::new();
 
-/// Reserves standard output for reports for programs.
+/// Reserves standard output for [`report`]; everything else goes to standard error.
 pub(super) fn reserve_output() -> io::Result<()> {
     let _ = REPORTS.set(output::take()?);
     Ok(())
@@ -43,13 +43,13 @@ impl Console {
         self.write(|log| log.line(level, text));
     }
 
-    /// Prints the text that `write` returns.
+    /// Prints the text that `write` returns for the log.
     pub(super) fn write(&self, write: impl FnOnce(&mut Log) -> String) {
         let mut log = self.lock();
         print(&write(&mut log));
     }
 
-    /// Writes a warning that the original does not have to standard error, unless the log level hides warnings.
+    /// Writes a warning that sysbench lacks to standard error, unless the log level hides warnings.
     pub(super) fn warn(&self, warning: &Warning) {
         if self.lock().shows(Level::Warning) {
             eprintln!("{}\n  {}", warning.text, warning.hint);
@@ -58,7 +58,7 @@ impl Console {
 
     /// Writes to standard output at any log level.
     pub(super) fn print(&self, text: &str) {
-        let _in_order = self.lock();
+        let _lock = self.lock();
         print(text);
     }
 
@@ -73,8 +73,8 @@ pub(crate) fn print(text: &str) {
     check_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-fn check_pipe(done: io::Result<()>) {
-    if done.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+fn check_pipe(result: io::Result<()>) {
+    if result.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
 }

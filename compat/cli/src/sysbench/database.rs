@@ -1,4 +1,4 @@
-//! The database options as a plan and its password.
+//! Turns the database options into a plan and its secrets.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::system::{variable, workers};
 use dbdyno_cli::input;
 
 pub(super) enum PlanError {
-    /// A FATAL line, which the original writes when it starts its database driver.
+    /// A FATAL line, which sysbench logs when it starts its database driver.
     Driver(String),
     /// A line for standard error.
     Other(String),
-    /// Lines for standard error: the plan's faults.
+    /// Lines for standard error: errors in the plan.
     Plan(String),
 }
 
@@ -35,7 +35,7 @@ pub(super) fn spec(
         pgsql::take_variables(registry.to_mut(), variable);
     }
     let workers = workers(settings.workers);
-    // A default has no more event loops than users.
+    // The default number of event loops is at most the number of users.
     let workers = if settings.workers > 0 { workers } else { workers.min(settings.threads) };
     let plan = plan::plan(kind, &registry, settings, seed(settings), workers);
     let mut plan = plan.map_err(|error| match error {
@@ -61,7 +61,7 @@ pub(super) fn spec(
     Ok(RunSpec { options: plan::options(&plan, &registry), ..RunSpec::new(plan, secrets) })
 }
 
-/// libpq's certificates: those that its variables name, or else those in ~/.postgresql.
+/// Sets libpq's certificates: those that its variables name, or else those in ~/.postgresql.
 fn libpq_files(target: &mut Target) {
     let Target::Postgresql { tls, .. } = target else { return };
     let find = |name: &str, file: &str| {
@@ -72,22 +72,22 @@ fn libpq_files(target: &mut Target) {
         tls.ca = find("PGSSLROOTCERT", "root.crt");
     }
     if tls.mode != TlsMode::Disabled {
-        let own = (find("PGSSLCERT", "postgresql.crt"), find("PGSSLKEY", "postgresql.key"));
-        if let (Some(certificate), Some(key)) = own {
+        let client = (find("PGSSLCERT", "postgresql.crt"), find("PGSSLKEY", "postgresql.key"));
+        if let (Some(certificate), Some(key)) = client {
             (tls.certificate, tls.key) = (Some(certificate), Some(key));
         }
     }
 }
 
-/// The certificates that `--mysql-ssl` of 1.0 uses: those of these names in the working directory.
+/// Sets the certificates of `--mysql-ssl` in 1.0, which reads files of fixed names in the working directory.
 fn mysql_files(target: &mut Target) {
     let Target::Mysql { tls, .. } = target else { return };
     let find = |name: &str| existing(Path::new(".").join(name));
     if tls.mode == TlsMode::Disabled {
         return;
     }
-    if let Some(authorities) = find("cacert.pem") {
-        (tls.mode, tls.ca) = (TlsMode::VerifyCa, Some(authorities));
+    if let Some(ca) = find("cacert.pem") {
+        (tls.mode, tls.ca) = (TlsMode::VerifyCa, Some(ca));
     }
     if let (Some(certificate), Some(key)) = (find("client-cert.pem"), find("client-key.pem")) {
         (tls.certificate, tls.key) = (Some(certificate), Some(key));

@@ -1,9 +1,9 @@
-//! The drop-in for sysbench: its command line, texts and exit codes on the engine.
+//! The drop-in for sysbench: its command line, output and exit codes, on the engine.
 //!
-//! - [`builtin`]: the tests of the machine itself.
-//! - [`native`]: the bundled database workloads, native in the engine.
+//! - [`builtin`]: cpu, memory, threads, mutex and fileio.
+//! - [`native`]: the bundled database workloads, without Lua.
 //! - [`script`]: Lua scripts.
-//! - [`database`]: the plan of either. [`reporting`]: its records as text. [`console`]: standard output.
+//! - [`database`]: the plan of native workloads and scripts. [`reporting`]: records as reports. [`console`]: standard output.
 
 mod builtin;
 mod console;
@@ -55,7 +55,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     test(line, settings, console, arguments)
 }
 
-/// Whether programs read a run's reports from standard output.
+/// Whether the run writes reports for programs to standard output.
 fn reports_for_programs(line: &CommandLine) -> bool {
     let format = line.registry.string("report-format");
     line.command.as_deref() == Some("run") && matches!(format, Some("json" | "csv"))
@@ -77,8 +77,8 @@ fn test(line: CommandLine, settings: Settings, console: Console, arguments: &[St
     }
 }
 
-/// Whether the engine plays the workload natively: not with `--lua`, not where a user's file replaces the bundled script, and
-/// not with options that only the script accepts.
+/// Whether the engine runs the workload without Lua: not with `--lua`, not if a user's file replaces the bundled script, and
+/// not with options that only the script supports.
 fn is_native(line: &CommandLine, settings: &Settings, name: &str, workload: WorkloadName) -> bool {
     let has_script = || Path::new(SHARE).join(format!("{name}.lua")).is_file();
     !line.registry.bool("lua")

@@ -1,4 +1,4 @@
-//! The bundled database workloads, native in the engine: the same statements as the scripts, without Lua.
+//! The bundled database workloads, executed by the engine without Lua: same statements as sysbench's scripts.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use dbdyno_sysbench::plan::TestKind;
 use dbdyno_sysbench::report::failure::{self, Command};
 use dbdyno_sysbench::report::{loading, no_test};
 use dbdyno_sysbench::settings::Settings;
-use dbdyno_sysbench::{help, oltp};
+use dbdyno_sysbench::{Compat, help, oltp};
 
 use super::console::{Console, declare};
 use super::database::{self, PlanError};
@@ -20,7 +20,7 @@ use super::reporting::{Reporting, announce, code};
 use crate::system::{FAILED, fail};
 use dbdyno_cli::signals;
 
-/// A function of the runner.
+/// `run`, `prepare`, `prewarm` or `cleanup` of the runner.
 type Work = fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd;
 
 struct Native {
@@ -30,9 +30,9 @@ struct Native {
     workload: WorkloadName,
 }
 
-/// Whether the engine can play `workload` with these options. The script accepts more, such as tables without rows.
+/// Whether the engine can run `workload` with these options. The script supports more, such as tables without rows.
 pub(super) fn can_play(mut line: CommandLine, settings: &Settings, workload: WorkloadName) -> bool {
-    // Invalid options are reported later.
+    // `test` reports invalid options.
     if line.command.is_none() || line.declare(&oltp::declared(workload, line.compat)).is_err() {
         return true;
     }
@@ -49,7 +49,7 @@ pub(super) fn test(
     let name = line.test.clone().unwrap_or_default();
     let bulk = workload == WorkloadName::BulkInsert;
     let Some(command) = line.command.clone() else {
-        // Its script is the only one that requires no command.
+        // Only this script works without a command.
         if bulk {
             return ExitCode::SUCCESS;
         }
@@ -58,8 +58,8 @@ pub(super) fn test(
         return FAILED.into();
     };
     let declared = oltp::declared(workload, line.compat);
-    let newer = line.compat != Default::default();
-    if bulk && !newer {
+    let is_v11 = line.compat == Compat::V11;
+    if bulk && !is_v11 {
         line.declare_unknown();
     }
     if let Err(usage) = declare(&mut line, &declared) {
@@ -78,7 +78,7 @@ pub(super) fn test(
             native.mysql_only(&command)
         }
         "prewarm" if !bulk => native.on_tables(Command::Prewarm, dbdyno_runner::prewarm),
-        "warmup" if !bulk && newer => native.on_tables(Command::Prewarm, dbdyno_runner::prewarm),
+        "warmup" if !bulk && is_v11 => native.on_tables(Command::Prewarm, dbdyno_runner::prewarm),
         "cleanup" => native.on_tables(Command::Cleanup, dbdyno_runner::cleanup),
         _ => fail(&format!("Unknown command: {command}")),
     }
@@ -94,7 +94,7 @@ impl Native {
         self.conduct(dbdyno_runner::run, Command::Run, inbox, &mut reporting)
     }
 
-    /// Fails as the original's commands that send MySQL statements only.
+    /// Fails like sysbench's commands that support only MySQL.
     fn mysql_only(&self, command: &str) -> ExitCode {
         let text =
             format!("`sysbench.cmdline.call_command' function failed: {command} is currently MySQL only");

@@ -27,13 +27,13 @@ pub(super) struct Reporting<'a> {
     settings: &'a Settings,
     reader: Reader,
     test: TestReporter<'a>,
-    /// Whether a database is used; a script decides itself.
+    /// Whether to report statements; a script decides itself.
     pub(super) database: bool,
     /// The script, which may replace reports.
     pub(super) script: Option<Rc<dyn Script>>,
-    /// Stops the run.
+    /// Called on Ctrl-C.
     stop: Option<Box<dyn FnOnce(EndReason) + Send>>,
-    /// Held until the users are ready.
+    /// Dropped when the users are ready, which ends the wait in [`Self::expect_users`].
     starting: Option<Sender<()>>,
     warnings: Vec<Warning>,
 }
@@ -58,7 +58,7 @@ impl<'a> Reporting<'a> {
         }
     }
 
-    /// Lets Ctrl-C stop the run once its users have started. Before, there is nothing to report and it ends the process.
+    /// Lets Ctrl-C stop the run once its users have started; before that, Ctrl-C ends the process without a report.
     pub(super) fn stopped_by(self, stop: impl FnOnce(EndReason) + Send + 'static) -> Self {
         Self { stop: Some(Box::new(stop)), ..self }
     }
@@ -93,8 +93,8 @@ impl<'a> Reporting<'a> {
         self.report_text(progress);
     }
 
-    /// Warnings that the original does not have are for people, not for programs that read its output, except those about
-    /// the script itself.
+    /// sysbench lacks these warnings, so programs that read its output do not get them: only a terminal does. Warnings about
+    /// the script itself are always printed.
     fn warn(&mut self, warning: &Warning) {
         let is_known = self.warnings.iter().any(|known| known.code == warning.code);
         if !is_known && (warning.code == SCRIPT_BLOCKS || io::stderr().is_terminal()) {
@@ -103,7 +103,7 @@ impl<'a> Reporting<'a> {
         self.warnings.push(warning.clone());
     }
 
-    /// A script's own reports replace sysbench's.
+    /// Prints sysbench's report, or calls the script's report hook instead.
     fn report_text(&self, progress: &Progress) {
         let database = self.script.as_ref().map_or(self.database, |script| script.uses_database());
         let text = Text { settings: self.settings, database, test: self.test };
@@ -134,7 +134,7 @@ impl<'a> Reporting<'a> {
         }
     }
 
-    /// The figures for a script's hook; times in seconds.
+    /// The argument of a report hook; times in seconds.
     fn stat(&self, tally: &Tally, cumulative: bool) -> Stat {
         let percent = self.settings.percentiles.first();
         let [min_s, mean_s, max_s, sum_s] = tally.latency_ms().map(|ms| ms / 1e3);
@@ -155,7 +155,7 @@ impl<'a> Reporting<'a> {
     }
 }
 
-/// Prints the lines before the users start.
+/// Prints the options before the users start.
 pub(super) fn announce(console: &Console, settings: &Settings) {
     settings.announcement().iter().for_each(|line| console.log(Level::Notice, line));
     console.log(Level::Notice, "Initializing worker threads...\n");
@@ -182,7 +182,7 @@ impl Sink for Reporting<'_> {
     }
 }
 
-/// The exit code of a run. After a signal the process dies of that signal, so that the calling shell sees it.
+/// The exit code of a run. After Ctrl-C the process dies of the signal, so that the calling shell sees it.
 pub(super) fn code(reason: EndReason) -> ExitCode {
     match reason {
         EndReason::TimeLimit | EndReason::EventLimit | EndReason::Done => ExitCode::SUCCESS,

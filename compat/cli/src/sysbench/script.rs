@@ -27,7 +27,7 @@ use super::database::{self, PlanError};
 use super::reporting::{Reporting, code, failed};
 use crate::system::{FAILED, fail};
 
-/// The name of a script from standard input.
+/// The chunk name of a script from standard input.
 const STDIN: &str = "stdin";
 
 /// A script's access to the command line and the log, shared by all threads.
@@ -80,7 +80,7 @@ impl ScriptHost for Host {
     }
 
     fn print_options(&self, declared: &[Declaration]) {
-        // Options are registered for a command only.
+        // As in sysbench, options are known only while a command runs.
         if lock(&self.declared).is_some() {
             self.console.print(&format!("{}\n", help::listed(declared)));
         }
@@ -99,7 +99,7 @@ impl ScriptHost for Host {
     }
 }
 
-/// Runs a command of the script that the first word names.
+/// Runs a command of the script that the first argument names.
 pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv: Vec<String>) -> ExitCode {
     let ScriptFile { source, name, path } = match find(line.test.as_deref(), &console) {
         Ok(file) => file,
@@ -153,7 +153,7 @@ fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec,
     }
 }
 
-/// The same command line with a database that answers from memory.
+/// The same command line in a dry run, which needs no driver.
 fn without_driver(line: &CommandLine) -> CommandLine {
     let mut line = line.clone();
     for (name, value) in [
@@ -170,13 +170,13 @@ fn without_driver(line: &CommandLine) -> CommandLine {
 
 struct ScriptFile {
     source: Source,
-    /// In messages.
+    /// Shown in messages.
     name: String,
-    /// `None` from standard input.
+    /// `None` for standard input.
     path: Option<String>,
 }
 
-/// A file or a module; standard input without a name or for a hyphen.
+/// Finds a file or a module; without a name, or for `-`, reads standard input.
 fn find(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
     let Some(test) = test.filter(|test| *test != "-") else {
         let mut stdin = std::io::stdin();
@@ -190,14 +190,14 @@ fn find(test: Option<&str>, console: &Console) -> Result<ScriptFile, String> {
     };
     let name = Path::new(test).file_name().map_or(test.into(), |name| name.to_string_lossy().into_owned());
     let source = match std::fs::metadata(test) {
-        Ok(there) if !there.is_dir() => Source::File(test.into()),
+        Ok(metadata) if !metadata.is_dir() => Source::File(test.into()),
         _ => Source::Module(test.into()),
     };
     Ok(ScriptFile { source, name, path: Some(test.into()) })
 }
 
-/// `--luajit-cmd`, an argument of `luajit -j`.
-fn jit(command: &str) -> Option<bool> {
+/// Whether `--luajit-cmd` switches the compiler on or off; `None` for other commands.
+fn jit_switch(command: &str) -> Option<bool> {
     match command {
         "on" => Some(true),
         "off" => Some(false),
@@ -223,7 +223,7 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
         random: random_settings(registry, &settings.keys, database::seed(settings)),
         percentile: settings.percentiles.first().copied().unwrap_or_default(),
         threads: settings.threads,
-        jit: match registry.string("luajit-cmd").and_then(jit).or(settings.jit) {
+        jit: match registry.string("luajit-cmd").and_then(jit_switch).or(settings.jit) {
             None => Jit::Auto,
             Some(true) => Jit::On,
             Some(false) => Jit::Off,
@@ -238,9 +238,9 @@ fn program(registry: &Registry, settings: &Settings, source: Source, name: &str)
     }
 }
 
-/// The script's defaults for random numbers, with sysbench's where the emulated version has no option.
+/// The settings of `sysbench.rand`; sysbench's defaults for options that the emulated version lacks.
 pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u64) -> RandomSettings {
-    let whole = |name: &str, default: u32| match registry.kind(name) {
+    let non_negative = |name: &str, default: u32| match registry.kind(name) {
         Some(_) => registry.int(name).map_or(default, |value| value.max(0) as u32),
         None => default,
     };
@@ -253,9 +253,9 @@ pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u6
             _ if registry.kind("rand-zipfian-exp").is_some() => registry.double("rand-zipfian-exp"),
             _ => 0.8,
         },
-        iterations: whole("rand-spec-iter", 12),
-        special_percent: whole("rand-spec-pct", 1),
-        special_hot_percent: whole("rand-spec-res", 75),
+        iterations: non_negative("rand-spec-iter", 12),
+        special_percent: non_negative("rand-spec-pct", 1),
+        special_hot_percent: non_negative("rand-spec-res", 75),
     }
 }
 
@@ -308,7 +308,7 @@ impl Command {
         let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
         reporting.script = Some(Rc::clone(&self.script));
         let ended = self.script.run(inbox, &mut reporting);
-        // The script's states may print when they close, so they close before the process exits.
+        // States may print when they close, so close them before the process exits.
         drop(reporting);
         code(ended.reason)
     }

@@ -1,8 +1,8 @@
 //! Plans whose workload is a Lua script: the commands, records and exit codes of `dbdyno-engine`.
 //!
-//! - [`front`]: the script's access to the plan. [`options`]: its options, checked.
+//! - [`host`]: the script's access to the plan. [`options`]: the script's options.
 
-mod front;
+mod host;
 mod options;
 
 use std::ffi::OsString;
@@ -22,9 +22,9 @@ use dbdyno_schema::record::{EndReason, Failure};
 
 use crate::output;
 use crate::system::PROGRAM;
-use front::PlanFront;
+use host::PlanHost;
 
-/// How often a stop is checked for while the script works.
+/// How often a running command checks for a stop.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// On the command line and in the script.
     fn name(self) -> &'static str {
         match self {
             Command::Prepare => "prepare",
@@ -47,7 +46,7 @@ impl Command {
     }
 }
 
-pub(crate) fn called(arguments: &[OsString]) -> Option<Command> {
+pub(crate) fn command_of(arguments: &[OsString]) -> Option<Command> {
     let [_, argument] = arguments else { return None };
     let all = [Command::Prepare, Command::Prewarm, Command::Run, Command::Cleanup];
     all.into_iter().find(|command| argument == command.name())
@@ -75,7 +74,7 @@ pub(crate) fn describe() -> ExitCode {
 
 fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
     plan.workload.own_script().ok_or_else(|| {
-        "dbdyno-engine plays this workload, and dbdyno-compat scripts in Lua; give it this plan".to_owned()
+        "dbdyno-compat runs only plans with a Lua script; run this plan with dbdyno-engine".to_owned()
     })
 }
 
@@ -86,19 +85,19 @@ fn own_script(plan: &Plan) -> Result<&ScriptWorkload, String> {
 fn load(spec: &RunSpec, command: Command) -> Result<Rc<dyn Script>, String> {
     let plan = &*spec.plan;
     let script = own_script(plan)?;
-    let setting = ScriptSetup {
+    let setup = ScriptSetup {
         spec: spec.clone(),
-        program: front::program(plan, script),
-        host: Arc::new(PlanFront::new(plan, script, command.name())),
+        program: host::program(plan, script),
+        host: Arc::new(PlanHost::new(plan, script, command.name())),
         own_threads: None,
     };
     let unusable = |failure: LuaFailure| format!("the plan is not usable:\n  {failure}");
-    let script = play::load(setting).map_err(unusable)?;
+    let script = play::load(setup).map_err(unusable)?;
     script.read_options().map_err(unusable)?;
     Ok(script)
 }
 
-/// Plays the script, after its `prewarm` where the plan requires it.
+/// Runs the script, after its `prewarm` if the plan requires it.
 fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, String> {
     let script = load(spec, Command::Run)?;
     if spec.plan.prewarm == Prewarm::Scan
@@ -111,15 +110,14 @@ fn run(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> Result<RunEnd, Stri
     if records.started {
         return Ok(ended);
     }
-    // It failed before the first record: in `init`, or because it has no event().
+    // The script failed before the first record: in `init`, or because it has no event().
     let failure = ended.failure.unwrap_or_default();
     Ok(external::run_command(&spec.plan, Vec::new(), sink, |_| Err((ended.reason, failure))))
 }
 
-/// Passes records on.
+/// Forwards records, and remembers whether there were any.
 struct Records<'a> {
     sink: &'a mut dyn Sink,
-    /// Whether there was a record.
     started: bool,
 }
 
@@ -140,7 +138,7 @@ fn do_command(
     let script = load(spec, command)?;
     let mut plan = Plan::clone(&spec.plan);
     if script.command(command.name()) == Some(CommandKind::Parallel) {
-        // Its users load.
+        // The command's users load the data, so there are as many as streams.
         plan.load.connections = plan.loading.streams;
     }
     drop(script);
@@ -173,7 +171,7 @@ fn with_script(spec: &RunSpec, inbox: &Inbox, command: Command) -> Result<(), (E
     }
 }
 
-/// Calls the command or the function of the script. Without `prepare` it needs no `cleanup` either.
+/// Calls the script's command or function. A script without `prepare` needs no `cleanup` either.
 fn call(script: &dyn Script, command: Command) -> Result<(), String> {
     let has = |name: &str| script.command(name).is_some() || script.has_function(name);
     let name = command.name();
@@ -185,7 +183,7 @@ fn call(script: &dyn Script, command: Command) -> Result<(), String> {
         _ => return Err(format!("the script has no command {name}")),
     };
     result.map_err(|failure| match failure {
-        LuaFailure::False => format!("the script's {name} has returned false"),
+        LuaFailure::False => format!("the script's {name} returned false"),
         other => other.to_string(),
     })
 }

@@ -1,4 +1,4 @@
-//! The options of a script: sysbench's own have values from the plan, and `workload.script.options` sets the script's.
+//! The options that a script sees: sysbench's own get their values from the plan, the script's from `workload.script.options`.
 
 use dbdyno_schema::plan::{
     Constant, Distribution, Endpoint, Plan, Poisson, ScriptOption, ScriptWorkload, Shape, StatementMode,
@@ -16,19 +16,19 @@ pub(super) fn driver(target: &Target) -> &'static str {
     if target.is_postgresql() { "pgsql" } else { "mysql" }
 }
 
-/// sysbench's own options with values from the plan, which has no password.
-pub(super) fn of_plan(plan: &Plan) -> Registry {
+/// sysbench's own options with the plan's values. The plan does not contain the password.
+pub(super) fn registry_of(plan: &Plan) -> Registry {
     let mut registry = Registry::new(Compat::V10);
     let mut set = |name: &str, value: String| {
         let known = registry.set(name, Some(&value));
         debug_assert!(known.is_ok(), "{name}");
     };
-    let most = |value: u64| value.min(i32::MAX as u64).to_string();
-    set("threads", most(plan.load.connections.into()));
-    set("events", most(plan.phases.events.unwrap_or_default()));
-    set("time", most(plan.phases.measure_us.div_ceil(SECOND_US)));
-    set("rate", most(rate(&plan.load.shape)));
-    set("report-interval", most(plan.report.interval_us / SECOND_US));
+    let clamped = |value: u64| value.min(i32::MAX as u64).to_string();
+    set("threads", clamped(plan.load.connections.into()));
+    set("events", clamped(plan.phases.events.unwrap_or_default()));
+    set("time", clamped(plan.phases.measure_us.div_ceil(SECOND_US)));
+    set("rate", clamped(rate(&plan.load.shape)));
+    set("report-interval", clamped(plan.report.interval_us / SECOND_US));
     set("rand-seed", (plan.seed & i32::MAX as u64).to_string());
     set("db-driver", driver(&plan.target).into());
     let prepared = plan.workload.statements == StatementMode::Prepared;
@@ -56,7 +56,7 @@ pub(super) fn of_plan(plan: &Plan) -> Registry {
         Target::Mysql { endpoints, user, database, .. } => {
             set("mysql-user", user.clone());
             set("mysql-db", database.clone());
-            let (hosts, ports, sockets) = places(endpoints);
+            let (hosts, ports, sockets) = addresses(endpoints);
             set("mysql-host", hosts);
             set("mysql-port", ports);
             set("mysql-socket", sockets);
@@ -78,7 +78,7 @@ pub(super) fn of_plan(plan: &Plan) -> Registry {
     registry
 }
 
-/// Events per second of an open loop, 0 of a closed one.
+/// Events per second of an open loop; 0 for a closed loop.
 fn rate(shape: &Shape) -> u64 {
     match shape {
         Shape::Constant(Constant { rate_per_s }) | Shape::Poisson(Poisson { rate_per_s }) => {
@@ -88,7 +88,7 @@ fn rate(shape: &Shape) -> u64 {
     }
 }
 
-fn places(endpoints: &[Endpoint]) -> (String, String, String) {
+fn addresses(endpoints: &[Endpoint]) -> (String, String, String) {
     let (mut hosts, mut ports, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
     for endpoint in endpoints {
         match endpoint {
@@ -102,8 +102,8 @@ fn places(endpoints: &[Endpoint]) -> (String, String, String) {
     (hosts.join(","), ports.join(","), sockets.join(","))
 }
 
-/// Declares the script's options and sets them from the plan. A script that declares none at all, as before sysbench 1.0,
-/// accepts any.
+/// Declares the script's options and sets them from the plan. A script without declarations, as before sysbench 1.0, accepts
+/// any option.
 ///
 /// # Errors
 /// All invalid options, each as one sentence.
@@ -117,13 +117,12 @@ pub(super) fn assign(
     let options = declared.unwrap_or_default();
     let own: Vec<_> = script.options.keys().map(|name| registry.kind(name).is_some()).collect();
     options.iter().for_each(|option| registry.declare(option.clone()));
-    for ((name, value), is_sysbenchs) in script.options.iter().zip(own) {
+    for ((name, value), is_sysbench_option) in script.options.iter().zip(own) {
         let fault = match options.iter().find(|option| same(&option.name, name)) {
             Some(option) => mismatch(option.kind, value),
-            None if is_sysbenchs => Some(
-                "is no option of the script: the rest of the plan says what sysbench's own options are"
-                    .into(),
-            ),
+            None if is_sysbench_option => {
+                Some("is a sysbench option, not one of the script: set it in the rest of the plan".into())
+            }
             None if declared.is_none() => {
                 let default = Some(value.to_string());
                 registry.declare(Declaration { name: name.clone(), kind: Kind::String, default, help: None });
@@ -132,7 +131,7 @@ pub(super) fn assign(
             None => {
                 let known: Vec<_> = options.iter().map(|option| option.name.as_str()).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                Some(format!("is no option of the script; it declares {known}"))
+                Some(format!("is not an option of the script; it declares {known}"))
             }
         };
         match fault {
@@ -146,7 +145,7 @@ pub(super) fn assign(
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// Why an option of this kind cannot have this value.
+/// The error if an option of this kind cannot have this value.
 fn mismatch(kind: Kind, value: &ScriptOption) -> Option<String> {
     use ScriptOption::{Integer, Number, Switch, Text};
     let expected = match (kind, value) {
@@ -156,14 +155,14 @@ fn mismatch(kind: Kind, value: &ScriptOption) -> Option<String> {
         (Kind::Int, Integer(number)) if i32::try_from(*number).is_ok() => return None,
         (Kind::Size, Integer(number)) if *number >= 0 => return None,
         (Kind::Bool, _) => "true or false",
-        (Kind::Int, _) => "an integer of 32 bits",
+        (Kind::Int, _) => "a 32-bit integer",
         (Kind::Size, _) => "a number of bytes",
         (Kind::Double, _) => "a number",
         (Kind::String, _) => "a string",
-        (Kind::List, _) => "a string with commas between its elements",
+        (Kind::List, _) => "a comma-separated string",
         (Kind::File, _) => {
             return Some(
-                "names a file of options, which a plan does not take: give the options themselves".into(),
+                "names an option file, which a plan does not support: list the options themselves".into(),
             );
         }
     };

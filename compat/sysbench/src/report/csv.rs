@@ -1,13 +1,13 @@
-//! Reports for spreadsheets: a line of names, and a line of values for every report. Times are in seconds, latencies in
-//! milliseconds, rates per second of the counted time. Errors by number are one value, `1213:4 1205:1`, because the numbers
-//! are not known yet when the line of names is written.
+//! CSV reports: a header, then one line per report. Times are in seconds, latencies in milliseconds, rates per second of the
+//! counted time. Errors by number share one column, `1213:4 1205:1`, because the header is written before the numbers are
+//! known.
 
 use super::reader::Progress;
 use super::tally::Tally;
 use super::{TestReport, TestReporter};
 use crate::settings::Settings;
 
-/// The line for `progress`, if any; the line of names comes when the clock starts.
+/// The line for `progress`, if any; the header is written when the clock starts.
 pub fn lines(settings: &Settings, test: TestReporter<'_>, progress: &Progress) -> String {
     match progress {
         Progress::Started => header(settings, &test(&Tally::default())),
@@ -19,11 +19,11 @@ pub fn lines(settings: &Settings, test: TestReporter<'_>, progress: &Progress) -
 }
 
 fn header(settings: &Settings, test: &TestReport) -> String {
-    const BEFORE: &str = "report,time,interval,threads,events,eps,qps,read,write,other,ignored_errors,\
+    const COLUMNS: &str = "report,time,interval,threads,events,eps,qps,read,write,other,ignored_errors,\
                           errors_by_code,reconnects,queue_length,concurrency,latency_min,latency_avg,latency_max,latency_sum";
     let percentiles = settings.percentiles.iter().map(|percent| format!("latency_p{percent}"));
     let own = test.figures.iter().map(|(name, _)| (*name).to_owned());
-    joined(std::iter::once(BEFORE.to_owned()).chain(percentiles).chain(own))
+    joined(std::iter::once(COLUMNS.to_owned()).chain(percentiles).chain(own))
 }
 
 fn row(settings: &Settings, test: TestReporter<'_>, report: &str, tally: &Tally) -> String {

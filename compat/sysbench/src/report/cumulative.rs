@@ -1,4 +1,4 @@
-//! The full report: at a checkpoint, and at the end.
+//! The full report, printed at checkpoints and at the end.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use super::tally::Tally;
 use crate::settings::Settings;
 use crate::{Compat, latency};
 
-/// The report, to its closing blank line. `unfinished` counts the events that a forced shutdown left, and sums their
-/// latencies in microseconds.
+/// The report with its closing blank line. `unfinished` has the number of events that a forced shutdown interrupted, and the
+/// sum of their latencies in microseconds.
 pub fn report(
     settings: &Settings,
     database: bool,
@@ -88,12 +88,12 @@ fn latency(settings: &Settings, tally: &Tally) -> String {
     text + &row("sum", sum)
 }
 
-/// sysbench counts an event that was ended by force once more here, and its time in the deviation.
+/// As in sysbench, events interrupted by a forced shutdown count here too, and their time in the deviation.
 fn fairness(settings: &Settings, tally: &Tally, (unfinished, unfinished_us): (u64, u64)) -> String {
     let threads = f64::from(settings.threads.max(1));
     let mean = (tally.events + unfinished) as f64 / threads;
     let mean_busy_us = tally.latency_sum_us / threads;
-    // Only where every user has one is it known which users have the unfinished events.
+    // Which users have the unfinished events is known only if every user has one.
     let each = if unfinished as usize == tally.users.len() { 1.0 } else { 0.0 };
     let each_us = each * unfinished_us as f64 / threads;
     let users = &tally.users;
@@ -114,7 +114,7 @@ fn spread(values: impl Iterator<Item = f64> + Clone, mean: f64) -> f64 {
     (values.map(|value| (value - mean).powi(2)).fold(0.0, |sum, square| sum + square) / count).sqrt()
 }
 
-/// Lines of each user for `--debug`.
+/// Statistics per user, for `--debug`.
 pub fn threads(users: &[UserTotals]) -> Vec<String> {
     let mut lines = vec!["Verbose per-thread statistics:\n".to_owned()];
     for (number, user) in users.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The messages of a failure: the lines of sysbench, its driver and its script, in their order.
+//! The messages of a failure, in sysbench's order: those of the driver, the script and sysbench itself.
 
 use dbdyno_runner::external::postgres_errors;
 use dbdyno_schema::plan::Endpoint;
@@ -16,7 +16,7 @@ pub enum Command {
     Cleanup,
 }
 
-/// The FATAL lines, without that prefix.
+/// The FATAL lines, without the prefix.
 pub fn lines(failure: &Failure, command: Command, settings: &Settings) -> Vec<String> {
     match &failure.server {
         Some(server) => server_lines(server, command, settings),
@@ -24,7 +24,7 @@ pub fn lines(failure: &Failure, command: Command, settings: &Settings) -> Vec<St
     }
 }
 
-/// The FATAL lines where the database driver cannot start; `message` is the driver's own.
+/// The FATAL lines if the database driver cannot start; `message` is the driver's own.
 pub fn without_driver(message: String, command: Command, compat: Compat) -> Vec<String> {
     let function = if command == Command::Run { "thread_init" } else { function_of(command) };
     let mut lines =
@@ -35,7 +35,7 @@ pub fn without_driver(message: String, command: Command, compat: Compat) -> Vec<
     lines
 }
 
-/// The last line of a run whose threads cannot begin.
+/// The last line of a run whose threads cannot start.
 pub(super) fn at_start(compat: Compat) -> &'static str {
     match compat {
         Compat::V10 => "Thread initialization failed!",
@@ -45,7 +45,7 @@ pub(super) fn at_start(compat: Compat) -> &'static str {
 
 fn server_lines(server: &ServerFailure, command: Command, settings: &Settings) -> Vec<String> {
     let driver = settings.driver;
-    // A broken connection has the engine's code, where PostgreSQL's library has none.
+    // For a broken connection the engine sets a code, but libpq reports none.
     let is_lost = driver == Driver::Pgsql && server.code != 0;
     let lost = || ServerFailure {
         code: 0,
@@ -80,7 +80,10 @@ fn mysql_lines(server: &ServerFailure, settings: &Settings) -> Vec<String> {
     match server.action {
         FailedAction::Connect => {
             vec![
-                format!("unable to connect to MySQL server on {}, aborting...", place(server, settings)),
+                format!(
+                    "unable to connect to MySQL server on {}, aborting...",
+                    server_name(server, settings)
+                ),
                 format!("error {code}: {message}"),
             ]
         }
@@ -109,7 +112,7 @@ fn pgsql_lines(server: &ServerFailure) -> Vec<String> {
     }
 }
 
-/// The script's function that the original names in its messages.
+/// The script's function that sysbench names in its messages.
 fn function_of(command: Command) -> &'static str {
     match command {
         Command::Run => "thread_run",
@@ -118,10 +121,10 @@ fn function_of(command: Command) -> &'static str {
     }
 }
 
-/// The server as the options name it; several ports of localhost are one socket, and then the first one counts.
-fn place(server: &ServerFailure, settings: &Settings) -> String {
-    let is_it = |(endpoint, _): &&(Endpoint, String)| server.endpoint.as_ref() == Some(endpoint);
-    let place = settings.places.iter().find(is_it).or(settings.places.first());
+/// The server as the options name it. All ports of localhost mean the same socket, so the first one is named.
+fn server_name(server: &ServerFailure, settings: &Settings) -> String {
+    let is_same = |(endpoint, _): &&(Endpoint, String)| server.endpoint.as_ref() == Some(endpoint);
+    let place = settings.places.iter().find(is_same).or(settings.places.first());
     place.map(|(_, name)| name.clone()).unwrap_or_default()
 }
 

@@ -4,7 +4,7 @@ use dbdyno_schema::record::{
     CLIENT_DELAY_LIMIT, CPU_LIMIT, End, LAG_US_LIMIT, PhaseName, PhaseTotals, Warning,
 };
 
-/// The warnings that the figures of the measurement call for.
+/// Derives the warnings from the totals of the measurement phase.
 pub fn warnings(end: &End) -> Vec<Warning> {
     let Some(PhaseTotals { generator, percentiles_us, .. }) = end.phases.get(&PhaseName::Measure) else {
         return Vec::new();
@@ -18,16 +18,16 @@ pub fn warnings(end: &End) -> Vec<Warning> {
         warn(
             "generator-saturated",
             text,
-            "give it more workers or another machine; the server may be faster than shown",
+            "raise --workers or use another machine; the server may be faster than measured",
         );
     }
     if generator.lag_us_p99 > LAG_US_LIMIT {
         let late_ms = generator.lag_us_p99 as f64 / 1000.0;
-        let text = format!("1 % of the load generator's wake-ups came more than {late_ms:.1} ms late");
+        let text = format!("1 % of the load generator's wake-ups were more than {late_ms:.1} ms late");
         warn(
             "generator-late",
             text,
-            "keep a core free for it, or give it another machine; latencies contain its delay",
+            "keep a core free for it or use another machine; latencies include its delay",
         );
     }
     if let (Some(delay_us), Some(latency)) = (generator.client_delay_us_p99, percentiles_us) {

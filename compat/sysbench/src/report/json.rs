@@ -1,4 +1,4 @@
-//! Reports for programs: one JSON object a line, unrounded. Times are in seconds, latencies in milliseconds, rates per
+//! JSON reports: one object per line, values not rounded. Times are in seconds, latencies in milliseconds, rates per
 //! second of the counted time.
 
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
-//! What `prepare`, `prewarm` and `cleanup` print, at any verbosity: a line as each step begins.
+//! The lines that `prepare`, `prewarm` and `cleanup` print as each step begins, at any verbosity.
 
 use dbdyno_schema::record::{Loading, LoadingStep};
 
 use super::super::Compat;
 
-/// The line of a step that sysbench reports.
+/// The line of a step; `None` if sysbench prints none.
 pub fn line(loading: &Loading, rows_each: u64, compat: Compat) -> Option<String> {
     let table = &loading.table;
     match loading.step {

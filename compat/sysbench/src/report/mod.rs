@@ -1,12 +1,12 @@
-//! What is printed of a run, from its records alone: the same for native workloads, scripts and built-in tests.
+//! Prints a run from its records: the same way for native workloads, scripts and built-in tests.
 //!
 //! ```text
 //!  Record ──▶ Reader ──▶ Progress ──┬─▶ Text ──▶ lines of the log
 //!                                   ├─▶ json, csv
 //!                                   └─▶ a script's own reports
 //! ```
-//! - [`reader`]: records into progress. [`tally`]: figures of a part of a run.
-//! - [`text`]: sysbench's text. [`cumulative`]: its full report. [`failure`]: its messages for a failure.
+//! - [`reader`]: turns records into progress. [`tally`]: the counts of a part of a run.
+//! - [`text`]: sysbench's output. [`cumulative`]: its full report. [`failure`]: its error messages.
 //! - [`generator`]: warnings about the load generator. [`loading`]: the lines of prepare, prewarm and cleanup.
 //! - [`json`], [`csv`]: reports for programs.
 
@@ -24,23 +24,23 @@ pub use reader::{Outcome, Progress, Reader};
 pub use tally::Tally;
 pub use text::Text;
 
-/// What a built-in test adds to the reports; nothing by default.
+/// The part of a built-in test in the reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestReport {
-    /// Replaces an interval's usual figures; without the time before them.
+    /// Replaces the default figures of an interval line, after its time.
     pub interval: Option<String>,
     /// Lines before the general part of a full report.
     pub total: Vec<String>,
     /// Whether `total` replaces the general part and the threads' fairness.
     pub replaces_general: bool,
-    /// The same figures for reports that programs read: always the same names in the same order.
+    /// Figures for JSON and CSV: always the same names in the same order.
     pub figures: Vec<(&'static str, f64)>,
 }
 
-/// Reports on what was counted in a part of a run.
+/// Computes a test's part from the counts.
 pub type TestReporter<'a> = &'a dyn Fn(&Tally) -> TestReport;
 
-/// The reporter of workloads and scripts, which add nothing.
+/// The reporter for database workloads and scripts, which add nothing.
 pub fn no_test(_: &Tally) -> TestReport {
     TestReport::default()
 }

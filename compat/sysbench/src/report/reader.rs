@@ -10,7 +10,7 @@ use crate::settings::Settings;
 pub enum Progress {
     /// Every user is ready, and the clock runs.
     Started,
-    /// A reporting interval is over.
+    /// A reporting interval has ended.
     Interval(Box<Tally>),
     /// A full report is due; counting starts again at 0.
     Checkpoint(Box<Tally>),
@@ -25,18 +25,18 @@ pub struct Outcome {
     pub started: bool,
     /// Since the last checkpoint.
     pub last: Tally,
-    /// Events in progress when the run was ended by force.
+    /// Events that a forced shutdown interrupted.
     pub unfinished: u64,
-    /// Sum of their latencies up to then.
+    /// Sum of their latencies so far.
     pub unfinished_us: u64,
 }
 
 impl Outcome {
-    /// Whether its figures are reported: a run that failed has none.
+    /// Whether to report figures: a failed run has none.
     pub fn has_figures(&self) -> bool {
         match self.reason {
             EndReason::TimeLimit | EndReason::EventLimit | EndReason::ForcedShutdown => true,
-            // `Done`: a test ended the run itself.
+            // `Done`: the test ended the run itself.
             EndReason::Interrupted | EndReason::Done => self.started,
             _ => false,
         }
@@ -56,7 +56,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// In a dry run every statement counts as `other`: without answers sysbench cannot tell reads from writes.
+    /// In a dry run every statement counts as `other`: without results sysbench cannot distinguish reads from writes.
     pub fn new(settings: &Settings, dry_run: bool) -> Self {
         let us = |&seconds: &u32| u64::from(seconds) * 1_000_000;
         Self {
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// sysbench reports a checkpoint before the interval that ends with it.
+    /// As in sysbench, a checkpoint is reported before the interval that ends at the same time.
     fn interval(&mut self, interval: &Interval) -> Vec<Progress> {
         for tally in [&mut self.interval, &mut self.total] {
             tally.add(interval);

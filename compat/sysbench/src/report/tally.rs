@@ -1,4 +1,4 @@
-//! Figures of a part of a run: of an interval, or of everything since the last full report.
+//! The counts of a part of a run: an interval, or the time since the last full report.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub struct Tally {
     pub reads: u64,
     pub writes: u64,
     pub other: u64,
-    /// Errors after which an event was repeated.
+    /// Ignored errors: the event is repeated.
     pub errors: u64,
-    /// All errors by the server's number.
+    /// All errors by error number.
     pub errors_by_code: BTreeMap<String, u64>,
     pub reconnects: u64,
     pub latency_sum_us: f64,
@@ -32,9 +32,9 @@ pub struct Tally {
     pub users: Vec<UserTotals>,
     /// Users that have not ended.
     pub active: u32,
-    /// Events that wait at the end of it.
+    /// Events waiting at the end.
     pub backlog: u64,
-    /// Events in progress at the end of it.
+    /// Events in progress at the end.
     pub in_flight: u64,
 }
 
@@ -44,7 +44,7 @@ impl Tally {
         Self { origin_us, start_us, end_us: start_us, ..Self::default() }
     }
 
-    /// Adds an interval that follows.
+    /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
         let counts = &interval.counts;
         self.end_us = interval.end_us;
@@ -54,7 +54,7 @@ impl Tally {
         self.other += counts.other;
         for (code, &count) in &counts.errors {
             *self.errors_by_code.entry(code.clone()).or_default() += count;
-            // After a lost connection sysbench opens another one and counts no error.
+            // After a lost connection sysbench reconnects and counts no error.
             let is_lost = code.parse().is_ok_and(|number| mysql_errors::CLIENT_LOST.contains(&number));
             self.errors += if is_lost { 0 } else { count };
         }
@@ -76,7 +76,7 @@ impl Tally {
         (self.end_us - self.start_us) as f64 / 1e6
     }
 
-    /// From the beginning of the measurement to the end of this, in seconds.
+    /// Seconds from the start of the measurement to the end of this part.
     pub fn at_s(&self) -> f64 {
         self.end_us.saturating_sub(self.origin_us) as f64 / 1e6
     }
@@ -85,7 +85,7 @@ impl Tally {
         self.reads + self.writes + self.other
     }
 
-    /// Per second; 0 where no time has passed.
+    /// Per second; 0 if no time has passed.
     pub fn rate(&self, count: u64) -> f64 {
         let seconds = self.seconds();
         if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
@@ -98,7 +98,7 @@ impl Tally {
         [min_us, mean_us, max_us, self.latency_sum_us].map(|us| us / 1e3)
     }
 
-    /// A percentile by sysbench's buckets.
+    /// A percentile from sysbench's buckets, in milliseconds.
     pub fn percentile_ms(&self, percent: f64) -> f64 {
         latency::scale().percentile(&self.buckets, percent)
     }

@@ -1,4 +1,4 @@
-//! A run as sysbench's text.
+//! sysbench's text output.
 
 use dbdyno_schema::record::EndReason;
 
@@ -12,13 +12,13 @@ use crate::settings::Settings;
 
 pub struct Text<'a> {
     pub settings: &'a Settings,
-    /// Whether a database is used; without one there are no statements to report.
+    /// Whether the run uses a database, so that statements are reported.
     pub database: bool,
     pub test: TestReporter<'a>,
 }
 
 impl Text<'_> {
-    /// What to print for `progress`.
+    /// The text to print for `progress`.
     pub fn progress(&self, progress: &Progress, log: &mut Log) -> String {
         match progress {
             Progress::Started => self.started(log),
@@ -40,7 +40,7 @@ impl Text<'_> {
         log.timestamped(Level::Notice, &format!("[ {:.0}s ] Checkpoint report:", tally.at_s()))
     }
 
-    /// The text above the last report: the reason of the end, and the histogram.
+    /// The text above the last report: why the run ended, and the histogram.
     pub fn before_last(&self, outcome: &Outcome, log: &mut Log) -> String {
         let reason = match outcome.reason {
             EndReason::TimeLimit => self.limit("Time limit exceeded, exiting...", log),
@@ -62,13 +62,13 @@ impl Text<'_> {
         }
         text += &log.line(Level::Notice, "Threads started!\n");
         if self.settings.warmup_s > 0 {
-            let warming = format!("Warming up for {} seconds...\n", self.settings.warmup_s);
-            text += &log.line(Level::Notice, &warming);
+            let warmup = format!("Warming up for {} seconds...\n", self.settings.warmup_s);
+            text += &log.line(Level::Notice, &warmup);
         }
         text
     }
 
-    /// The line of an interval, and with a rate a second one about the queue.
+    /// The line of an interval; with `--rate`, a second line about the queue.
     fn interval(&self, tally: &Tally, log: &mut Log) -> String {
         let at = format!("[ {:.0}s ]", tally.at_s());
         if let Some(own) = (self.test)(tally).interval {
@@ -101,7 +101,7 @@ impl Text<'_> {
         text
     }
 
-    /// One percentile as sysbench writes it, several as it writes several rates.
+    /// One percentile as in sysbench; several are separated by slashes.
     fn latency(&self, tally: &Tally) -> String {
         let percentiles = &self.settings.percentiles;
         if percentiles.is_empty() {
@@ -115,7 +115,7 @@ impl Text<'_> {
 
     fn full(&self, tally: &Tally, unfinished: (u64, u64), log: &mut Log) -> String {
         let report = cumulative::report(self.settings, self.database, tally, unfinished, (self.test)(tally));
-        // The log drops the blank line that begins the report where one ended the report before.
+        // Passed on its own, a leading blank line collapses with the one that ended the previous report.
         let (mut text, report) = match report.strip_prefix('\n') {
             Some(rest) => (log.line(Level::Notice, ""), rest),
             None => (String::new(), report.as_str()),
@@ -144,7 +144,7 @@ impl Text<'_> {
     }
 }
 
-/// The messages of a run without figures.
+/// The messages of a run that has no figures.
 fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
     match outcome.reason {
         EndReason::QueueFull => log.line(
@@ -155,7 +155,7 @@ fn failed(outcome: &Outcome, settings: &Settings, log: &mut Log) -> String {
         EndReason::ScriptError if !outcome.started => {
             log.line(Level::Fatal, failure::at_start(settings.compat))
         }
-        // The script's own message is in the log already.
+        // The script has logged its message.
         EndReason::ScriptError => String::new(),
         _ => {
             let lines =

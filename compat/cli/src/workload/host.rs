@@ -1,4 +1,4 @@
-//! A script's access to the plan. Its output goes to standard error, because standard output has the records.
+//! A script's access to the plan. Scripts print to standard error, because standard output carries the records.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,19 +20,19 @@ use crate::system::PROGRAM;
 const PERCENTILE: f64 = 95.0;
 
 /// Shared by all threads.
-pub(super) struct PlanFront {
+pub(super) struct PlanHost {
     script: ScriptWorkload,
     registry: Mutex<Registry>,
     argv: Vec<String>,
     command: &'static str,
 }
 
-impl PlanFront {
+impl PlanHost {
     pub(super) fn new(plan: &Plan, script: &ScriptWorkload, command: &'static str) -> Self {
         let options = script.options.iter().map(|(name, value)| format!("--{name}={value}"));
-        let words = [PROGRAM.to_owned(), script.path.clone()];
-        let argv = words.into_iter().chain(options).chain([command.to_owned()]).collect();
-        let registry = Mutex::new(options::of_plan(plan));
+        let program = [PROGRAM.to_owned(), script.path.clone()];
+        let argv = program.into_iter().chain(options).chain([command.to_owned()]).collect();
+        let registry = Mutex::new(options::registry_of(plan));
         Self { script: script.clone(), registry, argv, command }
     }
 
@@ -41,7 +41,7 @@ impl PlanFront {
     }
 }
 
-impl ScriptHost for PlanFront {
+impl ScriptHost for PlanHost {
     fn print(&self, text: &str) {
         eprint!("{text}");
     }
@@ -101,7 +101,7 @@ pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
         version: version.into(),
         version_string: format!("sysbench {version}"),
         compat: Compat::V10,
-        random: random_settings(&options::of_plan(plan), &plan.workload.keys, plan.seed),
+        random: random_settings(&options::registry_of(plan), &plan.workload.keys, plan.seed),
         percentile: PERCENTILE,
         threads: plan.load.connections,
         jit: Jit::Auto,
@@ -110,13 +110,13 @@ pub(super) fn program(plan: &Plan, script: &ScriptWorkload) -> Program {
             prepared: plan.workload.statements == StatementMode::Prepared,
             dry_run: false,
             fault: None,
-            places: places(&plan.target),
+            places: server_names(&plan.target),
         },
     }
 }
 
 /// The servers' names in messages.
-fn places(target: &Target) -> Vec<String> {
+fn server_names(target: &Target) -> Vec<String> {
     let name = |endpoint: &Endpoint| match endpoint {
         Endpoint::Tcp { host, port } => format!("host '{host}', port {port}"),
         Endpoint::Unix { path } => format!("socket '{path}'"),
