@@ -242,7 +242,7 @@ sysbench.cmdline.commands = { fill = { event, sysbench.cmdline.PARALLEL_COMMAND 
 
 def test_a_script_that_holds_its_thread_is_told_in_a_pipe_too(sysbench: Path, tmp_path: Path) -> None:
     (tmp_path / "blocks.lua").write_text(BLOCKING)
-    told = re.compile(r"the script held its thread for \d+ ms in one call")
+    told = re.compile(r"the script blocked its thread for \d+ ms in one call")
 
     def said(*options: str) -> subprocess.CompletedProcess[str]:
         done = ran(sysbench, "blocks.lua", *options, cwd=tmp_path)

@@ -1,7 +1,7 @@
 //! Compiles Lua code; a shared state compiles a chunk once for all its users.
 //!
-//! A shared state compiles a function that returns the chunk as a function, and calls it once for each user with the user's
-//! globals as its environment: the returned function is new, and its code is shared.
+//! A shared state wraps the chunk in a function that returns it, and calls that once per user with the user's globals as
+//! environment: each user gets a new function, and all share its code.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use mlua::{Function, Lua};
 
 /// The chunks that a shared state has compiled.
 pub(crate) struct CompiledChunks {
-    /// By name and text; `None` where the chunk cannot be shared.
+    /// By name and text; `None` if the chunk cannot be shared.
     makers: HashMap<String, HashMap<Vec<u8>, Option<Function>>>,
     file_loader: Function,
 }
@@ -23,7 +23,7 @@ impl CompiledChunks {
 /// The first byte of LuaJIT's bytecode.
 const BYTECODE: u8 = 0x1b;
 
-/// The chunk `text`, with a name as Lua has it (`@` and a path, or `=` and a word), in the globals that are current.
+/// Compiles `text` for the current globals. `name` is a chunk name of Lua: `@` and a path, or `=` and a word.
 ///
 /// # Errors
 /// The text is not Lua; LuaJIT's message.
@@ -36,7 +36,7 @@ pub(crate) fn load(lua: &Lua, name: &str, text: &[u8]) -> mlua::Result<Function>
     let maker = match known {
         Some(maker) => maker,
         None => {
-            // Errors name the chunk itself, without the function around it.
+            // Compile the chunk alone, so that messages do not refer to the function around it.
             plain()?;
             let maker = maker(lua, name, text);
             let mut chunks = lua.app_data_mut::<CompiledChunks>().expect("it was read above");
@@ -57,9 +57,9 @@ fn maker(lua: &Lua, name: &str, text: &[u8]) -> Option<Function> {
     if text.first() == Some(&BYTECODE) {
         return None;
     }
-    // On the chunk's first line, so that lines keep their numbers.
-    let whole = [b"return function(...) ".as_slice(), text, b"\nend"].concat();
-    lua.load(whole).set_name(name).into_function().ok()
+    // On the chunk's first line, to keep line numbers.
+    let wrapped = [b"return function(...) ".as_slice(), text, b"\nend"].concat();
+    lua.load(wrapped).set_name(name).into_function().ok()
 }
 
 /// `loadstring` of a shared state: the chunk, or nil and the error.
@@ -81,7 +81,7 @@ pub(crate) fn file_loader(lua: &Lua) -> mlua::Result<Function> {
     }
 }
 
-/// The chunk without a first line that begins with `#`; the line's end stays, so that lines keep their numbers.
+/// Removes a first line that begins with `#`, but not its line break, to keep line numbers.
 pub(crate) fn without_first_line(text: &[u8]) -> &[u8] {
     if text.first() != Some(&b'#') {
         return text;

@@ -1,4 +1,4 @@
-//! What the functions of one user share, and which user's context is current.
+//! Data of one user, for the functions that scripts call, and which user is current.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use crate::host::ScriptHost;
 use crate::program::Program;
 use crate::sql::{Answer, Request, Sql};
 
-/// The driver of a user, for calls that do not yield.
+/// Handles the calls of a user's script that do not yield.
 pub trait RequestHandler {
-    /// Answers `request` before it returns; everything else on this thread waits.
+    /// Executes `request` and blocks the thread until the result is there.
     fn handle(&self, context: &Context, request: Request) -> Answer;
 
-    /// The script uses a database driver: reports count statements from now on.
+    /// Called when the script uses a database driver: from then on, reports count statements.
     fn use_database(&self);
 
     /// Counts an event that restarts after an error.
@@ -30,7 +30,7 @@ pub trait RequestHandler {
     fn stop_event(&self);
 }
 
-/// What sysbench counts per user, by its numbers.
+/// sysbench's counters per user, by sysbench's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Counter {
@@ -49,14 +49,14 @@ pub enum Counter {
 impl Counter {
     pub const COUNT: usize = 6;
 
-    /// The counter with sysbench's number `number`.
+    /// The counter with sysbench's `number`.
     pub fn of(number: i64) -> Option<Self> {
         use Counter::{Error, Other, Read, Reconnect, Transaction, Write};
         [Other, Read, Write, Transaction, Error, Reconnect].get(usize::try_from(number).ok()?).copied()
     }
 }
 
-/// What the functions of one user share.
+/// Data of one user, for the functions that scripts call.
 pub struct Context {
     /// `sysbench.tid`, from 0.
     pub tid: i64,
@@ -67,14 +67,14 @@ pub struct Context {
     pub(crate) ranges: RangeCache,
     pub handler: Rc<dyn RequestHandler>,
     counters: [Cell<u64>; Counter::COUNT],
-    /// Counts of the script itself that the driver has not taken yet.
+    /// Counts made by the script, until the next [`Self::take_counted`].
     counted: [Cell<u64>; Counter::COUNT],
     has_counted: Cell<bool>,
     /// Whether the script declared a function that makes a thread wait (`usleep`, `sleep`, `poll`).
     pub(crate) declares_waiting: Cell<bool>,
-    /// Whether the script gave types methods by `ffi.metatype`, which all users of a state would share.
+    /// Whether the script calls `ffi.metatype`, which would affect all users of a state.
     pub(crate) sets_metatypes: Cell<bool>,
-    /// The functions of events.lua: one that plays an event, and the default `thread_run`.
+    /// The functions of events.lua: the one that runs an event, and the default `thread_run`.
     pub(crate) events: OnceCell<(Function, Function)>,
 }
 
@@ -112,7 +112,7 @@ impl Context {
         self.has_counted.set(true);
     }
 
-    /// Adds what the driver has counted to the value of `sb_counter_val`.
+    /// Adds the driver's counts to the value of `sb_counter_val`.
     #[inline]
     pub fn add(&self, counter: Counter, count: u64) {
         let value = &self.counters[counter as usize];
@@ -124,7 +124,7 @@ impl Context {
         self.counters[counter as usize].get()
     }
 
-    /// The script's own counts since the last call, by the counters' numbers; `None` where there are none.
+    /// The script's counts since the last call, by counter number; `None` if there are none.
     #[inline]
     pub fn take_counted(&self) -> Option<[u64; Counter::COUNT]> {
         if !self.has_counted.replace(false) {
@@ -145,7 +145,7 @@ impl Default for Current {
 }
 
 impl Current {
-    /// Makes `context` the current one; the state must be gone before it. Returns the one before.
+    /// Makes `context` current and returns the previous one. `context` must outlive the state.
     #[inline]
     pub(crate) fn set(&self, context: *const Context) -> *const Context {
         self.0.replace(context)
@@ -156,7 +156,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
 }
 
-/// The context that this thread runs, for functions that Lua calls through `ffi`: they get nothing but their arguments.
+/// The current context of this thread, for functions that Lua calls through `ffi` and that get only their arguments.
 pub fn current() -> Option<Rc<Context>> {
     CURRENT.with_borrow(Clone::clone)
 }
@@ -164,7 +164,7 @@ pub fn current() -> Option<Rc<Context>> {
 /// Runs `work` while `context` is current on this thread and in its state.
 #[inline]
 pub(crate) fn with_current<T>(state: &Current, context: &Rc<Context>, work: impl FnOnce() -> T) -> T {
-    // One state may run inside a call of another: a report hook, say.
+    // A state may run inside a call of another, for example for a report hook.
     let thread_before = CURRENT.replace(Some(Rc::clone(context)));
     let state_before = state.set(Rc::as_ptr(context));
     let result = work();

@@ -1,20 +1,20 @@
-//! Errors of a script's functions.
+//! Errors raised by a script's functions.
 
 use mlua::Value;
 
 /// Why a function of a script failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// It raised a table with `errcode` RESTART_EVENT.
+    /// The function raised a table with `errcode` RESTART_EVENT.
     #[error("the event restarts")]
     Restart,
-    /// The message that it raised, with its line in the script.
+    /// The message that the function raised, with the line in the script.
     #[error("{0}")]
     Message(String),
 }
 
 impl ScriptError {
-    /// What sysbench prints of a raised value.
+    /// The text that sysbench prints for a raised value.
     pub(crate) fn of(raised: &Value) -> Self {
         match raised {
             Value::String(text) => ScriptError::Message(text.to_string_lossy()),
@@ -36,7 +36,7 @@ impl From<mlua::Error> for ScriptError {
     }
 }
 
-/// The message of a Rust error that went through Lua, without mlua's traceback.
+/// The message of a Rust error that passed through Lua, without mlua's traceback.
 pub(crate) fn message(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => message(cause),

@@ -1,4 +1,4 @@
-//! What a script needs from the program that runs it.
+//! The interface to the program that runs a script.
 
 use dbdyno_schema::record::Warning;
 use dbdyno_sysbench::declaration::{Declaration, Value};
@@ -6,28 +6,28 @@ use dbdyno_sysbench::log::Level;
 
 /// The program that runs a script: its output, log, options and command line. Shared by all threads.
 pub trait ScriptHost: Send + Sync {
-    /// Writes to standard output, in order with the reports.
+    /// Writes to standard output; output and reports keep their order.
     fn print(&self, text: &str);
 
-    /// Writes the output of a script, which may be other than UTF-8.
+    /// Writes the output of a script, which may not be UTF-8.
     fn print_bytes(&self, bytes: &[u8]) {
         self.print(&String::from_utf8_lossy(bytes));
     }
 
-    /// Writes one line to the log, under its verbosity.
+    /// Writes one line to the log, if its level is shown.
     fn log(&self, level: Level, text: &str);
 
-    /// Reports what makes a command slower than necessary.
+    /// Reports a problem that makes the command slower.
     fn warn(&self, warning: &Warning);
 
-    /// Reads the options of the command line, with those that a script declares. `None` where the script declares none at
-    /// all: then 1.0 takes unknown options as strings.
+    /// Reads the options of the command line, including those that the script declares. `None` if the script has no
+    /// declarations: then 1.0 accepts unknown options as strings.
     ///
     /// # Errors
     /// The line to print.
     fn read_options(&self, declared: Option<&[Declaration]>) -> Result<Vec<(String, Value)>, String>;
 
-    /// Every registered option with its value, for `sysbench.opt`; names in underscore form.
+    /// Every registered option with its value, for `sysbench.opt`; names with underscores.
     fn options(&self) -> Vec<(String, Value)>;
 
     /// Lists the options that a script declares, as `help` does.
@@ -64,9 +64,9 @@ pub struct Stat {
     pub other: u64,
     /// Ignored errors.
     pub errors: u64,
-    /// Connections opened again.
+    /// Reopened connections.
     pub reconnects: u64,
-    /// In interval reports: the events that wait, and those that run.
+    /// In interval reports: waiting and running events.
     pub queue: Option<(u64, u64)>,
     /// In cumulative reports: minimum, maximum, mean and sum of the latencies.
     pub latency: Option<[f64; 4]>,

@@ -6,16 +6,16 @@
 //!                                                   └─▶ Progress::Failed(ScriptError)
 //! ```
 //! States never wait. A script's call to the server yields with a [`Request`](sql::Request); [`play`] awaits the answer and
-//! resumes the coroutine. Where a coroutine cannot yield (inside a callback of `string.gsub`, say) the call goes to
+//! resumes the coroutine. If a coroutine cannot yield, for example inside a callback of `string.gsub`, the call goes to
 //! [`RequestHandler::handle`](context::RequestHandler), which waits for the answer.
 //!
 //! # Layout
-//! - [`host`]: what a script needs from the program that runs it; [`program`]: a script and its settings.
+//! - [`host`]: the interface to the program that runs a script; [`program`]: a script and its settings.
 //! - [`vm`]: a LuaJIT state of one user or of many; [`compile`]: code in it.
-//! - [`state`], [`task`]: one user's script in it, and calls of its functions; [`error`]: why they failed.
-//! - [`context`]: what the functions of one user share.
+//! - [`state`], [`task`]: one user's script in a state, and calls of its functions; [`error`]: their errors.
+//! - [`context`]: data of one user, for the functions that scripts call.
 //! - [`raw`]: functions that Lua calls without a wrapper; the only file that touches Lua's stack.
-//! - [`api`]: the `sysbench` table and its neighbours, one file per group; [`sql`]: drivers, connections, statements, results.
+//! - [`api`]: the `sysbench` table and other globals, one file per group; [`sql`]: drivers, connections, statements, results.
 //! - [`play`]: scripts under load.
 
 mod api;

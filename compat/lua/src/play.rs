@@ -1,21 +1,21 @@
-//! Scripts in Lua on the event loop: thousands of users with their own globals, on a few threads.
+//! Runs Lua scripts on the event loop: thousands of users with their own globals, on a few threads.
 //!
 //! ```text
 //!  caller's thread                        worker threads
 //!  MainState: chunk, options, init()      ScriptUser: chunk, thread_init ── barrier ── event, event, … ── thread_done
 //!    │  commands, hooks, done()              │
-//!    └────────────── UserSession: answers the script's requests on its connections ──────────────┘
+//!    └────────────── UserSession: executes the script's requests on connections ──────────────┘
 //! ```
-//! A script's request yields its coroutine; its task awaits the answer like any native user, and then resumes it. Where a
-//! coroutine cannot yield (a query inside a callback of `string.gsub`), the request blocks the whole thread, which
-//! `blocking` detects; with `lua_threads` every user has its own thread.
+//! A script's request yields its coroutine; its task awaits the result like a native user and then resumes the coroutine. If
+//! a coroutine cannot yield (a query inside a callback of `string.gsub`), the request blocks the thread, which `blocking`
+//! detects; with `lua_threads` every user has its own thread.
 //!
 //! # Layout
 //! - `interface`: [`Script`]; `main_state`: its implementation, on the caller's thread; `parallel`: commands that run on all
 //!   users.
 //! - `failure`: why a script failed. `worker`, `user`: the users of a run.
-//! - `session`: the connections of one user; `requests`: the requests it answers; `errors`: failures of statements and
-//!   connections; `counting`: what the run counts.
+//! - `session`: the connections of one user; `requests`: executes requests; `errors`: handles failed statements and
+//!   connections; `counting`: updates the counters.
 //! - `blocking`: detects a script that blocks its thread.
 
 // The only module of this crate that reads the clock and starts threads (ARCHITECTURE.md, rule 2).

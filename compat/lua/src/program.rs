@@ -3,10 +3,10 @@
 use dbdyno_schema::plan::Distribution;
 use dbdyno_sysbench::Compat;
 
-/// A script and how its states are made.
+/// A script and the settings of its states.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The script.
+    /// Where the script comes from.
     pub source: Source,
     /// The file's name without folders, for messages.
     pub name: String,
@@ -18,11 +18,11 @@ pub struct Program {
     pub version: String,
     /// `sysbench.version_string`, such as `sysbench 1.0.20`.
     pub version_string: String,
-    /// The version of the interface; that of 1.0 includes 0.5's.
+    /// The version of the interface; 1.0 includes that of 0.5.
     pub compat: Compat,
     /// Random numbers.
     pub random: RandomSettings,
-    /// The first of `--percentile`, for reports; 0 where there is none.
+    /// The first of `--percentile`, for reports; 0 if there is none.
     pub percentile: f64,
     /// Number of users of a run, `--threads`.
     pub threads: u32,
@@ -70,7 +70,7 @@ pub struct RandomSettings {
 /// Whether LuaJIT compiles traces. Thousands of states on one core evict each other's machine code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jit {
-    /// While there are few states on a worker.
+    /// If a worker has few states.
     #[default]
     Auto,
     /// Always.
@@ -86,11 +86,11 @@ pub struct Database {
     pub driver: String,
     /// `--db-ps-mode`: whether the server prepares statements.
     pub prepared: bool,
-    /// `--mysql-dry-run`: nothing is sent.
+    /// `--mysql-dry-run`: statements are not sent.
     pub dry_run: bool,
-    /// Why there is no driver: the message for a script that calls for one.
+    /// Why there is no driver: the message for a script that requests one.
     pub fault: Option<String>,
-    /// The target's endpoints as messages of MySQL's driver name them.
+    /// Names of the target's endpoints in messages of MySQL's driver.
     pub places: Vec<String>,
 }
 

@@ -1,11 +1,11 @@
 //! Functions that Lua calls without a wrapper.
 //!
-//! mlua wraps every call of a Rust function in locks, protection and conversions that cost more than the work of a function
-//! such as `sysbench.rand.uniform`. A raw function reads its arguments from Lua's stack and pushes its results.
+//! mlua wraps every call of a Rust function in locks, error protection and conversions, which cost more than a function like
+//! `sysbench.rand.uniform` itself. A raw function reads its arguments from Lua's stack and pushes its results.
 //!
-//! [`Call`] is the only access to the stack and keeps the rules that make this sound:
-//! - Contexts outlive the state: its functions hold the address of the current one, and `Vm` drops the state first.
-//! - [`enter`] alone raises errors, after everything that a function owned is gone: LuaJIT unwinds.
+//! Only [`Call`] accesses the stack, and it keeps the rules that make this sound:
+//! - Contexts outlive the state: functions hold the address of the current one, and `Vm` drops the state first.
+//! - Only [`enter`] raises errors, after everything that a function owned is dropped, because LuaJIT unwinds the stack.
 //! - Bytes borrowed from Lua's stack live no longer than the call.
 
 // Lua's C interface is unsafe as a whole.
@@ -31,7 +31,7 @@ pub(crate) type CallResult = Result<Pushed, String>;
 pub(crate) enum Pushed {
     /// The call returns this many values, which were pushed last.
     Values(c_int),
-    /// The coroutine yields; what resumes it decides what the call returns.
+    /// The coroutine yields; the call returns the values with which it is resumed.
     Yield,
 }
 
@@ -53,7 +53,7 @@ unsafe extern "C" {
     fn lua_isyieldable(lua: *mut ffi::lua_State) -> c_int;
 }
 
-/// Its address is what a coroutine yields for a request, which tells it from a yield of the script.
+/// A coroutine that yields for a request yields this address, which distinguishes it from a yield of the script.
 static MARK: u8 = 0;
 
 fn mark() -> *mut c_void {
@@ -64,8 +64,8 @@ impl Call {
     /// The context of the user that runs.
     #[inline]
     pub(crate) fn context(&self) -> &Context {
-        // SAFETY: `function` put the address there, of a cell that the state's `Functions` keep; a user is current before
-        // any function can run, and its context outlives the state.
+        // SAFETY: `function` stored the address of a cell that the state's `Functions` own; a user is current before any
+        // function runs, and its context outlives the state.
         unsafe {
             let current =
                 ffi::lua_touserdata(self.lua, ffi::lua_upvalueindex(1)).cast::<Cell<*const Context>>();
@@ -80,9 +80,9 @@ impl Call {
         unsafe { ffi::lua_pushlightuserdata(self.lua, address) }
     }
 
-    /// The context whose address [`Call::push_context`] pushed and argument `index` now is.
+    /// The context whose address is argument `index`; [`Call::push_context`] pushed it.
     pub(crate) fn context_at(&self, index: c_int) -> &Context {
-        // SAFETY: interface.lua passes the address on unchanged and keeps it from scripts; contexts outlive the state.
+        // SAFETY: interface.lua passes the address unchanged and hides it from scripts; contexts outlive the state.
         unsafe { &*ffi::lua_touserdata(self.lua, index).cast::<Context>() }
     }
 
@@ -112,10 +112,10 @@ impl Call {
         unsafe { ffi::lua_isnumber(self.lua, index) != 0 }
     }
 
-    /// Argument `index` as a C function takes an unsigned integer of 32 bits: its fraction is cut off, and it wraps.
+    /// Argument `index`, converted like the `uint32_t` of a C function: the fraction is cut off, and the number wraps.
     ///
     /// # Errors
-    /// It is no number; LuaJIT's message.
+    /// LuaJIT's message if the argument is not a number.
     #[inline]
     pub(crate) fn unsigned(&self, index: c_int) -> Result<u32, String> {
         match self.kind(index) {
@@ -126,7 +126,7 @@ impl Call {
 
     #[cold]
     fn converted(&self, index: c_int) -> Result<u32, String> {
-        // SAFETY: lua_pcall lets no error out, and what is pushed is popped.
+        // SAFETY: lua_pcall catches errors, and every pushed value is popped.
         let number = unsafe {
             match ffi::lua_type(self.lua, index) {
                 ffi::LUA_TBOOLEAN => Some(f64::from(ffi::lua_toboolean(self.lua, index))),
@@ -175,7 +175,7 @@ impl Call {
 
     /// Argument `index`, a 64-bit integer of `ffi`.
     pub(crate) fn wide_integer(&self, index: c_int) -> Option<i64> {
-        // SAFETY: LuaJIT makes these strings without fail: digits, and a suffix for the type.
+        // SAFETY: this metamethod cannot fail; it returns digits and a suffix for the type.
         let text = unsafe {
             if ffi::luaL_callmeta(self.lua, index, c"__tostring".as_ptr()) == 0 {
                 return None;
@@ -194,18 +194,18 @@ impl Call {
         text.strip_suffix("LL")?.parse().ok()
     }
 
-    /// Argument `index` as bytes, where it is a string or a number (which becomes a string in place).
+    /// Argument `index` as bytes if it is a string or a number; a number becomes a string in place.
     #[inline]
     pub(crate) fn bytes(&self, index: c_int) -> Option<&[u8]> {
         let mut length = 0;
-        // SAFETY: Lua's string lives while it is on the stack, which is for as long as the call borrowed here.
+        // SAFETY: Lua's string lives while it is on the stack, as long as the borrowed call.
         unsafe {
             let start = ffi::lua_tolstring(self.lua, index, &mut length);
             (!start.is_null()).then(|| std::slice::from_raw_parts(start.cast(), length))
         }
     }
 
-    /// Argument `index`, which is a string; `name` is the one in the error that LuaJIT would raise.
+    /// Argument `index`, which must be a string; `name` is the parameter's name in LuaJIT's error message.
     pub(crate) fn string(&self, index: c_int, name: &str) -> Result<&[u8], String> {
         match self.kind(index) {
             ffi::LUA_TSTRING => Ok(self.bytes(index).unwrap_or_default()),
@@ -213,8 +213,8 @@ impl Call {
         }
     }
 
-    /// The integer at `[position]` of the table that is argument `index`; `None` where the argument is no table or the
-    /// field is no number.
+    /// The integer at `[position]` of the table that is argument `index`; `None` if the argument is not a table or the
+    /// field is not a number.
     #[inline]
     pub(crate) fn field(&self, index: c_int, position: c_int) -> Option<i64> {
         // SAFETY: the argument is a table; one slot is free, since Lua grants 20 to a call.
@@ -227,7 +227,7 @@ impl Call {
         }
     }
 
-    /// Pops the last value; `None` where it is no number.
+    /// Pops the last value; `None` if it is not a number.
     #[inline]
     fn pop_number(&self) -> Option<f64> {
         // SAFETY: the caller has pushed a value.
@@ -282,8 +282,8 @@ impl Call {
 
 /// The C function that Lua calls for the raw function `F`.
 unsafe extern "C-unwind" fn enter<F: Fn(&Call) -> CallResult>(lua: *mut ffi::lua_State) -> c_int {
-    // SAFETY: `function` was given a value of `F`, which has no size, so that every aligned address holds it. Lua calls with
-    // a valid state; the error leaves after `text` is gone.
+    // SAFETY: `F` has size 0 and `function` received a value of it, so any aligned address is one. Lua passes a valid state;
+    // the error is raised after `text` is dropped.
     unsafe {
         match NonNull::<F>::dangling().as_ref()(&Call { lua }) {
             Ok(Pushed::Values(count)) => return count,
@@ -301,7 +301,7 @@ unsafe extern "C-unwind" fn enter<F: Fn(&Call) -> CallResult>(lua: *mut ffi::lua
     }
 }
 
-/// The raw functions of a state, made once for all its users.
+/// The raw functions of a state, created once for all its users.
 pub(crate) struct Functions {
     current: Rc<Current>,
     cached: HashMap<TypeId, Function>,
@@ -313,7 +313,7 @@ impl Functions {
     }
 }
 
-/// `body` as a function of a state that has [`Functions`].
+/// Creates a Lua function from `body`, or returns the cached one.
 pub(crate) fn function<F>(lua: &Lua, _body: F) -> mlua::Result<Function>
 where
     F: Fn(&Call) -> CallResult + Copy + 'static,
@@ -352,11 +352,11 @@ pub(crate) struct Coroutine {
 pub(crate) enum Stop {
     /// A raw function yielded for a request.
     Requested,
-    /// The script itself yielded, and nothing is there to resume it.
+    /// The script itself yielded, and nothing can resume it.
     Yielded,
-    /// Its results are on its stack.
+    /// The results are on the coroutine's stack.
     Returned,
-    /// The error is on top of its stack, and it cannot be resumed any more.
+    /// The error is on top of the stack, and the coroutine cannot be resumed.
     Failed,
 }
 
@@ -366,7 +366,7 @@ impl Coroutine {
         Self { lua: thread.state() }
     }
 
-    /// Runs the function that the coroutine was made with, which stays at the bottom of its stack for the next call.
+    /// Runs the coroutine's function, which stays at the bottom of the stack for the next call.
     #[inline]
     pub(crate) fn start(&self, arguments: &[i64]) -> Stop {
         // SAFETY: the coroutine is not running, and has room for a function and a few arguments.
@@ -380,7 +380,7 @@ impl Coroutine {
         self.resume(arguments.len() as c_int)
     }
 
-    /// Resumes it with `count` arguments on the stack.
+    /// Resumes the coroutine with `count` arguments on the stack.
     fn resume(&self, count: c_int) -> Stop {
         // SAFETY: the coroutine is either fresh with a function and its arguments on the stack, or has yielded.
         unsafe {
@@ -396,7 +396,7 @@ impl Coroutine {
         }
     }
 
-    /// Resumes it after a request: the call that yielded returns `answer`.
+    /// Resumes the coroutine after a request: the call that yielded returns `answer`.
     pub(crate) fn resume_with(&self, answer: Answer) -> Stop {
         // SAFETY: the coroutine has yielded, and its stack is empty but for what is pushed here.
         let count = match answer {
@@ -409,7 +409,7 @@ impl Coroutine {
         self.resume(count)
     }
 
-    /// Gives it the globals of `other`, a coroutine of the same state.
+    /// Sets the globals to those of `other`, a coroutine of the same state.
     pub(crate) fn set_globals_of(&self, other: &Coroutine) {
         // SAFETY: both have room for one more value, and neither is running.
         unsafe {
@@ -419,13 +419,13 @@ impl Coroutine {
         }
     }
 
-    /// Takes the error that it has failed with.
+    /// Takes the error of a failed coroutine.
     pub(crate) fn take_error(&self, lua: &Lua) -> Value {
         // SAFETY: both are coroutines of one state, and the error is on top of this one's stack.
         unsafe { lua.exec_raw((), |state| ffi::lua_xmove(self.lua, state, 1)) }.unwrap_or(Value::Nil)
     }
 
-    /// What it returned first.
+    /// The first value that the coroutine returned.
     pub(crate) fn return_value(&self) -> ReturnValue {
         // SAFETY: any index is acceptable.
         unsafe {
@@ -440,7 +440,7 @@ impl Coroutine {
     }
 }
 
-/// What a function of a script returned first.
+/// The first value that a function of a script returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnValue {
     /// Nothing, or nil.

@@ -38,7 +38,7 @@ impl State {
         Ok(state)
     }
 
-    /// The LuaJIT state, in which this user's globals are current until another user's are.
+    /// The LuaJIT state, after making this user's globals current.
     pub fn lua(&self) -> &Lua {
         self.vm.activate(&self.context, &self.globals)
     }
@@ -85,24 +85,24 @@ impl State {
         self.function(name).map(|function| self.task(function)).transpose()
     }
 
-    /// The function that plays one event, again as long as it fails with RESTART_EVENT.
+    /// The function that runs one event, and repeats it while it fails with RESTART_EVENT.
     pub fn event(&self) -> Result<Task, ScriptError> {
         self.task(api::events::play_event(&self.context))
     }
 
-    /// The script's own `thread_run`; `None` where it has none.
+    /// The script's own `thread_run`, if it has one.
     pub fn thread_run(&self) -> Result<Option<Task>, ScriptError> {
         let function = api::events::own_thread_run(self.lua(), &self.context)?;
         function.map(|function| self.task(function)).transpose()
     }
 
-    /// The command `name` of `sysbench.cmdline.commands`, which returns true or false, and whether it is a parallel one.
+    /// The command `name` of `sysbench.cmdline.commands`, which returns a boolean, and whether it runs in parallel.
     pub fn command(&self, name: &str) -> Result<Option<(Task, bool)>, ScriptError> {
         let command = api::cmdline::command(self.lua(), name)?;
         command.map(|(function, parallel)| Ok((self.task(function)?, parallel))).transpose()
     }
 
-    /// Reads the options of the command line, with those that the script declares.
+    /// Reads the options of the command line, including those that the script declares.
     pub fn read_options(&self) -> Result<(), OptionsError> {
         api::cmdline::read(self.lua(), &self.context)
     }

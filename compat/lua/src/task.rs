@@ -10,10 +10,10 @@ use crate::raw::{Coroutine, ReturnValue, Stop};
 use crate::sql::{Answer, Request};
 use crate::vm::Vm;
 
-/// How far a call has come.
+/// The state of a call.
 #[derive(Debug)]
 pub enum Progress {
-    /// It waits for the answer to a request ([`Task::answer`]).
+    /// The call waits for the result of a request ([`Task::answer`]).
     Requested(Request),
     Returned(ReturnValue),
     Failed(ScriptError),
@@ -21,18 +21,18 @@ pub enum Progress {
 
 /// A function in a coroutine; it can be called any number of times.
 pub struct Task {
-    // Before the state, which closes with its last user.
+    // Dropped before the state, which closes with its last user.
     function: Function,
     thread: Thread,
     coroutine: Coroutine,
-    /// A coroutine that has failed cannot be used again.
+    /// A failed coroutine cannot be used again.
     failed: bool,
     vm: Rc<Vm>,
     context: Rc<Context>,
 }
 
 impl Task {
-    /// Calls `function` in the globals that are current.
+    /// A task that calls `function` with the current globals.
     pub(crate) fn new(vm: &Rc<Vm>, context: &Rc<Context>, function: Function) -> mlua::Result<Self> {
         let thread = vm.lua().create_thread(function.clone())?;
         let coroutine = Coroutine::of(&thread);
@@ -40,7 +40,7 @@ impl Task {
         Ok(Self { function, thread, coroutine, failed: false, vm, context })
     }
 
-    /// Calls the function.
+    /// Starts the call.
     #[inline]
     pub fn start(&mut self, arguments: &[i64]) -> Progress {
         if self.failed

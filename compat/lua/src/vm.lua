@@ -1,4 +1,4 @@
--- Makes the globals of one user of a shared state.
+-- Creates the globals of one user of a shared state.
 local pristine, fresh_random, load = ...
 local error, type, tostring, tonumber, pairs, ipairs = error, type, tostring, tonumber, pairs, ipairs
 local setmetatable, setfenv, select, newproxy, pcall = setmetatable, setfenv, select, newproxy, pcall
@@ -7,7 +7,7 @@ local searchpath, loadlib, seeall, preload, config =
    package.searchpath, package.loadlib, package.seeall, package.preload, package.config
 local loading = newproxy()
 
--- A file is read once for all users; `loadfile` has the message about one that cannot be read.
+-- A file is read once for all users; `loadfile` returns the message if it cannot be read.
 local texts = {}
 local function load_file(path)
    local text = texts[path]
@@ -165,7 +165,7 @@ local function set_default_files(own)
    end)
 end
 
--- A full collection would search the memory of all users, so each call does a step.
+-- A full collection would scan the memory of all users, so each call does one step.
 local collect = collectgarbage
 local function collect_step(option, ...)
    if option == nil or option == "collect" then

@@ -1,12 +1,12 @@
 //! A LuaJIT state of one user, or of many users that each have their own globals.
 //!
-//! Thousands of states are thousands of copies of the same code, cold in every cache when their user runs. Users that share
-//! a state share its bytecode, strings and compiled traces. Everything else belongs to one user: globals, the libraries'
-//! tables, loaded modules, random numbers, the `sysbench` table, and every function and local of the script, because its
-//! chunk runs for each of them ([`compile`](crate::compile)).
+//! Thousands of states would be thousands of copies of the same code, none of it cached when its user runs. Users that share a
+//! state share bytecode, strings and compiled traces. Everything else belongs to one user: globals, the libraries' tables,
+//! loaded modules, random numbers, the `sysbench` table, and every function and local of the script, because its chunk runs
+//! once per user ([`compile`](crate::compile)).
 //!
-//! Besides code, users share the table `string` (values find their methods there), types declared to `ffi`, and what C
-//! modules keep. A script that gives types methods by `ffi.metatype` has a state for each user.
+//! Users also share the table `string` (strings find their methods there), types declared to `ffi`, and data of C modules. A
+//! script that calls `ffi.metatype` gets one state per user.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -20,22 +20,22 @@ use crate::error::ScriptError;
 use crate::program::Program;
 use crate::raw::Functions;
 
-/// Most users of one state: each takes some of the slots that mlua has for references.
+/// Maximum users of one state: each takes some of mlua's slots for references.
 const USERS_MAX: usize = 1024;
-/// Users of a thread from which on they share states. Fewer have their code in the caches anyway.
+/// Minimum users of a thread that share states. The code of fewer users fits the caches anyway.
 const SHARED_FROM: usize = 17;
 
 pub struct Vm {
-    // Before the contexts, whose addresses its functions hold.
+    // Dropped before the contexts, because its functions hold their addresses.
     lua: Lua,
-    /// Makes the globals of one more user; `None` in a state of one user.
+    /// Creates the globals of one more user; `None` in a state of one user.
     globals: Option<Function>,
     contexts: RefCell<Vec<Rc<Context>>>,
     pub(crate) current: Rc<Current>,
 }
 
 impl Vm {
-    /// The states of a thread's users, by position; the same one several times where they may `share` and are many.
+    /// The states of a thread's users, by position; users share states if `share` is set and they are many.
     pub fn for_users(users: usize, share: bool, jit: bool) -> Result<Vec<Rc<Self>>, ScriptError> {
         if !share || users < SHARED_FROM {
             return (0..users).map(|_| Self::own(jit)).collect();
@@ -87,7 +87,7 @@ impl Vm {
         &self.lua
     }
 
-    /// Makes the user of [`Vm::add_user`] current, outside of any coroutine.
+    /// Makes the user of [`Vm::add_user`] current outside coroutines.
     pub(crate) fn activate(&self, context: &Rc<Context>, globals: &Table) -> &Lua {
         self.current.set(Rc::as_ptr(context));
         if self.is_shared() {
@@ -96,13 +96,13 @@ impl Vm {
         &self.lua
     }
 
-    /// Collects the garbage of a state's only user after it was made and after its `thread_init`, for the next state to
-    /// use. In a shared state each collection would search the memory of all users: [`Vm::collect_shared`] runs once.
+    /// Collects the garbage of a state's only user, after its creation and after `thread_init`, to free memory for the next
+    /// state. In a shared state each collection would scan the memory of all users, so [`Vm::collect_shared`] runs once.
     pub fn collect_own(&self) -> Result<(), ScriptError> {
         if self.is_shared() { Ok(()) } else { Ok(self.lua.gc_collect()?) }
     }
 
-    /// Collects the garbage that making the users of `vms` has left, before they play events.
+    /// Collects the garbage from creating the users of `vms`, before they run events.
     pub fn collect_shared(vms: &[Rc<Self>]) -> Result<(), ScriptError> {
         let shared = vms.iter().step_by(USERS_MAX).filter(|vm| vm.is_shared());
         shared.into_iter().try_for_each(|vm| Ok(vm.lua.gc_collect()?))
@@ -124,7 +124,7 @@ fn open(jit: bool) -> mlua::Result<(Lua, Rc<Current>)> {
     Ok((lua, current))
 }
 
-/// `math.random` and `math.randomseed` with a generator of their own, as in a new state.
+/// `math.random` and `math.randomseed` with their own generator, as in a new state.
 #[allow(unsafe_code)]
 fn fresh_random(lua: &Lua) -> mlua::Result<(Function, Function)> {
     unsafe extern "C-unwind" fn open(state: *mut ffi::lua_State) -> c_int {

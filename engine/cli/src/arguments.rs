@@ -2,12 +2,12 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// Measures one run of a database workload, precisely.
+/// Measures one run of a database workload.
 ///
 /// The plan is the first line on standard input, in JSON (see `dbdyno-engine schema plan`). Records are written
 /// to standard output as JSON Lines (see `dbdyno-engine schema events`).
 ///
-/// Exit codes: 0 done, 2 the plan is wrong, 3 the server cannot be reached, 4 aborted, 130 interrupted.
+/// Exit codes: 0 done, 2 invalid plan, 3 the server cannot be reached, 4 aborted, 130 interrupted.
 #[derive(Parser)]
 #[command(name = "dbdyno-engine", version)]
 pub(crate) struct Arguments {
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Run,
     /// Drops the plan's tables that dbdyno created.
     Cleanup,
-    /// Prints what the plan means: statements, prepared statements, tables, limits, error classes. Connects to nothing.
+    /// Describes the plan without connecting: statements, prepared statements, tables, limits, error classes.
     Describe,
     /// Prints a JSON Schema, or the limits of a plan.
     Schema {

@@ -1,8 +1,8 @@
-//! Exit codes, the same as the lab's.
+//! Exit codes, as in the lab.
 
 use dbdyno_schema::record::EndReason;
 
-/// The plan cannot be used.
+/// The plan is invalid.
 pub const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 const ABORTED: u8 = 4;

@@ -1,4 +1,4 @@
-//! Standard input, and the passwords and files that the plan names.
+//! Reads standard input, and the passwords and files that the plan names.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use dbdyno_workload::Contents;
 use dbdyno_workload::replay;
 use dbdyno_workload::sql::columns;
 
-/// Reads the plan from the first line of standard input; one message lists all its errors.
+/// Reads the plan from the first line of standard input. The error lists everything that is wrong with it.
 pub fn read_plan() -> Result<Plan, String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
@@ -34,7 +34,7 @@ fn refuse(faults: &[String]) -> Result<(), String> {
     }
 }
 
-/// The values that the plan only names; one message lists all errors.
+/// Reads the values that the plan only names. The error lists all problems.
 pub fn secrets(plan: &Plan) -> Result<Secrets, String> {
     let mut faults = Vec::new();
     let mut secrets = Secrets { contents: read_files(plan, &mut faults), ..Secrets::default() };
@@ -120,7 +120,7 @@ fn contents(key: &str, path: &str, faults: &mut Vec<String>) -> Option<Vec<u8>> 
     std::fs::read(path).map_err(|error| faults.push(format!("{key}: {path}: {error}"))).ok()
 }
 
-/// Starts a thread that follows the commands after the plan. The end of standard input stops the run.
+/// Starts a thread that executes the commands after the plan. The end of standard input stops the run.
 pub fn follow_commands(program: &'static str, control: Control) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

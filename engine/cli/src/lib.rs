@@ -1,6 +1,6 @@
-//! What the programs built on the engine share: plan, secrets, signals, exit codes, and records on standard output.
+//! Shared by the programs built on the engine: plan, secrets, signals, exit codes, and records on standard output.
 
-// With `compat/cli` the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
+// Besides `compat/cli`, this is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod command;

@@ -1,6 +1,6 @@
-//! `dbdyno-engine`: measures one run, precisely.
+//! `dbdyno-engine`: measures one run.
 
-// The only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
+// This is the only crate that touches arguments, environment, files and the terminal (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs `work` on the plan, unless another program plays its workload.
+/// Runs `work` on the plan, unless another program executes its workload.
 fn with_plan(work: fn(&RunSpec, Inbox, &mut dyn Sink) -> RunEnd) -> ExitCode {
     command::with_plan("dbdyno-engine", &mut output::JsonLines::default(), |spec, inbox, sink| {
         refuse_scripts(&spec.plan)?;

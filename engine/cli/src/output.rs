@@ -19,7 +19,7 @@ impl<W: Write> JsonLines<W> {
 }
 
 impl Default for JsonLines<StdoutLock<'static>> {
-    /// Locks standard output, for good.
+    /// Locks standard output until the process exits.
     fn default() -> Self {
         Self::new(io::stdout().lock())
     }

@@ -15,7 +15,7 @@ use signal_hook::iterator::Signals;
 
 use crate::exit::INTERRUPTED;
 
-/// How long after the first signal others count as the same. Two presses of a key are further apart.
+/// Signals this soon after the first belong to the same burst. Two key presses are further apart.
 const BURST: Duration = Duration::from_millis(500);
 
 /// The signal that ended the run.
@@ -35,8 +35,8 @@ pub fn die_of_signal() {
     }
 }
 
-/// Makes Ctrl-C end the process immediately, or, if Ctrl-C has just ended the run, from the end of its burst on: the rest of the
-/// burst must not end the process before its report.
+/// From now on Ctrl-C ends the process immediately. If Ctrl-C has just ended the run, only from the end of its burst on, so that
+/// the rest of the burst does not end the process before its report.
 pub fn stop_handling() {
     let is_over = BURST_IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
     if *is_over || !INTERRUPTED_ONCE.load(Ordering::SeqCst) {

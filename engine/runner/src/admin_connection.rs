@@ -1,4 +1,4 @@
-//! A connection outside any load, for drop-ins whose originals keep one open besides their clients.
+//! A connection that is not part of the load, for programs that keep one open besides their clients.
 
 use dbdyno_schema::record::Failure;
 use dbdyno_wire::mysql::MysqlConnection;
@@ -9,7 +9,7 @@ use crate::RunSpec;
 use crate::connector::{AnyConnector, connector};
 use crate::failure;
 
-/// A blocking connection to a MySQL or MariaDB server. It measures nothing.
+/// A blocking connection to a MySQL or MariaDB server, without measurements.
 pub struct AdminConnection {
     runtime: LocalRuntime,
     connection: MysqlConnection,
@@ -35,13 +35,13 @@ impl AdminConnection {
     /// Runs a statement.
     ///
     /// # Errors
-    /// The server answers with an error, or not at all.
+    /// The server returns an error or does not reply.
     pub fn query(&mut self, sql: &str) -> Result<(), Failure> {
         let done = self.runtime.block_on(self.connection.query(sql.as_bytes()));
         done.map(drop).map_err(|error| failure::to_query(&error, sql).1)
     }
 
-    /// The first column of a statement's rows; NULL is left out.
+    /// The first column of a statement's rows; NULL is omitted.
     ///
     /// # Errors
     /// As for [`Self::query`].
@@ -51,7 +51,7 @@ impl AdminConnection {
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
-    /// Closes the connection in the protocol's way.
+    /// Closes the connection with the protocol's goodbye message.
     pub fn close(mut self) {
         self.runtime.block_on(self.connection.close());
     }

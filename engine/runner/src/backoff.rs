@@ -16,11 +16,11 @@ impl Backoff {
         Self { next_us: settings.first_us, max_us: settings.max_us }
     }
 
-    /// The next pause: between half and all of its upper bound.
+    /// The next pause: random between half of its upper bound and the bound.
     pub(crate) fn pause(&mut self, rng: &mut Rng) -> Duration {
-        let longest_us = self.next_us.min(self.max_us);
-        self.next_us = longest_us.saturating_mul(2);
-        Duration::from_micros(longest_us - rng.below(longest_us / 2 + 1))
+        let bound_us = self.next_us.min(self.max_us);
+        self.next_us = bound_us.saturating_mul(2);
+        Duration::from_micros(bound_us - rng.below(bound_us / 2 + 1))
     }
 }
 
@@ -34,9 +34,9 @@ mod tests {
         let mut rng = Rng::new(1, &[]);
         for _ in 0..1000 {
             let mut backoff = Backoff::new(&settings);
-            for longest_us in [10_000, 20_000, 40_000, 60_000, 60_000] {
+            for bound_us in [10_000, 20_000, 40_000, 60_000, 60_000] {
                 let pause_us = backoff.pause(&mut rng).as_micros() as u64;
-                assert!((longest_us / 2..=longest_us).contains(&pause_us), "{pause_us} of {longest_us}");
+                assert!((bound_us / 2..=bound_us).contains(&pause_us), "{pause_us} of {bound_us}");
             }
         }
     }

@@ -1,5 +1,4 @@
-//! Failures as the databases' own client libraries report them, which people know and search for: MariaDB's, and libpq for
-//! PostgreSQL.
+//! Failures in the words of the databases' client libraries, which users know and search for: MariaDB's library and libpq.
 
 use dbdyno_schema::plan::{Endpoint, Target};
 use dbdyno_schema::record::{FailedAction, ServerFailure};
@@ -8,7 +7,7 @@ use dbdyno_wire::mysql::errors;
 
 mod libpq;
 
-/// Most bytes of a statement in a record. A bulk insert has half a MiB.
+/// Maximum bytes of a statement in a record: a bulk insert has half a MiB.
 const STATEMENT_BYTES: usize = 4096;
 /// The SQLSTATE of an error that is not from a server.
 const NO_STATE: &str = "HY000";
@@ -73,8 +72,8 @@ fn code_and_message(error: &WireError) -> (u16, String) {
     }
 }
 
-/// Number and message for an endpoint that does not answer. The library opens TCP connections in the background, so its system
-/// error is always EINPROGRESS (115).
+/// Number and message for an unreachable endpoint. The library connects over TCP in non-blocking mode, so its system error is
+/// always EINPROGRESS (115).
 fn unreachable(text: &str, endpoint: Option<&Endpoint>) -> (u16, String) {
     match endpoint {
         Some(Endpoint::Tcp { host, .. }) if text.contains("lookup address") => {

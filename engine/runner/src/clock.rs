@@ -31,8 +31,8 @@ pub fn unix_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// The instant with wall time `at_unix_us`, or now if that has passed. Converted once, so that setting the system clock
-/// during the run changes nothing.
+/// The instant of the wall time `at_unix_us`, or now if that has passed. Converted once, so that changes of the system clock
+/// during the run have no effect.
 pub(crate) fn instant_of(at_unix_us: u64) -> Instant {
     let (instant, wall) = (Instant::now(), unix_us());
     instant + Duration::from_micros(at_unix_us.saturating_sub(wall))

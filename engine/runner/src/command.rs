@@ -1,4 +1,4 @@
-//! The records of a command that measures nothing.
+//! The records of a command without measurements.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::conductor::hello;
 use crate::failure::RunFailure;
 use crate::{RunEnd, Sink, machine};
 
-/// Writes the first record of a command, does `work`, and writes the last record.
+/// Writes the first record of a command, calls `work`, and writes the last record.
 pub fn run_command(
     plan: &Plan,
     statements: Vec<StatementKind>,

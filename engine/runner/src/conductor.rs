@@ -27,13 +27,13 @@ use crate::worker::Worker;
 use crate::worker_context::{WorkerContext, share};
 use crate::{RunEnd, RunSpec, Sink};
 
-/// How far ahead a stop is set, so that no worker has closed a later span.
+/// A stop takes effect this much later, so that no worker has closed a span beyond it.
 const STOP_AHEAD: Duration = Duration::from_millis(50);
-/// Connections of each worker on which the delay inside the client is sampled.
+/// Connections per worker on which the delay inside the client is sampled.
 const SAMPLED_PER_WORKER: u64 = 32;
 /// How long after the end of a run the conductor waits for workers whose users have not left.
 const LATE_WORKER_MAX: Duration = Duration::from_secs(1);
-/// How far ahead a start at once is set, so that every worker takes part.
+/// An immediate start takes effect this much later, so that every worker takes part.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
 /// Runs a plan and writes its records; the last one is always an `End`. The caller must have checked the plan
@@ -97,14 +97,14 @@ fn omissions(recorded: &Recorded) -> Option<Record> {
         Record::Warning(Warning {
             code: "replay-left-out".into(),
             text: format!("{statements} recorded statements are replayed; left out: {}", what.join(", ")),
-            hint: "statements that define tables, set a session or administer a server are not part of a load; send the \
-                   necessary ones in setup or session"
+            hint: "statements that define tables, change session settings or administer the server are not replayed; put the necessary \
+                   ones in setup or session"
                 .into(),
         })
     })
 }
 
-/// Plays a run whose workers `spawn` starts, each by its number within this engine. Records, signals and sums do not depend on the
+/// Conducts a run. `spawn` starts a worker by its number within this engine; records, signals and sums do not depend on the
 /// kind of worker. `before` runs between the first record and the start of the first worker.
 pub fn play(
     spec: &RunSpec,
@@ -138,7 +138,7 @@ pub fn play(
         conductor.ended = Some(ended);
         return conductor.write_end(machine::process_cpu());
     }
-    let began = Instant::now(); // Excludes `before` from the time to connect.
+    let began = Instant::now(); // The time to connect excludes `before`.
     let (finish, messages) = (Arc::clone(&conductor.finish), inbox.sender.clone());
     let link = ConductorLink { signal: listener, finish, messages };
     let threads: Vec<JoinHandle<()>> =
@@ -147,7 +147,7 @@ pub fn play(
         Some(start) => conductor.play(start),
         None => conductor.quit(),
     };
-    // Late workers end with the process.
+    // Late workers are not joined: they end with the process.
     if !conductor.given_up {
         threads.into_iter().for_each(|thread| thread.join().expect("a worker does not panic"));
     }
@@ -168,7 +168,7 @@ struct Conductor<'a> {
     ended: Option<RunEnd>,
     /// Workers that have not finished.
     working: u32,
-    /// Whether the conductor no longer waits for them.
+    /// Whether the conductor has stopped waiting for them.
     given_up: bool,
     /// Whether the sink still takes records.
     listening: bool,
@@ -297,7 +297,7 @@ impl Conductor<'_> {
         machine::process_cpu()
     }
 
-    /// Handles the messages that mean the same before and after the start.
+    /// Handles messages that are treated alike before and after the start.
     fn handle(&mut self, message: Message) {
         match message {
             Message::Stop(reason) => self.end_early(RunEnd { reason, failure: None }),
@@ -323,7 +323,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Makes every worker read the shared end now, instead of at its next bound.
+    /// Makes every worker read the shared end of the run now instead of at its next span boundary.
     fn signal_look(&self) {
         self.signal.send_modify(|signal| {
             if let Signal::Go { looks, .. } = signal {

@@ -10,13 +10,13 @@ use dbdyno_wire::{Address, SessionOptions};
 
 use crate::RunSpec;
 
-/// A connector of one of the protocols.
+/// A connector for any of the protocols.
 pub enum AnyConnector {
     /// MySQL and MariaDB.
     Mysql(MysqlConnector),
     /// PostgreSQL.
     Postgres(PostgresConnector),
-    /// Answers from memory.
+    /// Without a server: returns results from memory.
     Null(NullConnector),
 }
 

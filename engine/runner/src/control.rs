@@ -1,4 +1,4 @@
-//! The messages of a run: orders from outside, reports of the workers, and the conductor's signal to them.
+//! The messages of a run: commands from outside, reports of the workers, and the conductor's signal to them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -18,7 +18,7 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// A message to the conductor.
 pub(crate) enum Message {
-    /// From outside: start the clock at that instant.
+    /// From outside: start the clock at this instant.
     Start(Instant),
     /// From outside: stop.
     Stop(EndReason),
@@ -30,14 +30,14 @@ pub(crate) enum Message {
         closed: Box<ClosedSpans>,
         usage: Option<GeneratorUsage>,
     },
-    /// The last event of the plan's limit has begun.
+    /// The last event allowed by the plan's limit has begun.
     Full,
     /// The last user of all workers has left, so the end of the run is known.
     AllLeft,
-    /// The outcome of a worker's events that were under way at the end, and the totals of its users by number.
+    /// The outcome of a worker's events that were in progress at the end, and the totals of its users by number.
     Drained(Box<DrainedEvents>, Vec<(u64, UserTotals)>),
     Warning(Warning),
-    /// A worker cannot go on.
+    /// A worker failed.
     Failed(EndReason, Failure),
     /// A worker has ended.
     Finished,
@@ -65,11 +65,11 @@ pub enum Signal {
         /// A counter of changes.
         looks: u32,
     },
-    /// Give up before the start.
+    /// End before the start.
     Quit,
 }
 
-/// A worker's channel to and from the conductor. Messages after the conductor has ended are lost, which harms nothing.
+/// A worker's channel to and from the conductor. Messages sent after the conductor has ended are lost, which is harmless.
 #[derive(Clone)]
 pub struct ConductorLink {
     /// The conductor's latest command.
@@ -99,7 +99,7 @@ impl ConductorLink {
     }
 }
 
-/// Gives orders to a run, from any thread.
+/// Sends commands to a run, from any thread.
 #[derive(Clone)]
 pub struct Control(pub(crate) Sender<Message>);
 

@@ -1,10 +1,10 @@
-//! Runs of users that another program provides, such as scripts.
+//! Runs whose users another program provides, such as scripts.
 //!
-//! [`play`] does for them what [`crate::run`] does for a plan's workload: it starts the workers that the program makes, adds up
-//! their measurements, and writes the same records. A worker is a thread that calls [`run_worker`], sets up its users, calls
+//! [`play`] is the counterpart of [`crate::run`]: it starts the workers that the program creates, adds up their measurements,
+//! and writes the same records. A worker is a thread that calls [`run_worker`], sets up its users, calls
 //! [`ConductorLink::report_ready`], waits for [`Signal::Go`], and hands its users to [`WorkerContext::play`]. A user asks its
-//! [`WorkerState`] when the next event is due and reports the result. [`run_command`] writes the records of a command that
-//! measures nothing.
+//! [`WorkerState`] when the next event is due and reports the result. [`run_command`] writes the records of a command
+//! without measurements.
 
 pub use crate::command::run_command;
 pub use crate::conductor::play;

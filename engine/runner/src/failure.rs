@@ -55,12 +55,12 @@ pub(crate) fn to_execute(error: &WireError, statement: &str) -> RunFailure {
     of_statement(FailedAction::Execute, error, statement, statement)
 }
 
-/// A statement failed that the plan names `statement` and that was `sent` as text.
+/// A statement that was `sent` as text failed; the plan calls it `statement`.
 pub(crate) fn to_send(error: &WireError, statement: &str, sent: &str) -> RunFailure {
     of_statement(FailedAction::Query, error, statement, sent)
 }
 
-/// A statement failed that was sent as it is.
+/// A statement that was sent unchanged failed.
 pub(crate) fn to_query(error: &WireError, statement: &str) -> RunFailure {
     to_send(error, statement, statement)
 }
@@ -88,7 +88,7 @@ pub(crate) fn panic() -> RunFailure {
 /// An event became due while `waiting` others waited, which is `load.queue_limit`.
 pub(crate) fn queue_full(waiting: u64) -> RunFailure {
     let text = format!(
-        "{waiting} events wait for a connection, the most allowed: the server cannot keep up with the rate"
+        "{waiting} events wait for a connection, the maximum allowed: the server cannot keep up with the rate"
     );
     let hint = "lower the rate, use more connections, or raise load.queue_limit".to_owned();
     (EndReason::QueueFull, Failure { text, hint: Some(hint), ..Failure::default() })
@@ -100,12 +100,12 @@ pub(crate) fn to_load(error: &WireError, statement: &str) -> RunFailure {
     let hint = "set local_infile = ON on the server (SET GLOBAL local_infile = 1), or load with method auto or \
                 insert";
     if error.code().is_some() {
-        failure.hint.get_or_insert_with(|| hint.into()); // PostgreSQL has no such switch.
+        failure.hint.get_or_insert_with(|| hint.into()); // PostgreSQL has no such setting.
     }
     (reason, failure)
 }
 
-/// The code that counts an error: the server's number or SQLSTATE, or that of the database's own client library.
+/// The code under which an error is counted: the server's number or SQLSTATE, or that of the database's client library.
 pub fn error_code(error: &WireError, target: &Target) -> ErrorCode {
     match error {
         WireError::Server { code: 0, state, .. } => ErrorCode::State(state.clone()),

@@ -1,14 +1,14 @@
-//! The end of a run, on which all workers of an engine agree.
+//! The end of a run, shared by all workers of an engine.
 //!
 //! ```text
 //!                     a limit of time or events is reached        the last user has left
 //!   events begin ─────────────┬──────── no event begins ─────────────────┬──── over
 //!                             └─ over, by the time limit                 └ or earlier, if they are given up
 //! ```
-//! A run with a limit of events ends with the last of them. A run with a limit of time ends at that instant, unless the events
-//! under way count too ([`LastEvents`]).
+//! A run with an event limit ends with the last event. A run with a time limit ends at that instant, unless the events in
+//! progress count too ([`LastEvents`]).
 //!
-//! The hot path touches nothing here unless the plan limits the number of events; then it uses one counter.
+//! The hot path does not use this module, except for one counter if the plan limits the number of events.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,22 +27,22 @@ const CLOSING: Duration = Duration::from_secs(1);
 pub(crate) struct Finish {
     /// The instant at which every worker stops; `Nanos::MAX` while it is open. No worker has closed a span after it.
     stop_at: AtomicU64,
-    /// The most events that may begin in the measurement.
+    /// Maximum number of events that may begin in the measurement.
     events: Option<u64>,
     begun: AtomicU64,
     /// Whether all these events have begun.
     full: AtomicBool,
-    /// The first instant at which no event begins any more, if those under way then count.
+    /// The instant from which on no event begins, if those in progress then count.
     limit: Nanos,
-    /// Whether events under way at the time limit count.
+    /// Whether events in progress at the time limit count.
     counted: bool,
     open_end: Mutex<OpenEnd>,
 }
 
-/// The state that decides on the end.
+/// The state that determines the end.
 #[derive(Debug)]
 struct OpenEnd {
-    /// Users over all workers that have not left.
+    /// Users of all workers that have not left.
     users: u32,
     /// The instant up to which some worker may have closed spans.
     closed_to: Nanos,
@@ -63,7 +63,7 @@ impl Finish {
         }
     }
 
-    /// The first instant at which no event begins any more, though the run may go on.
+    /// The instant from which on no event begins, though the run may continue.
     pub(crate) fn limit(&self) -> Nanos {
         self.limit
     }
@@ -78,7 +78,7 @@ impl Finish {
         self.events.is_none_or(|most| self.begun.fetch_add(1, Ordering::Relaxed) < most)
     }
 
-    /// Declares that no event begins any more. Returns whether this is the first call.
+    /// Stops the start of events. Returns whether this is the first call.
     pub(crate) fn set_full(&self) -> bool {
         !self.full.swap(true, Ordering::AcqRel)
     }
@@ -97,12 +97,12 @@ impl Finish {
         self.stop_at.load(Ordering::Acquire)
     }
 
-    /// Stops every worker at `at`, which must be so far ahead that no worker has passed it.
+    /// Stops every worker at `at`, which must be so far in the future that no worker has passed it.
     pub(crate) fn stop(&self, at: Nanos) {
         self.stop_at.fetch_min(at, Ordering::AcqRel);
     }
 
-    /// A worker is about to close its spans up to `now`. Returns when every worker stops, as in [`Finish::stop_at`].
+    /// Called before a worker closes its spans up to `now`. Returns when every worker stops, as in [`Finish::stop_at`].
     pub(crate) fn closing(&self, now: Nanos) -> Nanos {
         let mut open_end = self.open_end();
         let stop_at = self.stop_at();
@@ -112,13 +112,13 @@ impl Finish {
         stop_at
     }
 
-    /// A user has left at `at`, after its last event. Returns whether the run ends with it.
+    /// Called when a user leaves at `at`, after its last event. Returns whether the run ends with it.
     pub(crate) fn leave(&self, at: Nanos) -> bool {
         let mut open_end = self.open_end();
         open_end.users = open_end.users.saturating_sub(1);
         let last = open_end.users == 0;
         if last {
-            // At least a microsecond after every closed span, so that the last span is not empty.
+            // Later than every closed span, so that the last span is not empty.
             self.stop(at.max(open_end.closed_to + 1000));
         }
         last
@@ -140,7 +140,7 @@ impl Finish {
         }
     }
 
-    /// Why a run ended that nothing stopped early.
+    /// The reason of a run that was not stopped early.
     pub(crate) fn reason(&self) -> EndReason {
         if self.counted && self.open_end().users > 0 {
             EndReason::ForcedShutdown

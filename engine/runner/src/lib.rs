@@ -1,4 +1,4 @@
-//! The loop: workers, phases, intervals, retries, stop; and the loader.
+//! Runs plans: workers, phases, intervals, retries, stop, and the loader.
 //!
 //! ```text
 //!  cli ──Control──▶ inbox ◀──messages── worker thread (one event loop)
@@ -8,13 +8,13 @@
 //!                     ▼
 //!                    Sink
 //! ```
-//! The conductor runs on the caller's thread: it starts the workers, adds up the spans they close, and hands the
-//! records to a sink. It knows no SQL and measures nothing itself.
+//! The conductor runs on the caller's thread: it starts the workers, adds up the spans they close, and passes the
+//! records to a sink. It does not use SQL and does not measure anything itself.
 //!
 //! # Layout
 //! - [`RunSpec`]: a plan, its [`Options`] and its [`Secrets`].
 //! - [`run()`], `conductor`, `merge`, `generator`, `missing_workers`: the caller's side.
-//! - [`external`]: for programs whose users play something other than the plan's workload.
+//! - [`external`]: for programs that provide their own users, such as Lua scripts.
 //! - `finish`: the common end of all workers.
 //! - `worker`, `worker_context`, `worker_state`, `wake_queue`, `user`, `session`, `backoff`, `usage`: one worker thread.
 //! - `clock`, `timer`, `machine`: time and the operating system.
@@ -22,7 +22,7 @@
 //! - [`AdminConnection`]: a connection outside any load.
 //! - `failure`, `server_limits`: why a run failed and how to fix it; `client_errors`: as the databases' own clients report it.
 
-// With `wire` the only crate that reads the clock (ARCHITECTURE.md, rule 2).
+// Besides `wire`, this is the only crate that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
 mod admin_connection;

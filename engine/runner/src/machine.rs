@@ -1,4 +1,4 @@
-//! Calls of the operating system for the worker threads.
+//! System calls for the worker threads.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Puts the calling thread into SCHED_BATCH, so that it does not preempt the server at every reply.
 ///
 /// # Errors
-/// The system refuses.
+/// The system refuses SCHED_BATCH.
 #[allow(unsafe_code)] // rustix has no sched_setscheduler.
 pub(crate) fn schedule_batch() -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
@@ -20,10 +20,10 @@ pub(crate) fn schedule_batch() -> std::io::Result<()> {
     }
 }
 
-/// Raises the number of files this process may open to the most that the system allows, and returns it.
+/// Raises the limit on open files of this process to the maximum that the system allows, and returns it.
 pub fn raise_open_files() -> u64 {
     let limits = getrlimit(Resource::Nofile);
-    // Refused only if the limit is that high already.
+    // Fails only if the limit is that high already.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
@@ -38,9 +38,9 @@ pub fn release_memory() {
     }
 }
 
-/// Removes the slack of 50 us from the timers of the calling thread.
+/// Removes the timer slack of 50 µs from the calling thread.
 pub(crate) fn exact_timers() {
-    // A refusal costs those 50 us, which the measured lag shows.
+    // If this fails, timers are up to 50 µs late, which the measured lag includes.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 

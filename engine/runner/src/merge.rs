@@ -21,7 +21,7 @@ pub(crate) struct Merge {
     ticks: bool,
     open: BTreeMap<Nanos, Partial>,
     phases: Phases,
-    /// The outcome of the events under way at the end, which belong to the last phase.
+    /// The outcome of the events in progress at the end, which belong to the last phase.
     drained: DrainedEvents,
     users: Vec<(u64, UserTotals)>,
     generator: GeneratorTotals,
@@ -39,7 +39,7 @@ struct Partial {
 
 /// A span of all workers.
 pub(crate) struct Complete {
-    /// In the order of writing.
+    /// In the order in which they are written.
     pub(crate) records: Vec<Record>,
     /// The instant of the end of a phase that ended with this span.
     pub(crate) phase_end: Option<Nanos>,
@@ -66,18 +66,18 @@ impl Merge {
         self.kinds.len()
     }
 
-    /// The last bound at which every worker has closed its span.
+    /// The last boundary at which every worker has closed its span.
     pub(crate) fn written_to(&self) -> Nanos {
         self.written_to
     }
 
-    /// Events under way at the end of the last span that any worker has closed, on the workers that have closed it.
+    /// Events in progress at the end of the last span that any worker has closed, on the workers that have closed it.
     pub(crate) fn in_flight(&self) -> u64 {
         let last = self.open.last_key_value().and_then(|(_, partial)| partial.closed.interval.as_ref());
         last.map_or(0, |span| span.in_flight)
     }
 
-    /// Completes every open span, with `spans` in place of those of late workers.
+    /// Completes every open span, with `spans` as substitutes for those of late workers.
     pub(crate) fn complete_all(&mut self, spans: Vec<(Nanos, ClosedSpans)>) -> Vec<Complete> {
         self.incomplete = true;
         for (bound, closed) in spans {
@@ -160,7 +160,7 @@ impl Merge {
         (!statements.kinds.is_empty()).then_some(Record::Statements(statements))
     }
 
-    /// Adds the outcome of one worker's events that were under way at the end, and the totals of its users.
+    /// Adds the outcome of one worker's events that were in progress at the end, and the totals of its users.
     pub(crate) fn drained(&mut self, drained: &DrainedEvents, users: Vec<(u64, UserTotals)>) {
         self.drained.merge(drained);
         self.users.extend(users);

@@ -1,5 +1,5 @@
-//! Spans in place of those of workers that do not answer: a script may hold its thread for any time, and a run that is ended by
-//! force does not wait for it. Their users count as being in the middle of an event.
+//! Substitutes for the spans of workers that do not respond: a script may block its thread for any time, and a forced shutdown
+//! does not wait for it. The users of such workers count as being in the middle of an event.
 
 use dbdyno_load::Nanos;
 use dbdyno_load::timeline::Timeline;
@@ -7,7 +7,7 @@ use dbdyno_metrics::{ClosedSpans, Recorder};
 
 use crate::RunSpec;
 
-/// The spans after `since`, with their bounds, of a run that ends at `end`, for `users` that play one event throughout.
+/// The spans from `since` to `end` with their boundaries, for `users` that are in one event all the time.
 pub(crate) fn substitute_spans(
     spec: &RunSpec,
     kinds: usize,

@@ -1,5 +1,5 @@
-//! Options of programs that embed the engine. The plan is what people write and what is stored; these options are for programs
-//! that imitate another one, and exist in Rust only.
+//! Options of programs that embed the engine. People write and store plans; these options exist only in Rust, for programs
+//! that emulate another tool.
 
 use std::sync::Arc;
 
@@ -41,35 +41,35 @@ impl RunSpec {
 /// Options of a program that embeds the engine.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The ids of rows that the load adds, where the table does not number them itself.
+    /// The ids of rows that the load inserts, if the table does not generate them.
     pub new_rows: NewRows,
-    /// Statements for tables of another form than dbdyno's marked ones. Stream t of n creates, fills and indexes the tables
-    /// t, t + n, … one after the other and reports the begin of every step; `cleanup` drops them without looking for a mark.
+    /// Statements for tables that differ from dbdyno's own. Stream t of n creates, fills and indexes the tables t, t + n, … one
+    /// after the other and reports the start of every step; `cleanup` drops them without checking for dbdyno's mark.
     pub tables: Option<Arc<dyn TableStatements>>,
-    /// Whether events under way at the time limit count.
+    /// Whether events in progress at the time limit count.
     pub last_events: LastEvents,
     /// Counts per event in addition to the usual ones.
     pub extra_counts: ExtraCounts,
-    /// What happens to an event when the queue is full.
+    /// The action if the queue is full.
     pub queue_overflow: QueueOverflow,
-    /// When a worn-out connection is renewed.
+    /// When a connection is renewed after `load.reconnect_every` events.
     pub renewal: Renewal,
-    /// Whether the ROLLBACK of `retry.rollback` is left out of the statement counts.
+    /// Whether statement counts exclude the ROLLBACK of `retry.rollback`.
     pub uncounted_rollback: bool,
-    /// MySQL and MariaDB: whether one text may hold several statements, separated by semicolons.
+    /// MySQL and MariaDB: whether a text may contain several statements, separated by semicolons.
     pub multi_statements: bool,
-    /// Without a server: whether no statement returns or changes a row. Otherwise the answers have the rows that the OLTP
-    /// family expects.
+    /// Without a server: whether no statement returns or changes rows. Otherwise the results have the rows that the OLTP
+    /// workloads expect.
     pub empty_answers: bool,
 }
 
-/// What happens to an event that becomes due while `load.queue_limit` others wait.
+/// The action if an event becomes due while `load.queue_limit` others wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOverflow {
-    /// It is counted as dropped.
+    /// Count the event as dropped.
     #[default]
     Drop,
-    /// The run ends as `queue-full`.
+    /// End the run as `queue-full`.
     Abort,
 }
 

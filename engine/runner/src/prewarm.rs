@@ -1,7 +1,7 @@
-//! Reading every table before the load, so that the first minutes do not measure the disk.
+//! Reads every table before the load, so that the first minutes do not measure the disk.
 //!
-//! It scans the rows (by a sum over a column without an index) and each secondary index (by a sum over its column alone). No
-//! optimiser can answer such a sum from anything smaller.
+//! It scans the rows (by a sum over a column without an index) and each secondary index (by a sum over only its column). No
+//! optimiser can compute such a sum from anything smaller.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::control::Inbox;
 use crate::failure::{self, RunFailure};
 use crate::{RunEnd, RunSpec};
 
-/// Reads the tables as the plan asks, and hands a record per table to `write`. Returns what ended it early.
+/// Reads the tables as the plan requires, and passes a record per table to `write`. Returns why it ended early, if it did.
 pub(crate) fn prewarm<C: Connector>(
     spec: &RunSpec,
     connector: &C,

@@ -1,4 +1,4 @@
-//! What a run needs besides the plan, read from the environment and from files.
+//! Values that a run needs besides the plan; the caller reads them from the environment and from files.
 
 use dbdyno_wire::mysql::PublicKey;
 use dbdyno_wire::tls::TlsClient;

@@ -1,5 +1,5 @@
-//! The explanation when a limit of the server keeps a run from opening its connections or preparing their statements: how many
-//! it needs, how many fit, and the statement that raises the limit.
+//! Explains failures caused by a limit of the server on connections or prepared statements: how many the run needs, how many
+//! fit, and the statement that raises the limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,13 +12,13 @@ use crate::failure::RunFailure;
 /// The needs of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// Connections, over all workers and engines.
+    /// Connections of all workers and engines.
     pub(crate) connections: u64,
     /// Prepared statements on each.
     pub(crate) statements: u64,
 }
 
-/// What all workers of this engine have opened and prepared.
+/// The connections and statements of all workers of this engine.
 #[derive(Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) connections: AtomicU64,
@@ -37,8 +37,8 @@ enum Limit {
     DatabaseConnections,
 }
 
-/// PostgreSQL's limits, each with the part that is reserved for administrators and the number in use. A session of the same
-/// account without a state is being refused, and no longer counts.
+/// PostgreSQL's limits, each with the number reserved for administrators and the number in use. A session of the same account
+/// whose state is NULL is being refused and does not count.
 const ROOM: &str = "WITH held AS (SELECT datname, usename FROM pg_stat_activity \
         WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND NOT (usename = session_user AND state IS NULL)) \
     SELECT 'slots', current_setting('max_connections')::int, \
@@ -75,7 +75,7 @@ impl Limit {
             mysql_errors::ER_MAX_PREPARED_STMT_COUNT_REACHED => Some(Limit::Statements),
             mysql_errors::ER_CON_COUNT_ERROR => Some(Limit::Connections),
             mysql_errors::ER_TOO_MANY_USER_CONNECTIONS => Some(Limit::AccountConnections),
-            // This code stands for every limit of an account, such as queries per hour.
+            // This code means any limit of an account, such as queries per hour.
             mysql_errors::ER_USER_LIMIT_REACHED => {
                 error.to_string().contains("max_user_connections").then_some(Limit::AccountConnections)
             }
@@ -138,13 +138,13 @@ impl Limit {
     }
 }
 
-/// Whether the error reports a limit, which attempts under way still count against.
+/// Whether the error reports a limit, against which attempts in progress still count.
 pub(crate) fn is_limit(error: &WireError) -> bool {
     Limit::of(error).is_some()
 }
 
-/// Adds the numbers to `failure` if a limit of the server stopped the run. `connection` may read the limit; no other attempt
-/// may be under way.
+/// Adds the numbers to `failure` if a limit of the server stopped the run. `connection` reads the limit; no other attempt may
+/// be in progress.
 pub(crate) async fn explain<C: Connection>(
     (reason, mut failure): RunFailure,
     error: &WireError,
@@ -182,7 +182,7 @@ async fn read<C: Connection>(connection: &mut C, limit: Limit, own: u64) -> Opti
     Some((limit, LimitUsage { limit: number(&value)?, reserved: 0, others }))
 }
 
-/// The one of PostgreSQL's limits with the least free, whatever the language of the error message.
+/// PostgreSQL's limit with the fewest free connections, independent of the language of the error message.
 fn tightest(rows: &[TextRow], own: u64) -> Option<(Limit, LimitUsage)> {
     let read = |row: &TextRow| {
         let [Some(name), Some(value), Some(reserved), Some(in_use)] = &row[..] else {

@@ -1,4 +1,4 @@
-//! Sessions: connections on which every statement of the run is prepared, opened at the start and again after a loss.
+//! Sessions: connections on which every statement of the run is prepared; opened at the start, and reopened after a loss.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub const OPENING_MAX: usize = 64;
 pub(crate) enum StatementHandle {
     /// The number of a prepared statement.
     Prepared(usize),
-    /// Text, if the plan asks for it or the server does not prepare the statement (MySQL refuses BEGIN).
+    /// Text, if the plan requires it or the server cannot prepare the statement (MySQL refuses BEGIN).
     Text(String),
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct OpenFailure<C> {
 }
 
 impl<C> OpenFailure<C> {
-    /// The failure of a run that cannot go on without this session.
+    /// The failure of a run that must end without this session.
     pub(crate) fn failure(&self, target: &Target) -> RunFailure {
         match &self.statement {
             Some(sql) => failure::to_prepare(&self.error, sql),
@@ -65,12 +65,12 @@ pub(crate) struct Opener<C> {
     statements: Vec<Statement>,
     /// Statement numbers in the order of preparation.
     order: Vec<usize>,
-    /// Those of the session opened last.
+    /// The handles of the session opened last.
     handles: RefCell<Rc<[StatementHandle]>>,
     permits: Semaphore,
-    /// Users whose connection is lost and could not be opened again so far.
+    /// Users whose lost connection could not be reopened so far.
     disconnected: Cell<usize>,
-    /// The error of the last attempt of any of them.
+    /// The error of the last attempt by any of them.
     last_error: RefCell<Option<WireError>>,
 }
 
@@ -89,13 +89,13 @@ impl<C: Connector> Opener<C> {
         }
     }
 
-    /// As [`Opener::open`], but no more than [`OPENING_MAX`] at the same time.
+    /// Like [`Opener::open`], but at most [`OPENING_MAX`] at the same time.
     pub(crate) async fn open_in_turn(&self, user: UserId) -> OpenResult<C::Connection> {
         let Ok(_permit) = self.permits.acquire().await else {
             let error = WireError::Lost("no more connections are opened".into());
             return Err(OpenFailure { error, user, statement: None, connection: None });
         };
-        // Boxed here, so that the futures of thousands of waiting users stay small.
+        // Boxed to keep the futures of thousands of waiting users small.
         Box::pin(self.open(user)).await
     }
 
@@ -114,7 +114,7 @@ impl<C: Connector> Opener<C> {
         }
     }
 
-    /// Opens no more connections: those that wait for a permit fail.
+    /// Stops opening connections: those that wait for a permit fail.
     pub(crate) fn stop(&self) {
         self.permits.close();
     }
@@ -145,7 +145,7 @@ impl<C: Connector> Opener<C> {
         Ok(handles)
     }
 
-    /// The number of prepared statements of each session; before one is open, as many as the plan asks for.
+    /// The number of prepared statements of each session; before one is open, the number that the plan requires.
     pub(crate) fn prepared_statements(&self) -> u64 {
         let handles = self.handles.borrow();
         let prepared = match handles.len() {
@@ -163,18 +163,18 @@ impl<C: Connector> Opener<C> {
         Rc::clone(&last)
     }
 
-    /// Notes that a user's attempt number `attempts` to open its lost connection again failed.
+    /// Records that a user's attempt number `attempts` to reopen its lost connection failed.
     pub(crate) fn note_failure(&self, error: &WireError, attempts: u32) {
         self.disconnected.set(self.disconnected.get() + usize::from(attempts == 1));
         self.last_error.replace(Some(error.clone()));
     }
 
-    /// Notes that a user has a connection again after failed attempts.
+    /// Records that a user reopened its connection after failed attempts.
     pub(crate) fn note_success(&self) {
         self.disconnected.set(self.disconnected.get() - 1);
     }
 
-    /// Why none of `users` has a connection any more; `None` while one of them has.
+    /// The error if none of `users` has a connection; `None` while one of them has.
     pub(crate) fn all_lost(&self, users: usize) -> Option<WireError> {
         self.last_error.borrow().clone().filter(|_| self.disconnected.get() == users)
     }

@@ -1,6 +1,6 @@
 //! A timer of nanosecond resolution on top of timerfd.
 //!
-//! tokio's timer is a wheel of 1 ms: precise enough for time limits, too coarse for arrivals at 20,000 per second.
+//! tokio's timer has a resolution of 1 ms: enough for time limits, too coarse for arrivals at 20,000 per second.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,6 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// Waits for one instant after the other.
 pub(crate) struct Timer {
     fd: AsyncFd<OwnedFd>,
 }
@@ -21,7 +20,7 @@ impl Timer {
     #[allow(unsafe_code)] // For AsyncFd::register.
     pub(crate) fn new() -> io::Result<Self> {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        // SAFETY: an OwnedFd is open, and the same, for as long as it lives; the AsyncFd owns it.
+        // SAFETY: the AsyncFd owns the OwnedFd, which stays open and unchanged while it lives.
         Ok(Self { fd: unsafe { AsyncFd::register(fd)? } })
     }
 

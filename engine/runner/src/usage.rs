@@ -7,7 +7,7 @@ use dbdyno_metrics::histogram::{Histogram, LatencySummary};
 
 use crate::machine;
 
-/// A shorter time says nothing about CPU use: intervals that end while the worker sleeps are all closed at one instant.
+/// Shorter intervals give no usable CPU share: those that end while the worker sleeps are all closed at one instant.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Measures one worker.
@@ -50,7 +50,7 @@ impl UsageMeter {
         self.lag.record_ns(lag);
     }
 
-    /// The usage since the last call, at `now`. Right after a call the worker still uses the same share of a CPU.
+    /// The usage since the last call, at `now`. Soon after a call the CPU share is the previous one.
     pub(crate) fn take(&mut self, now: Nanos) -> GeneratorUsage {
         let wall = Duration::from_nanos(now.saturating_sub(self.at));
         let mut waited = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! One virtual user: a session, and the loop of its events.
+//! One virtual user: a session and the event loop.
 //!
 //! ```text
 //! next due ──▶ [renew after reconnect_every events] ──▶ attempt ──▶ done
@@ -26,7 +26,7 @@ use crate::session::{Opener, Session, StatementHandle};
 use crate::worker_state::WorkerState;
 use crate::{Options, Renewal};
 
-/// What all users of a run share.
+/// Shared by all users of a run.
 pub(crate) struct Script {
     pub(crate) program: Program,
     pub(crate) plan: Arc<Plan>,
@@ -44,14 +44,14 @@ pub(crate) struct User<C: ScriptedConnector> {
     pub(crate) rng: Rng,
 }
 
-/// Events without a wait after which a user yields to the others of its thread: some 50 us.
+/// Events after which a user that never waits yields to the others of its thread: about 50 µs.
 const EVENTS_ALONE: u32 = 256;
 
 /// Why a user stops.
 enum Halt {
     /// The run is over, and this user is without a connection.
     Over,
-    /// The run cannot go on.
+    /// The run must end.
     Failed(RunFailure),
 }
 
@@ -77,7 +77,7 @@ impl<C: ScriptedConnector> User<C> {
             }
             played = if wears { 0 } else { 1 + if worn { 0 } else { played } };
             if self.event.collects() {
-                // An event that only collects a row never waits, and would keep the other users from playing.
+                // An event that only collects a row never waits, and would block the other users.
                 alone += 1;
                 if alone.is_multiple_of(EVENTS_ALONE) {
                     tokio::task::yield_now().await;
@@ -110,8 +110,8 @@ impl<C: ScriptedConnector> User<C> {
         Ok(())
     }
 
-    /// Sends the collected rows that no event has sent; that statement counts if the run is not over. Returns the time of the
-    /// answer, or `None` after an error.
+    /// Sends the remaining collected rows; the statement counts if the run is not over. Returns the time of the reply, or
+    /// `None` after an error.
     async fn send_rest(&mut self, free_since: Option<Nanos>) -> Option<Nanos> {
         let sent = free_since.unwrap_or_else(|| self.worker.now());
         let Some(call) = self.event.rest() else { return Some(sent) };
@@ -128,11 +128,11 @@ impl<C: ScriptedConnector> User<C> {
         }
     }
 
-    /// Plays one event, and restarts it after errors that the plan retries. Opens a new session before it if the old one is
-    /// `worn`, and after it if this event `wears` it out. Returns the end.
+    /// Plays one event, and restarts it after errors that the plan retries. Opens a new session before the event if the old one
+    /// is `worn`, and after it if this event `wears` it out. Returns the end of the event.
     async fn play_event(&mut self, due: Nanos, worn: bool, wears: bool) -> Result<Nanos, Halt> {
         let start = self.worker.now();
-        // Rare futures are boxed, so that those of thousands of users stay small.
+        // Rare futures are boxed to keep those of thousands of users small.
         let mut sent = if worn { Box::pin(self.renew()).await? } else { start };
         loop {
             match self.attempt(sent).await {
@@ -148,7 +148,7 @@ impl<C: ScriptedConnector> User<C> {
         }
     }
 
-    /// Plays the statements of one transaction, the first sent at `start`. Returns the time of the last answer.
+    /// Plays the statements of one transaction, the first sent at `start`. Returns the time of the last reply.
     async fn attempt(&mut self, start: Nanos) -> Result<Nanos, WireError> {
         self.event.restart();
         let mut sent = start;
@@ -165,7 +165,7 @@ impl<C: ScriptedConnector> User<C> {
         Ok(sent)
     }
 
-    /// Plays the event's last statement, and hands the event the first row of the answer. Returns the time of the answer.
+    /// Plays the event's last statement and passes the first row of the result to the event. Returns the time of the reply.
     async fn send_and_keep(&mut self, sent: Nanos) -> Result<Nanos, WireError> {
         let call = self.event.last();
         let Session { handles, connection, .. } = &mut self.session;
@@ -186,7 +186,7 @@ impl<C: ScriptedConnector> User<C> {
         Ok(end)
     }
 
-    /// Prepares the restart of an event that met an error. Returns the time at which it may restart.
+    /// Prepares the restart of an event after an error. Returns the time at which it may restart.
     #[cold]
     async fn recover(&mut self, mut error: WireError) -> Result<Nanos, Halt> {
         let plan = Arc::clone(&self.script.plan);
@@ -225,7 +225,7 @@ impl<C: ScriptedConnector> User<C> {
     /// Makes the session ready to restart the event; sends a ROLLBACK if `rollback` is set.
     async fn roll_back(&mut self, rollback: bool) -> Result<(), WireError> {
         if rollback {
-            // A lock wait timeout rolls back one statement only: without this a new BEGIN would commit the rest.
+            // A lock wait timeout rolls back only one statement: without ROLLBACK a new BEGIN would commit the others.
             self.session.connection.query(b"ROLLBACK").await?;
             if !self.script.options.uncounted_rollback {
                 self.worker.count_other_statement(self.worker.now());
@@ -235,11 +235,11 @@ impl<C: ScriptedConnector> User<C> {
         Ok(())
     }
 
-    /// Closes the intact session and opens another one.
+    /// Replaces an intact session by a new one.
     #[cold]
     async fn renew(&mut self) -> Result<Nanos, Halt> {
         self.session.connection.close().await;
-        // In turn: `WorkerContext::raise_open_files` counts on so many predecessors and no more.
+        // One after the other: `WorkerContext::raise_open_files` allows for one renewal per connection.
         match self.worker.unless_over(self.opener.open_in_turn(self.session.user)).await {
             None => Err(Halt::Over),
             Some(Ok(session)) => Ok(self.replace_session(session)),
@@ -305,7 +305,7 @@ impl<C: ScriptedConnector> User<C> {
         now
     }
 
-    /// The failure of a run whose last statement met `error`.
+    /// The failure of a run whose last statement failed with `error`.
     fn failure(&self, error: &WireError) -> RunFailure {
         let call = self.event.last();
         let statements = self.script.program.statements();
@@ -315,7 +315,7 @@ impl<C: ScriptedConnector> User<C> {
             Some(StatementHandle::Text(template)) => {
                 let quoting = self.script.plan.target.quoting();
                 let sent = placeholders::filled(template, &call.values, quoting);
-                // A recorded statement is all parameter.
+                // The text of a recorded statement is its parameter.
                 failure::to_send(error, if sql == "?" { &sent } else { &sql }, &sent)
             }
             _ => failure::to_execute(error, &sql),

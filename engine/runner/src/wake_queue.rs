@@ -1,6 +1,6 @@
-//! Users that wait for an instant: think time, and connections that are not among the busy ones yet.
+//! Users that wait for an instant: for think time, or until a load shape uses their connection.
 //!
-//! The worker's one nanosecond timer wakes them, since tokio's timer has a resolution of 1 ms.
+//! The worker's nanosecond timer wakes them, because tokio's timer has a resolution of 1 ms.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -14,7 +14,7 @@ pub(crate) struct WakeQueue {
 }
 
 impl WakeQueue {
-    /// Wakes `user` at `at`. Another call for the same replaces the waker.
+    /// Wakes `user` at `at`. A second call with the same arguments replaces the waker.
     pub(crate) fn add(&mut self, at: Nanos, user: usize, waker: Waker) {
         self.by_time.insert((at, user), waker);
     }

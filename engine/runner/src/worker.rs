@@ -60,7 +60,7 @@ impl<C: ScriptedConnector> Worker<C> {
     }
 
     fn report_ready(&self, sessions: &[Session<C::Connection>]) {
-        // The records describe the engine's first connection, which the first worker has.
+        // The records describe the engine's first connection, which belongs to the first worker.
         let first = sessions.first().filter(|_| self.context.is_first());
         self.context.conductor.report_ready(WorkerReady {
             connections: sessions.len() as u32,
@@ -82,7 +82,7 @@ impl<C: ScriptedConnector> Worker<C> {
         while let Some(joined) = opening.join_next().await {
             match joined.expect("opening a connection does not panic") {
                 Ok(session) => sessions.push(session),
-                // Attempts under way count against the limit too, so all end before the holdings are read.
+                // Attempts in progress count against the limit too, so all must end before the usage is read.
                 Err(failure) if !failures.is_empty() || server_limits::is_limit(&failure.error) => {
                     opener.stop();
                     failures.push(failure);
@@ -93,12 +93,12 @@ impl<C: ScriptedConnector> Worker<C> {
         if !failures.is_empty() {
             return Err(self.explain_limit(opener, &mut sessions, &mut failures).await);
         }
-        // They arrive as the server answers; a user's position is its number on this worker.
+        // Connections finish in any order; a user's position is its number on this worker.
         sessions.sort_unstable_by_key(|session| session.user.local);
         Ok(sessions)
     }
 
-    /// The failure of a run that met a limit of the server, by the first of `failures`.
+    /// The failure of a run that hit a limit of the server, from the first of `failures`.
     async fn explain_limit(
         &self,
         opener: &Opener<C>,
@@ -140,7 +140,7 @@ impl<C: ScriptedConnector> Worker<C> {
         };
         let over = |worker: &WorkerState, users: usize| {
             if let Some(error) = opener.all_lost(users) {
-                // None of them has waited long enough to give up by itself.
+                // None of them has waited long enough to give up on its own.
                 worker.fail_run(failure::all_connections_lost(&error));
             }
         };

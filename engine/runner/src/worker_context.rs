@@ -1,4 +1,4 @@
-//! What workers of every kind share: the thread's event loop, the limit on open files, the schedule, the clock and the end of
+//! Shared by all kinds of workers: the thread's event loop, the limit on open files, the schedule, the clock, and the end of
 //! the run.
 
 use std::io;
@@ -24,11 +24,11 @@ use crate::timer::Timer;
 use crate::worker_state::{Schedule, UserId, WorkerState};
 use crate::{Options, RunSpec};
 
-/// Tasks that the event loop polls before it asks the kernel again what is ready. Many small batches cost more than a few
-/// large ones; a timer that comes due meanwhile waits for at most these.
+/// Tasks that the event loop polls between two calls of epoll. Many small batches cost more than a few large ones; a timer
+/// that comes due meanwhile waits for at most these.
 const POLLS_BETWEEN_WAITS: u32 = 256;
 
-/// Reports the end of a worker, also by a panic, so that the conductor does not wait for it.
+/// Reports the end of a worker even if it panics, so that the conductor does not wait for it.
 struct ExitGuard(ConductorLink);
 
 impl Drop for ExitGuard {
@@ -41,7 +41,7 @@ impl Drop for ExitGuard {
     }
 }
 
-/// Ends the run when a user panics: such a user never leaves.
+/// Ends the run if a user panics, because that user would never report its end.
 struct PanicGuard(Rc<WorkerState>);
 
 impl Drop for PanicGuard {
@@ -70,10 +70,10 @@ pub struct WorkerContext {
     /// The plan of the run.
     pub plan: Arc<Plan>,
     pub(crate) options: Options,
-    /// Number of this worker among all `workers` of the fleet.
+    /// Number of this worker among all `workers` of all engines.
     worker: u32,
     workers: u32,
-    /// Its channel to and from the conductor.
+    /// The channel to and from the conductor.
     pub conductor: ConductorLink,
 }
 
@@ -108,7 +108,7 @@ impl WorkerContext {
         self.worker == self.plan.segment.index * self.plan.client.workers
     }
 
-    /// Sets the thread up, before anything is opened. Fails the run and returns false where the system does not allow enough
+    /// Sets the thread up, before anything is opened. Fails the run and returns false if the system does not allow enough
     /// open files.
     pub fn prepare(&self) -> bool {
         machine::exact_timers();
@@ -139,7 +139,7 @@ impl WorkerContext {
         }
         let segment = self.plan.segment;
         let connections = share(self.plan.load.connections, segment.index, segment.count);
-        // Each worker and the process need some files of their own, and a connection that is being renewed counts twice.
+        // Each worker and the process need a few more files, and a connection that is being renewed counts twice.
         let renewing = if self.plan.load.reconnect_every == 0 { 0 } else { connections.min(64) };
         let needed = u64::from(connections + self.plan.client.workers * 8 + renewing + 16);
         let limit = machine::raise_open_files();
@@ -160,8 +160,8 @@ impl WorkerContext {
         UserId { global: local as u64 * u64::from(self.workers) + u64::from(self.worker), local }
     }
 
-    /// Starts the clock at `start`, has `spawn` start the users and returns when the run is over. It calls `over` at the end
-    /// of the run, with the number of users that have not ended.
+    /// Starts the clock at `start`, starts the users by `spawn`, and returns when the run is over. At the end calls `over` with
+    /// the number of users that have not ended.
     pub async fn play(
         self,
         start: Instant,
@@ -190,7 +190,7 @@ impl WorkerContext {
                 on_time = timer.until(clock.instant(next)) => on_time.map(|()| Some(next))?,
                 () = worker.earlier_deadline() => None,
                 changed = signal.changed() => {
-                    // The conductor has ended, and nothing waits for this worker.
+                    // The conductor has ended and no longer waits for this worker.
                     if changed.is_err() {
                         break;
                     }
@@ -222,7 +222,7 @@ impl WorkerContext {
         }
     }
 
-    /// This worker's part of a total of the whole fleet.
+    /// This worker's share of a total over all engines.
     pub fn share(&self, total: u32) -> u32 {
         let (segment, workers) = (self.plan.segment, self.plan.client.workers);
         let engine = share(total, segment.index, segment.count);
@@ -230,7 +230,7 @@ impl WorkerContext {
     }
 }
 
-/// The part of `total` for number `index` of `count`; the parts add up to the total.
+/// The share of `total` of number `index` of `count`; the shares add up to the total.
 pub(crate) fn share(total: u32, index: u32, count: u32) -> u32 {
     total / count + u32::from(index < total % count)
 }

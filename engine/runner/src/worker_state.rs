@@ -1,8 +1,7 @@
 //! The state that the users of one worker share.
 //!
-//! A user asks it when its next event is due and reports the result. It owns the metrics and, in an open loop, the
-//! arrivals, or in a closed loop with pauses, those. Everything is on one thread: no locks, and no await while the state is
-//! borrowed.
+//! A user asks when its next event is due and reports the result. The state owns the metrics, and the arrivals of an open loop
+//! or the pauses of a closed one. Everything runs on one thread: no locks, and no await while the state is borrowed.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -24,18 +23,18 @@ use crate::wake_queue::WakeQueue;
 
 /// When events are due on one worker.
 pub(crate) enum Schedule {
-    /// When the event before it on the same connection has ended.
+    /// When the previous event on the same connection has ended.
     Closed,
-    /// Some time after that.
+    /// A think time after that.
     Paced(Pauses),
     /// Independently of earlier events; at most `queue_limit` wait.
     Open { arrivals: Box<dyn Arrivals>, queue_limit: Option<u64>, overflow: QueueOverflow },
 }
 
-/// A user, and the connection that it has.
+/// A user and its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct UserId {
-    /// Its number over the whole fleet, from 0.
+    /// Its number over all workers of all engines, from 0.
     pub global: u64,
     /// Its number on this worker, from 0.
     pub local: usize,
@@ -49,7 +48,7 @@ pub struct WorkerState {
     arrival: Notify,
     /// Notified when the run is over, for users that wait for something other than an arrival.
     over: Notify,
-    /// Notified when the timekeeper has set its timer too late.
+    /// Notified when something is due before the timekeeper's timer.
     earlier_deadline: Notify,
     /// First instant of the measurement.
     measured_from: Nanos,
@@ -65,9 +64,9 @@ struct State {
     idle: u64,
     wake_queue: WakeQueue,
     usage: UsageMeter,
-    /// Before this instant nothing needs to be settled.
+    /// No arrival or interval needs handling before this instant.
     settle_at: Nanos,
-    /// Whether no event begins any more.
+    /// Whether no further event may begin.
     closing: bool,
 }
 
@@ -111,7 +110,7 @@ impl WorkerState {
     }
 
     /// Waits until the next event of `user` is due and begins it. `free_since` is the end of the user's last event. Returns
-    /// the due time, or `None` when no event begins any more: the user then calls [`Self::leave`].
+    /// the due time, or `None` when no further event may begin: the user then calls [`Self::leave`].
     pub async fn next_due(&self, user: UserId, free_since: Option<Nanos>) -> Option<Nanos> {
         let now = free_since.unwrap_or_else(|| self.now());
         let pause_ends = {
@@ -156,7 +155,7 @@ impl WorkerState {
         }
     }
 
-    /// Waits until `at` and begins an event, which is due then: a pause is no part of any latency.
+    /// Waits until `at` and begins an event that is due then, so that the pause is not part of its latency.
     async fn wait_until(&self, user: UserId, at: Nanos) -> Option<Nanos> {
         poll_fn(|context| {
             let now = self.now();
@@ -187,7 +186,7 @@ impl WorkerState {
         Some(now)
     }
 
-    /// Begins an event of `user` now, regardless of limits and rate: scripts with a loop of their own do that.
+    /// Begins an event of `user` now, regardless of limits and rate, for scripts with their own event loop.
     pub fn begin_unscheduled(&self, user: UserId, now: Nanos) {
         self.settled(now).recorder.begin(user.local, now);
     }
@@ -201,7 +200,7 @@ impl WorkerState {
         state.recorder.take(user.local)
     }
 
-    /// Whether one more event may begin; in the warm-up always.
+    /// Whether one more event may begin; always true in the warm-up.
     #[inline]
     fn admits(&self, state: &mut State, now: Nanos) -> bool {
         let finish = &self.conductor.finish;
@@ -215,7 +214,7 @@ impl WorkerState {
         false
     }
 
-    /// Lets no event begin any more, and wakes every user that waits for one.
+    /// Stops the start of events, and wakes every user that waits for one.
     #[cold]
     fn stop_admitting(&self, state: &mut State) {
         if !state.closing {
@@ -226,7 +225,7 @@ impl WorkerState {
         }
     }
 
-    /// Ends the part of the user that got `None` from [`Self::next_due`], since `at`.
+    /// Called at `at` by a user that got `None` from [`Self::next_due`]: it has ended.
     pub fn leave(&self, at: Nanos) {
         self.settled(at).recorder.leave(at);
         if self.conductor.finish.leave(at) {
@@ -235,7 +234,7 @@ impl WorkerState {
         }
     }
 
-    /// Makes the timekeeper read what the workers have agreed on.
+    /// Makes the timekeeper read the shared end of the run again.
     pub(crate) fn settle_soon(&self) {
         self.state.borrow_mut().settle_at = 0;
         self.earlier_deadline.notify_one();
@@ -266,12 +265,12 @@ impl WorkerState {
         self.settled(now).recorder.retry(now);
     }
 
-    /// Counts a connection that was opened again.
+    /// Counts a reopened connection.
     pub fn count_reconnect(&self, now: Nanos) {
         self.settled(now).recorder.reconnect(now);
     }
 
-    /// Counts an event that is not retried any more.
+    /// Counts an event that is no longer retried.
     pub fn abandon_event(&self, user: UserId, now: Nanos) {
         self.settled(now).recorder.failed(user.local, now);
     }
@@ -286,8 +285,8 @@ impl WorkerState {
         self.conductor.send(Message::Failed(reason, failure));
     }
 
-    /// Settles everything up to now and returns the next instant at which there is something to settle; `None`
-    /// when the run is over. `planned` is the instant for which the caller had set its timer, if the timer woke it.
+    /// Handles everything that is due now and returns the next instant at which something is due; `None` when the run is
+    /// over. `planned` is the instant for which the caller had set its timer, if the timer woke it.
     pub fn keep_time(&self, planned: Option<Nanos>) -> Option<Nanos> {
         let now = self.now();
         if let Some(planned) = planned {
@@ -301,7 +300,7 @@ impl WorkerState {
         (!state.recorder.is_over()).then_some(state.settle_at)
     }
 
-    /// Returns when something is to be settled earlier than [`Self::keep_time`] returned.
+    /// Returns when something is due earlier than [`Self::keep_time`] returned.
     pub(crate) async fn earlier_deadline(&self) {
         self.earlier_deadline.notified().await;
     }
@@ -325,14 +324,14 @@ impl WorkerState {
         }
     }
 
-    /// Reports the outcome of the events that were under way at the end, and the totals of each user.
+    /// Reports the events that were in progress at the end, and the totals of each user.
     pub(crate) fn report_end(&self) {
         let mut state = self.state.borrow_mut();
         let users = state.recorder.user_totals();
         self.conductor.send(Message::Drained(Box::new(state.recorder.drained()), users));
     }
 
-    /// The state, with arrivals and intervals up to `now` accounted for.
+    /// The state, after handling arrivals and intervals up to `now`.
     #[inline]
     fn settled(&self, now: Nanos) -> std::cell::RefMut<'_, State> {
         let mut state = self.state.borrow_mut();

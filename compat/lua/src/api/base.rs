@@ -1,4 +1,4 @@
-//! Changes to Lua's own library: `print` writes to the host, `io` is unbuffered, and coroutines of the script pass on the
+//! Changes to Lua's standard library: `print` writes to the host, `io` is unbuffered, and a script's coroutines pass on
 //! requests made inside them.
 
 use mlua::{Function, Lua, Table};
@@ -6,8 +6,8 @@ use mlua::{Function, Lua, Table};
 use crate::compile;
 use crate::raw::{self, Call, CallResult, NOTHING, Pushed};
 
-/// A coroutine of the script that yields for a request makes the coroutines around it yield, down to the one that Rust
-/// resumes; the answer returns the same way. Yields of the script itself are unchanged.
+/// If a nested coroutine yields for a request, the coroutines that resumed it yield too, down to the one that Rust resumes;
+/// the answer returns the same way. Yields of the script itself are unchanged.
 const COROUTINES: &str = r"
 local mark, pass_on, resume, create = ...
 local running, status = coroutine.running, coroutine.status

@@ -1,4 +1,4 @@
-//! `sysbench.cmdline`: the command line, and the options that a script declares for it.
+//! `sysbench.cmdline`: the command line and the options that a script declares.
 //!
 //! Messages are those of sysbench, because users search for them.
 
@@ -26,10 +26,10 @@ const KINDS: [(&str, Kind); 7] = [
 /// Why options could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// The command line is wrong: the line to print as it is.
+    /// The command line is invalid; the line to print.
     #[error("{0}")]
     Usage(String),
-    /// The script's declarations are wrong, or a validator has failed.
+    /// The script's declarations are invalid, or a validator raised an error.
     #[error("{0}")]
     Script(String),
 }
@@ -40,7 +40,7 @@ impl From<mlua::Error> for OptionsError {
     }
 }
 
-fn wrong(text: impl Into<String>) -> OptionsError {
+fn script_error(text: impl Into<String>) -> OptionsError {
     OptionsError::Script(text.into())
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn declares_nothing(lua: &Lua) -> mlua::Result<bool> {
     Ok(table(lua)?.get::<Value>("options")?.is_nil())
 }
 
-/// The options that the script declares, by name; `None` where it has not set `sysbench.cmdline.options`.
+/// The options that the script declares, by name; `None` if it has not set `sysbench.cmdline.options`.
 pub fn declared(lua: &Lua) -> Result<Option<Vec<Declaration>>, OptionsError> {
     Ok(options(lua)?.map(without_validators))
 }
@@ -110,8 +110,8 @@ pub fn read(lua: &Lua, context: &Context) -> Result<(), OptionsError> {
     context.host.read_options(declared.as_deref()).map(drop).map_err(OptionsError::Usage)
 }
 
-/// Calls `validator` for every value that the command line has for the option `name`. As in sysbench its arguments are
-/// those of a call from C: the option's name as it was typed and the value, both `const char *`.
+/// Calls `validator` for every value of the option `name` on the command line. As in sysbench, its arguments are two
+/// `const char *`: the option's name as typed, and the value.
 fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> Result<(), OptionsError> {
     let name = name.replace('-', "_");
     let pointer: Function = lua.load("return ffi.cast('const char *', ...)").into_function()?;
@@ -133,8 +133,8 @@ fn validate(lua: &Lua, context: &Context, name: &str, validator: &Function) -> R
     Ok(())
 }
 
-/// The command `name` that the script declares, as a function without arguments that returns true or false, and whether
-/// it is a parallel one.
+/// The command `name` that the script declares, as a function that takes no arguments and returns a boolean, and whether it
+/// runs in parallel.
 pub fn command(lua: &Lua, name: &str) -> mlua::Result<Option<(Function, bool)>> {
     let cmdline = table(lua)?;
     if !cmdline.get::<Function>("command_defined")?.call::<bool>(name)? {
@@ -152,13 +152,13 @@ fn options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
         Value::Table(table) => table,
         other => {
             let kind = kind_name(&other);
-            return Err(wrong(format!("wrong type for sysbench.cmdline.options: {kind}")));
+            return Err(script_error(format!("wrong type for sysbench.cmdline.options: {kind}")));
         }
     };
     let mut options = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (Value::String(name), Value::Table(option)) = pair? else {
-            return Err(wrong("wrong table structure in sysbench.cmdline.options"));
+            return Err(script_error("wrong table structure in sysbench.cmdline.options"));
         };
         options.push(option_of(lua, name.to_string_lossy(), &option)?);
     }
@@ -169,8 +169,8 @@ fn options(lua: &Lua) -> Result<Option<Vec<ScriptOption>>, OptionsError> {
 /// Reads `{description, default, type, validator}`.
 fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, OptionsError> {
     let help = match option.get::<Value>(1)? {
-        Value::Nil => return Err(wrong(format!("nil description for option {name}"))),
-        number @ (Value::Integer(_) | Value::Number(_)) => return Err(no_string(&number)),
+        Value::Nil => return Err(script_error(format!("nil description for option {name}"))),
+        number @ (Value::Integer(_) | Value::Number(_)) => return Err(not_a_string(&number)),
         value => string(lua, value)?,
     };
     let kind = option.get::<Value>(3)?;
@@ -179,7 +179,7 @@ fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, Op
         Value::Boolean(value) => (Some(if value { "on" } else { "off" }.to_owned()), Kind::Bool),
         Value::Table(values) => {
             if !kind.is_nil() {
-                return Err(wrong(format!("wrong type for list option {name}")));
+                return Err(script_error(format!("wrong type for list option {name}")));
             }
             (Some(joined(lua, &values)?), Kind::List)
         }
@@ -191,13 +191,13 @@ fn option_of(lua: &Lua, name: String, option: &Table) -> Result<ScriptOption, Op
         Value::Nil => None,
         Value::Function(validator) => Some(validator),
         other => {
-            return Err(wrong(format!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
+            return Err(script_error(format!("cannot convert '{}' to 'bool (*)()'", kind_name(&other))));
         }
     };
     Ok(ScriptOption { declared: Declaration { name, kind, default, help: Some(help) }, validator })
 }
 
-/// The option type that a script names by its number, or by its name in C.
+/// Parses an option type: its number, or its name in C.
 fn kind_of(value: &Value) -> Result<Kind, OptionsError> {
     let number = match value {
         Value::Integer(number) => *number,
@@ -206,10 +206,10 @@ fn kind_of(value: &Value) -> Result<Kind, OptionsError> {
             let name = name.to_string_lossy();
             let short = name.strip_prefix("SB_ARG_TYPE_").unwrap_or_default();
             let kind = KINDS.iter().find(|(known, _)| *known == short).map(|&(_, kind)| kind);
-            return kind.ok_or_else(|| wrong("cannot convert 'string' to 'sb_arg_type_t'"));
+            return kind.ok_or_else(|| script_error("cannot convert 'string' to 'sb_arg_type_t'"));
         }
         other => {
-            return Err(wrong(format!("cannot convert '{}' to 'sb_arg_type_t'", kind_name(other))));
+            return Err(script_error(format!("cannot convert '{}' to 'sb_arg_type_t'", kind_name(other))));
         }
     };
     let known = usize::try_from(number.saturating_sub(1)).ok().and_then(|index| KINDS.get(index));
@@ -221,14 +221,14 @@ fn kind_of(value: &Value) -> Result<Kind, OptionsError> {
 /// A string, or a number as Lua writes it.
 fn string(lua: &Lua, value: Value) -> Result<String, OptionsError> {
     let text = lua.coerce_string(value.clone())?;
-    text.map(|text| text.to_string_lossy()).ok_or_else(|| no_string(&value))
+    text.map(|text| text.to_string_lossy()).ok_or_else(|| not_a_string(&value))
 }
 
-fn no_string(value: &Value) -> OptionsError {
-    wrong(format!("cannot convert '{}' to 'const char *'", kind_name(value)))
+fn not_a_string(value: &Value) -> OptionsError {
+    script_error(format!("cannot convert '{}' to 'const char *'", kind_name(value)))
 }
 
-/// Lua's name of a value's type; mlua has another one for integers.
+/// Lua's name of a value's type; mlua names integers differently.
 fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "number",
@@ -236,7 +236,7 @@ fn kind_name(value: &Value) -> &'static str {
     }
 }
 
-/// The elements of a list, with commas between them.
+/// The elements of a list, joined by commas.
 fn joined(lua: &Lua, values: &Table) -> Result<String, OptionsError> {
     let mut texts = Vec::new();
     for (position, value) in (1..).zip(values.sequence_values::<Value>()) {
@@ -244,7 +244,7 @@ fn joined(lua: &Lua, values: &Table) -> Result<String, OptionsError> {
         let kind = kind_name(&value);
         let Some(text) = lua.coerce_string(value)? else {
             let text = format!("invalid value ({kind}) at index {position} in table for 'concat'");
-            return Err(wrong(text));
+            return Err(script_error(text));
         };
         texts.push(text.to_string_lossy());
     }

@@ -1,4 +1,4 @@
-//! Events: the function that plays one, and `thread_run`, which scripts may call, wrap or replace.
+//! Events: the function that runs one, and `thread_run`, which scripts may call, wrap or replace.
 
 use mlua::{Function, Lua, Table};
 
@@ -38,7 +38,7 @@ pub(crate) fn play_event(context: &Context) -> Function {
     context.events.get().expect("`install` comes first").0.clone()
 }
 
-/// The script's own `thread_run`; `None` where it has left the default in place.
+/// The script's own `thread_run`; `None` if it kept the default.
 pub(crate) fn own_thread_run(lua: &Lua, context: &Context) -> mlua::Result<Option<Function>> {
     let function: Option<Function> = lua.globals().get("thread_run")?;
     let default = context.events.get().map(|(_, default)| default);

@@ -1,10 +1,10 @@
 //! `sysbench.histogram`: counts in logarithmic buckets, printed as bars.
 //!
-//! Scripts have it as a C structure, as in sysbench, with functions in `ffi.C`.
+//! As in sysbench, scripts see a C structure with functions in `ffi.C`.
 
 use std::fmt::Write as _;
 
-/// Counts in `size` buckets, whose values grow evenly in logarithm from `min` to `max`.
+/// Counts in buckets whose values are evenly spaced in logarithm.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -15,8 +15,8 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram. `None` where there would be no bucket, more than 16 million of them, or a bound without a
-    /// logarithm.
+    /// An empty histogram with `size` buckets from `min` to `max`. `None` if there were no bucket or more than 16 million, or a
+    /// bound has no logarithm.
     pub(crate) fn new(size: u64, min: f64, max: f64) -> Option<Self> {
         let size = usize::try_from(size).ok().filter(|size| (1..=1 << 24).contains(size))?;
         let bounded = min > 0.0 && max >= min && max.is_finite();
@@ -28,31 +28,31 @@ impl Histogram {
     /// Counts `value` in the bucket nearest to it in logarithm; outside the bounds, in the first or the last one.
     #[inline]
     pub(crate) fn update(&mut self, value: f64) {
-        // The logarithm of what is not above 0 is no number, and no number converts to 0.
+        // The logarithm of 0 or less is infinite or NaN, which `as` converts to 0.
         let bucket = ((value.ln() - self.first) * self.density + 0.5).floor() as usize;
         let last = self.counts.len() - 1;
         self.counts[bucket.min(last)] += 1;
     }
 
-    /// A line for each bucket that holds something, under a line of headings; nothing where none does.
+    /// A heading and a line for each bucket that is not empty; empty if all buckets are.
     pub(crate) fn text(&self) -> String {
         const WIDTH: f64 = 40.0;
-        let most = self.counts.iter().copied().max().unwrap_or(0);
-        if most == 0 {
+        let max = self.counts.iter().copied().max().unwrap_or(0);
+        if max == 0 {
             return String::new();
         }
         let mut text = "       value  ------------- distribution ------------- count\n".to_owned();
         for (bucket, &count) in self.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
             let value = self.value(bucket);
-            let stars = "*".repeat((count as f64 / most as f64 * WIDTH + 0.5) as usize);
+            let stars = "*".repeat((count as f64 / max as f64 * WIDTH + 0.5) as usize);
             let _ = writeln!(text, "{value:12.3} |{stars:<40} {count}");
         }
         text
     }
 
     fn value(&self, bucket: usize) -> f64 {
-        let over = if self.density > 0.0 { bucket as f64 / self.density } else { 0.0 };
-        (self.first + over).exp()
+        let exponent = if self.density > 0.0 { bucket as f64 / self.density } else { 0.0 };
+        (self.first + exponent).exp()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The interface of 0.5, which 1.0 includes: globals for the database, for the thread and for the script.
+//! The interface of sysbench 0.5, which 1.0 includes: globals for the database, the thread and the script.
 
 use mlua::{Function, Lua, Table};
 
@@ -8,7 +8,7 @@ use dbdyno_sysbench::Compat;
 
 const CODE: &str = include_str!("lua/legacy.lua");
 
-/// Sets the functions, whose code is compiled at the first call: thousands of states that call none of them do not hold it.
+/// Installs stubs; the first call compiles the code, so that thousands of states that call none of them do not store it.
 /// Tail calls keep the script's line in messages.
 const STUBS: &str = "
 local sysbench, compile, names = ...

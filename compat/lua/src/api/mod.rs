@@ -1,4 +1,4 @@
-//! The `sysbench` table and its neighbours: one file per group, one line here.
+//! The `sysbench` table and other Lua globals; each module installs one group.
 
 mod base;
 pub mod cmdline;

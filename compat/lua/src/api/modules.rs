@@ -1,4 +1,4 @@
-//! The search order of `require`: sysbench's paths, the script's own folder, modules that Debian's LuaJIT has.
+//! The search order of `require`: sysbench's paths, the script's folder, then the modules of Debian's LuaJIT.
 
 use mlua::{Function, Lua};
 
@@ -13,9 +13,9 @@ pub const SHARE: &str = "/usr/share/sysbench";
 /// `package.path` and `package.cpath`.
 #[derive(Clone, Debug)]
 pub struct ModulePaths {
-    /// Of modules in Lua.
+    /// For modules in Lua.
     pub path: String,
-    /// Of modules in C.
+    /// For modules in C.
     pub cpath: String,
 }
 
@@ -45,7 +45,7 @@ impl ModulePaths {
     }
 }
 
-/// The variable with the default for each `;;` in it, as in Lua; the default where the variable is not set.
+/// As in Lua, each `;;` in the variable stands for the default; an unset variable means the default.
 fn with_default(variable: Option<String>, default: &str) -> String {
     match variable {
         Some(text) => text.replace(";;", &format!(";{default};")),

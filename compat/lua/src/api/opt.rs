@@ -6,8 +6,8 @@ use mlua::{IntoLua, Lua, Table};
 use super::cmdline;
 use dbdyno_sysbench::Compat;
 
-/// Sets `sysbench.opt`. In 1.0 a script that declares no options has each of them as a global variable too, unless a global
-/// function has its name.
+/// Sets `sysbench.opt`. In 1.0, if a script declares no options, each option is a global variable too, unless a global
+/// function has that name.
 pub fn fill(lua: &Lua, compat: Compat, options: &[(String, Value)]) -> mlua::Result<()> {
     let globals = lua.globals();
     let sysbench = globals.get::<Table>("sysbench")?;

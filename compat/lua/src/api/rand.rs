@@ -1,7 +1,7 @@
 //! `sysbench.rand`: numbers and strings by the distributions of `dbdyno_random`, in sysbench's 32-bit integers.
 //!
-//! Arguments are converted as in a call of C: fractions are cut off, and numbers wrap at 2^32. A range whose end is before
-//! its start wraps too, as `b - a + 1` does in 32 bits.
+//! Arguments are converted as in a C call: fractions are cut off, and numbers wrap at 2^32. A range whose end precedes its
+//! start wraps too, as `b - a + 1` does in 32 bits.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -19,7 +19,7 @@ use crate::program::RandomSettings;
 use crate::raw::{self, Call, CallResult, ONE};
 use dbdyno_sysbench::Compat;
 
-/// The number of values from `low` up to `high`, across the wrap at 2^32; 0 where `high` is `low - 1`.
+/// The number of values from `low` to `high`, across the wrap at 2^32; 0 if `high` is `low - 1`.
 fn count(low: u32, high: u32) -> u64 {
     match (low, high) {
         (0, u32::MAX) => 1 << 32,
@@ -79,24 +79,24 @@ fn zipfian(random: &RandomSettings) -> Distribution {
     Distribution::Zipfian { exponent: random.zipfian_exponent }
 }
 
-/// The prime below 2^32 whose remainder by 4 is 3.
+/// The largest prime below 2^32 that is 3 modulo 4.
 const PRIME: u64 = 4_294_967_291;
 
-/// The next position in the process-wide sequence of unique numbers, and the offset of this process. Two runs must not
-/// insert the same keys, so both come from the process's own randomness, not from the seed, as in sysbench on Debian.
+/// The next position in the process-wide sequence of unique numbers, and an offset. Two runs must not insert the same keys,
+/// so, as in sysbench on Debian, both are random for each process and independent of the seed.
 static UNIQUE: LazyLock<(AtomicU32, u32)> = LazyLock::new(|| {
     let bits = RandomState::new().build_hasher().finish();
     (AtomicU32::new(bits as u32), (bits >> 32) as u32)
 });
 
-/// A number that no thread of this process had before, for the first 2^32 calls.
+/// A number that is unique in this process for 2^32 calls.
 pub(crate) fn unique() -> u32 {
     let (next, offset) = &*UNIQUE;
     scatter(scatter(next.fetch_add(1, Ordering::Relaxed)).wrapping_add(*offset) ^ 0x5bf0_3635)
 }
 
-/// A permutation of the 32-bit numbers: quadratic residues modulo a prime that leaves 3 by 4 (Preshing, "How to generate
-/// a sequence of unique random integers", 2012). The five numbers from the prime on stay where they are.
+/// A permutation of the 32-bit numbers: quadratic residues modulo a prime that is 3 modulo 4 (Preshing, "How to generate a
+/// sequence of unique random integers", 2012). The five numbers from the prime on map to themselves.
 fn scatter(number: u32) -> u32 {
     let wide = u64::from(number);
     if wide >= PRIME {
@@ -122,9 +122,9 @@ pub(crate) fn append(rng: &mut Rng, format: &[u8], to: &mut Vec<u8>) {
     }
 }
 
-/// Appends a string of `shortest` to `longest` characters from `0` to `z`.
-pub(crate) fn append_varied(rng: &mut Rng, shortest: u32, longest: u32, to: &mut Vec<u8>) {
-    let length = u64::from(shortest) + rng.below(u64::from(longest - shortest) + 1);
+/// Appends a string of `min_length` to `max_length` characters from `0` to `z`.
+pub(crate) fn append_varied(rng: &mut Rng, min_length: u32, max_length: u32, to: &mut Vec<u8>) {
+    let length = u64::from(min_length) + rng.below(u64::from(max_length - min_length) + 1);
     to.extend((0..length).map(|_| b'0' + rng.below(u64::from(b'z' - b'0') + 1) as u8));
 }
 
@@ -154,14 +154,14 @@ fn text(call: &Call) -> CallResult {
     ONE
 }
 
-/// `varstring(shortest, longest)` of 1.1.
+/// `varstring(min_length, max_length)` of 1.1.
 fn varied_text(call: &Call) -> CallResult {
-    let (shortest, longest) = range_of(call)?;
-    if shortest > longest || longest == 0 {
-        return Err(format!("a string cannot have {shortest} to {longest} characters"));
+    let (min_length, max_length) = range_of(call)?;
+    if min_length > max_length || max_length == 0 {
+        return Err(format!("a string cannot have {min_length} to {max_length} characters"));
     }
     let mut text = Vec::new();
-    append_varied(&mut call.context().rng.borrow_mut(), shortest, longest, &mut text);
+    append_varied(&mut call.context().rng.borrow_mut(), min_length, max_length, &mut text);
     call.push_bytes(&text);
     ONE
 }
@@ -197,7 +197,7 @@ pub(super) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
     Ok(())
 }
 
-/// The names of 0.5.
+/// The function names of sysbench 0.5.
 fn legacy(lua: &Lua, rand: &Table) -> mlua::Result<()> {
     let globals = lua.globals();
     for (old, new) in [

@@ -1,4 +1,4 @@
-//! A cache of key distributions, whose initialisation is costly.
+//! A cache of key distributions, because their initialisation is costly.
 
 use std::cell::RefCell;
 

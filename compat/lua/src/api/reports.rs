@@ -12,7 +12,7 @@ use crate::raw;
 
 const CODE: &str = include_str!("lua/reports.lua");
 
-/// Closes the array that `report_json` has opened, when its state closes.
+/// When its state closes, ends the JSON array that `report_json` began.
 struct OpenArray(Arc<dyn ScriptHost>);
 
 impl UserData for OpenArray {}

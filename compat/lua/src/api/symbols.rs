@@ -1,10 +1,9 @@
 //! The global `ffi`, and the functions that sysbench exports to it.
 //!
-//! sysbench is linked so that `ffi.C` finds its own C functions. Here `ffi.C` is a table with pointers to the functions
-//! below, and reads everything else from the real `ffi.C`. C functions get nothing but their arguments, so they find their
-//! user by [`current`].
+//! In sysbench `ffi.C` finds the program's own C functions. Here `ffi.C` is a table with pointers to the functions below; it
+//! takes everything else from the real `ffi.C`. C functions get only their arguments, so they find their user by [`current`].
 
-// Functions with a C interface, called through pointers that scripts have.
+// Functions with a C interface, which scripts call through pointers.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -62,12 +61,12 @@ extern "C" fn sb_rand_uniform_double() -> f64 {
 }
 
 /// # Safety
-/// `format` ends with a zero, and `to` has room for as many bytes.
+/// `format` is NUL-terminated, and `to` has room for as many bytes.
 unsafe extern "C" fn sb_rand_str(format: *const c_char, to: *mut c_char) {
     if format.is_null() || to.is_null() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         fill(to, |context, text| {
             rand::append(&mut context.rng.borrow_mut(), CStr::from_ptr(format).to_bytes(), text)
@@ -76,14 +75,16 @@ unsafe extern "C" fn sb_rand_str(format: *const c_char, to: *mut c_char) {
 }
 
 /// # Safety
-/// `to` has room for `longest` bytes and one more.
-unsafe extern "C" fn sb_rand_varstr(to: *mut c_char, shortest: u32, longest: u32) -> u32 {
-    if to.is_null() || shortest > longest {
+/// `to` has room for `max_length` bytes and one more.
+unsafe extern "C" fn sb_rand_varstr(to: *mut c_char, min_length: u32, max_length: u32) -> u32 {
+    if to.is_null() || min_length > max_length {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        fill(to, |context, text| rand::append_varied(&mut context.rng.borrow_mut(), shortest, longest, text))
+        fill(to, |context, text| {
+            rand::append_varied(&mut context.rng.borrow_mut(), min_length, max_length, text)
+        })
     }
 }
 
@@ -93,7 +94,7 @@ unsafe fn fill(to: *mut c_char, append: impl FnOnce(&Context, &mut Vec<u8>)) -> 
     if let Some(context) = current() {
         append(&context, &mut text);
     }
-    // SAFETY: the caller's promise; the text is a local value.
+    // SAFETY: guaranteed by the caller; the text is a local value.
     unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), to, text.len()) };
     text.len() as u32
 }
@@ -104,10 +105,10 @@ extern "C" fn sb_histogram_new(size: u64, min: f64, max: f64) -> *mut Histogram 
 }
 
 /// # Safety
-/// `histogram` is null, or comes from `sb_histogram_new` and is not used any more.
+/// `histogram` is null, or comes from `sb_histogram_new` and is not used again.
 unsafe extern "C" fn sb_histogram_delete(histogram: *mut Histogram) {
     if !histogram.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         drop(unsafe { Box::from_raw(histogram) });
     }
 }
@@ -115,7 +116,7 @@ unsafe extern "C" fn sb_histogram_delete(histogram: *mut Histogram) {
 /// # Safety
 /// `histogram` is null or comes from `sb_histogram_new`.
 unsafe extern "C" fn sb_histogram_update(histogram: *mut Histogram, value: f64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if let Some(histogram) = unsafe { histogram.as_mut() } {
         histogram.update(value);
     }
@@ -124,7 +125,7 @@ unsafe extern "C" fn sb_histogram_update(histogram: *mut Histogram, value: f64) 
 /// # Safety
 /// As for `sb_histogram_update`.
 unsafe extern "C" fn sb_histogram_print(histogram: *const Histogram) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if let (Some(histogram), Some(context)) = (unsafe { histogram.as_ref() }, current()) {
         let text = histogram.text();
         if !text.is_empty() {
@@ -133,7 +134,7 @@ unsafe extern "C" fn sb_histogram_print(histogram: *const Histogram) {
     }
 }
 
-/// Every symbol with its type in C and its address.
+/// Every symbol with its C type and address.
 fn symbols(compat: Compat) -> Vec<(&'static str, &'static str, *const c_void)> {
     const DRAW: &str = "uint32_t (*)(uint32_t, uint32_t)";
     let mut symbols: Vec<(_, _, *const c_void)> = vec![

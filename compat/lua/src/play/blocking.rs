@@ -1,9 +1,8 @@
 //! Detects a script that blocks its thread.
 //!
-//! A script that sleeps, computes or waits inside one call of Lua makes all other users of its thread wait, and their latencies
-//! are its fault, not the server's. The wall clock alone does not show that: a thread that shares its CPU also waits for it.
-//! So the monitor adds long calls up for a second, and warns only where the thread's wait for a CPU in that second does not
-//! explain them.
+//! A script that sleeps, computes or waits inside one Lua call makes all other users of its thread wait, and inflates their
+//! latencies. The duration of calls does not prove that, because a thread also waits for its CPU. So the monitor sums long calls
+//! over a second, and warns only if they exceed the thread's wait for a CPU in that second.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -14,26 +13,26 @@ use dbdyno_schema::record::Warning;
 
 use dbdyno_runner::external::{WorkerState, thread_cpu, thread_run_queue_wait};
 
-/// Code of the warning that a script held its thread.
+/// Code of the warning that a script blocked its thread.
 pub const SCRIPT_BLOCKS: &str = "script-blocks";
 
-/// A call of Lua longer than this makes the others wait.
+/// A Lua call longer than this blocks the other users.
 const LONG: Duration = Duration::from_millis(5);
-/// A wait for a CPU does not explain a call of this length.
-const SURE: Duration = Duration::from_millis(100);
+/// A call longer than this is checked immediately.
+const VERY_LONG: Duration = Duration::from_millis(100);
 
-/// Between two polls for the next event, for a script that cannot yield.
+/// Pause between two polls for the next event, for a script that cannot yield.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Time for which long calls are added up.
+/// Time over which long calls are summed.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Times the calls on one thread.
 pub(super) struct BlockingMonitor {
     warn: Option<Box<dyn Fn(Warning)>>,
-    /// Whether calls that compute are no fault.
+    /// Whether CPU time in a call does not count as blocking.
     allow_cpu: bool,
-    /// Whether the monitor has warned, or would warn nobody.
+    /// Whether the monitor has warned or does not need to.
     done: Cell<bool>,
     window: Cell<Window>,
 }
@@ -43,7 +42,7 @@ struct Window {
     start: Instant,
     /// Value of [`explained`] at the start.
     explained: Duration,
-    /// Time in long calls since.
+    /// Time spent in long calls since then.
     long: Duration,
     longest: Duration,
 }
@@ -55,15 +54,15 @@ impl Window {
 }
 
 impl BlockingMonitor {
-    /// For a thread with so many users; a single one blocks nobody. A command has no events and computes rows on every CPU, so
-    /// it sets `allow_cpu`: its users would wait for the CPU anyway.
+    /// A single user of a thread blocks no other. Commands compute rows on all CPUs, so they set `allow_cpu`: their users would
+    /// wait for a CPU anyway.
     pub(super) fn new(warn: Option<Box<dyn Fn(Warning)>>, users: usize, allow_cpu: bool) -> Self {
         let done = Cell::new(users < 2 || warn.is_none());
         let window = Cell::new(Window::new(Instant::now(), explained(allow_cpu)));
         Self { warn, allow_cpu, done, window }
     }
 
-    /// Runs and times `call`, a call of Lua.
+    /// Runs and times a Lua call.
     #[inline]
     pub(super) fn time<T>(&self, call: impl FnOnce() -> T) -> T {
         if self.done.get() {
@@ -86,12 +85,12 @@ impl BlockingMonitor {
         window.long += took;
         window.longest = window.longest.max(took);
         self.window.set(window);
-        if took > SURE || now - window.start > WINDOW {
+        if took > VERY_LONG || now - window.start > WINDOW {
             self.check(now);
         }
     }
 
-    /// Warns of the long calls of the current window, unless a wait for a CPU explains them.
+    /// Warns about the long calls of the current window, unless waits for a CPU explain them.
     #[cold]
     pub(super) fn check(&self, now: Instant) {
         let Window { explained: before, long, longest, .. } = self.window.get();
@@ -105,10 +104,9 @@ impl BlockingMonitor {
         let warning = Warning {
             code: SCRIPT_BLOCKS.into(),
             text: format!(
-                "the script held its thread for {longest_ms:.0} ms in one call, while every other user of the thread \
-                 waited"
+                "the script blocked its thread for {longest_ms:.0} ms in one call, while the other users of the thread waited"
             ),
-            hint: "give every user a thread of its own (--lua-threads), or take sleeping and computing out of the event"
+            hint: "give every user its own thread (--lua-threads), or move sleeping and computing out of the event"
                 .into(),
         };
         if let Some(warn) = &self.warn {
@@ -117,13 +115,13 @@ impl BlockingMonitor {
     }
 }
 
-/// Time for which a thread may be in a call without a fault: it waited for a CPU, or with `allow_cpu` had one.
+/// Time in calls that does not count as blocking: waits for a CPU, and with `allow_cpu` CPU time.
 fn explained(allow_cpu: bool) -> Duration {
     let computed = if allow_cpu { thread_cpu() } else { Duration::ZERO };
     thread_run_queue_wait() + computed
 }
 
-/// Waits for an event of `worker` on a thread that a script blocks.
+/// Waits for an event of `worker` on a thread that a script blocks, so that no task runs.
 pub(super) fn wait_for<T>(worker: &WorkerState, due: impl Future<Output = T>) -> T {
     let mut due = pin!(tokio::task::unconstrained(due));
     let mut context = Context::from_waker(Waker::noop());

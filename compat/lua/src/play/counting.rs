@@ -10,7 +10,7 @@ use super::session::{MeasuredUser, UserSession};
 use crate::context::{Context, Counter};
 
 impl<C: ScriptedConnector> UserSession<C> {
-    /// Counts for `user` from now on, and what was counted early.
+    /// Counts for `user` from now on, and adds the counts made before.
     pub(super) fn measure_as(&self, user: MeasuredUser) {
         let now = user.worker.now();
         for (kind, early) in self.early.iter().enumerate() {
@@ -21,7 +21,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         *self.measured.borrow_mut() = Some(user);
     }
 
-    /// Counts a statement that has succeeded.
+    /// Counts a successful statement.
     #[inline]
     pub(super) fn count(&self, context: &Context, outcome: Outcome, start: Nanos) {
         let (kind, counter) = match (outcome.returns_rows, outcome.rows) {
@@ -62,9 +62,9 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Counts for the run what the script has counted by `sb_counter_inc`.
+    /// Adds the counts that the script made by `sb_counter_inc` to the run's.
     #[inline]
-    pub(super) fn count_scripts_own(&self, context: &Context) {
+    pub(super) fn count_from_script(&self, context: &Context) {
         let Some(counted) = context.take_counted() else { return };
         let Some(MeasuredUser { worker, .. }) = self.measured() else { return };
         let now = worker.now();
@@ -82,7 +82,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     }
 }
 
-/// A statement of which only the kind is known.
+/// A statement known only by its kind.
 fn statement_of(kind: usize, now: Nanos) -> Statement {
     Statement {
         class: None,

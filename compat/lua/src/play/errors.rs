@@ -1,4 +1,4 @@
-//! Failures of statements and connections: counted, logged with sysbench's messages, and for some the connection opened again.
+//! Handles failed statements and connections: counts them, logs sysbench's messages, and reopens lost connections.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use super::session::{MeasuredUser, NumberedConnection, UserSession};
 use crate::context::Context;
 use crate::sql::{Answer, ConnectionId, SqlError, StatementId};
 
-/// Between attempts to open a lost connection.
+/// Pause between attempts to reopen a lost connection.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Most bytes of a statement in a message. A bulk insert has half a MiB.
+/// Maximum bytes of a statement in a message: a bulk insert has half a MiB.
 const STATEMENT_BYTES: usize = 4096;
 
-/// The call of the original's client library that would have sent a statement, for messages.
+/// The client library's call that sends a statement in sysbench, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExecKind {
-    /// Of a prepared statement.
+    /// A prepared statement.
     Execute,
-    /// Of text.
+    /// A statement as text.
     Query,
 }
 
 impl ExecKind {
-    /// FATAL lines about a statement that failed.
+    /// FATAL lines about a failed statement.
     fn lines(self, pgsql: bool, (code, message): (u16, &str), text: &str) -> Vec<String> {
         match (pgsql, self) {
             (false, ExecKind::Execute) => {
@@ -54,7 +54,6 @@ impl<C: ScriptedConnector> UserSession<C> {
         self.thread.run.host.log(level, text);
     }
 
-    /// Handles the failure of a statement.
     pub(super) async fn handle_error(
         &self,
         context: &Context,
@@ -88,16 +87,16 @@ impl<C: ScriptedConnector> UserSession<C> {
         context.sql.connection(connection).fail(SqlError { code, state, message, ignorable })
     }
 
-    /// Ends the transaction that has failed; sysbench does not count that statement.
+    /// Ends the failed transaction; as in sysbench, this statement is not counted.
     async fn roll_back(&self, connection: ConnectionId, blocking: bool) {
         if let Some(mut taken) = self.take(connection, blocking) {
-            // A failure repeats with the next statement, which reports it.
+            // If this fails, so does the next statement, which reports it.
             let _ = taken.connection.query(b"ROLLBACK").await;
             self.put(connection, taken, blocking);
         }
     }
 
-    /// Opens a lost connection again, with attempts until the run is over.
+    /// Reopens a lost connection; retries until it succeeds or the run is over.
     async fn reopen(&self, context: &Context, connection: ConnectionId, blocking: bool) {
         let Some(lost) = self.take(connection, false) else { return };
         let number = lost.number;
@@ -130,7 +129,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Logs why connection `number` of the run could not be opened.
+    /// Logs why the run's connection `number` could not be opened.
     pub(super) fn fail_connect(&self, context: &Context, error: &WireError, number: u64) -> Answer {
         let target = &self.thread.run.plan.target;
         let failure = client_errors::connect_failure(error, target, number);
@@ -181,7 +180,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         context.sql.connection(connection).fail(SqlError { state, ..SqlError::default() })
     }
 
-    /// Fails a statement on a connection that could not be opened again.
+    /// Fails a statement on a connection that could not be reopened.
     pub(super) fn fail_closed(&self, context: &Context, connection: ConnectionId) -> Answer {
         let message = "Server has gone away".to_owned();
         let (code, state) = match context.program.database.is_pgsql() {

@@ -8,10 +8,10 @@ use dbdyno_schema::record::{ErrorClass, Failure, ServerFailure};
 /// Why a script failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LuaFailure {
-    /// The chunk is not Lua, or failed.
+    /// The chunk is not Lua, or raised an error.
     #[error("{0}")]
     Chunk(String),
-    /// One of its functions failed.
+    /// A function of the script failed.
     #[error("`{function}' function failed: {message}")]
     Function {
         /// The name that sysbench prints.
@@ -19,14 +19,14 @@ pub enum LuaFailure {
         /// The message that it raised.
         message: String,
     },
-    /// The command line does not fit the options that it declares; the line to print.
+    /// The command line does not match the declared options; the line to print.
     #[error("{0}")]
     Usage(String),
-    /// It has no such function.
+    /// The script does not have the function.
     #[error("cannot find the {0}() function")]
     Missing(String),
-    /// A command has returned false.
-    #[error("the command has returned false")]
+    /// A command returned false.
+    #[error("the command returned false")]
     False,
 }
 
@@ -49,8 +49,8 @@ impl LuaFailure {
         }
     }
 
-    /// The record of a run that ends by it. A script that has not caught the failure of `driver:connect()` ends by the server
-    /// that `refused` the connection.
+    /// The failure for the end record. If the script did not catch an error of `driver:connect()`, it names the server that
+    /// `refused` the connection.
     pub(super) fn record(&self, refused: Option<&ServerFailure>) -> Failure {
         let text = self.to_string();
         match refused.filter(|_| text.contains(CONNECT_FAILED)) {

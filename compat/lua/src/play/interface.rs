@@ -1,4 +1,4 @@
-//! A loaded script, whatever its connections are.
+//! A loaded script, independent of the type of its connections.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::LuaFailure;
 use crate::host::{ScriptHost, Stat};
 use crate::program::Program;
 
-/// What a script runs with.
+/// Everything that a script needs to run.
 pub struct ScriptSetup {
     /// Target, load, phases and reports. The workload is not used.
     pub spec: RunSpec,
@@ -16,7 +16,7 @@ pub struct ScriptSetup {
     pub program: Program,
     /// The program that runs it.
     pub host: Arc<dyn ScriptHost>,
-    /// Whether every user has its own thread; `None` where the script's declarations decide.
+    /// Whether every user has its own thread; `None`: the script's declarations decide.
     pub own_threads: Option<bool>,
 }
 
@@ -87,9 +87,9 @@ pub trait Script {
     /// Closes the states of interval and checkpoint reports, after the last of them.
     fn close_reports(&self);
 
-    /// Whether any user has called for a database driver: reports then count statements.
+    /// Whether any user has requested a database driver: reports then count statements.
     fn uses_database(&self) -> bool;
 
-    /// Runs `init`, the run and `done`, and writes every record. The log has the failures when it returns.
+    /// Calls `init`, runs the load and calls `done`, and writes all records. Failures are logged.
     fn run(&self, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd;
 }

@@ -1,4 +1,4 @@
-//! The main state of a script and those of its reports, on a runtime of the calling thread.
+//! A script's main state and the states of its reports, on the calling thread.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,13 +25,13 @@ use crate::raw::ReturnValue;
 use crate::task::Task;
 use crate::vm::Vm;
 
-/// Most states of a worker that compile traces. More would evict each other's machine code.
+/// Maximum states of a worker that compile traces. More would evict each other's machine code.
 const JIT_STATES_MAX: u32 = 64;
 
 /// Runs the chunk of a script.
 ///
 /// # Errors
-/// It is not Lua, or it fails.
+/// The chunk is not Lua, or fails.
 pub fn load(setup: ScriptSetup) -> Result<Rc<dyn Script>, LuaFailure> {
     Ok(match connector(&setup.spec) {
         AnyConnector::Mysql(connector) => {
@@ -43,11 +43,11 @@ pub fn load(setup: ScriptSetup) -> Result<Rc<dyn Script>, LuaFailure> {
 }
 
 struct MainState<C: ScriptedConnector> {
-    // The users go before the runtime, which their connections use.
+    // Dropped before the runtime, which the users' connections use.
     main: RefCell<ScriptUser<C>>,
     /// The users of interval reports and of checkpoints.
     reports: RefCell<[Option<ScriptUser<C>>; 2]>,
-    /// A report hook that failed is not called again.
+    /// Whether a report hook failed; then none is called again.
     hook_failed: Cell<bool>,
     thread: Rc<ThreadContext<C>>,
     runtime: LocalRuntime,
@@ -111,7 +111,7 @@ impl<C: ScriptedConnector> MainState<C> {
         result.map_err(|error| LuaFailure::function(name, error))
     }
 
-    /// The end of a run that failed outside its users.
+    /// Ends a run that failed outside its users.
     fn end_by(&self, failure: &LuaFailure) -> RunEnd {
         self.run.host.log(Level::Fatal, &failure.to_string());
         RunEnd {
@@ -120,7 +120,7 @@ impl<C: ScriptedConnector> MainState<C> {
         }
     }
 
-    /// Makes the user of a report, whose number follows those of the run's users.
+    /// Creates the user of a report; its number follows those of the run's users.
     fn report_user(&self) -> Result<ScriptUser<C>, LuaFailure> {
         let number = u64::from(self.run.plan.load.connections);
         let vm = Vm::own(false).map_err(LuaFailure::chunk)?;
@@ -129,8 +129,8 @@ impl<C: ScriptedConnector> MainState<C> {
         Ok(user)
     }
 
-    /// Makes the users of the plan's reports, with or without hooks: as in sysbench the chunk runs once in each.
-    fn make_report_users(&self) -> Result<(), LuaFailure> {
+    /// Creates the users of the plan's reports, even without hooks: as in sysbench, the chunk runs once in each.
+    fn create_report_users(&self) -> Result<(), LuaFailure> {
         let report = &self.run.plan.report;
         let reports = [report.interval_us > 0, !report.marks_us.is_empty()];
         for (index, _) in reports.into_iter().enumerate().filter(|&(_, exists)| exists) {
@@ -237,13 +237,13 @@ impl<C: ScriptedConnector> Script for MainState<C> {
         {
             return self.end_by(&failure);
         }
-        // sysbench requires one even of a script with its own `thread_run`.
+        // sysbench requires event() even from a script with its own `thread_run`.
         if !self.has_function("event") {
             let text = format!("cannot find the event() function in {}", self.run.program.name);
             return self.end_by(&LuaFailure::Chunk(text));
         }
         let spec = self.spec();
-        // A state that is alone on its thread has the machine code to itself.
+        // The only state of a thread does not share the cache for machine code.
         let is_alone = self.setup.program.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
         let spawn = |number, conductor| {
@@ -251,9 +251,9 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             std::thread::spawn(move || worker::run(context, run))
         };
         let before =
-            |_: &mut dyn FnMut(Record)| self.make_report_users().map_err(|failure| self.end_by(&failure));
+            |_: &mut dyn FnMut(Record)| self.create_report_users().map_err(|failure| self.end_by(&failure));
         let ended = play(&spec, statements(), before, spawn, &inbox, sink);
-        // A forced shutdown waits for nothing.
+        // A forced shutdown does not wait for done().
         if ended.reason != EndReason::ForcedShutdown
             && self.has_function("done")
             && let Err(failure) = self.call("done")

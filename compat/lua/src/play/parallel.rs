@@ -1,4 +1,4 @@
-//! Commands that run on all users at the same time: `prepare` with several threads.
+//! Commands that run on all users concurrently, such as `prepare` with several threads.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use super::user::{ScriptUser, spawn_users};
 use crate::raw::ReturnValue;
 use crate::vm::Vm;
 
-/// The function in messages about a command that failed.
+/// The function named in messages about a failed command.
 pub(super) const CALL: &str = "sysbench.cmdline.call_command";
 
 /// Runs the command `name` in a new state of each user, and returns the first failure after all have ended.
 ///
-/// Scripts compute the rows that they load, so as many threads as CPUs share the users, unless each has its own.
+/// Scripts compute the rows that they load, so the users are divided among one thread per CPU, unless each has its own.
 pub(super) fn run<C: ScriptedConnector>(
     run: &RunContext<C>,
     own_threads: bool,
@@ -34,7 +34,7 @@ pub(super) fn run<C: ScriptedConnector>(
     let cpus = available_parallelism().map_or(1, |count| count.get() as u32);
     let threads = if own_threads { users } else { users.min(cpus) };
     raise_open_files();
-    // One thread's warning is enough.
+    // A warning from one thread is enough.
     let warned = Arc::new(AtomicBool::new(false));
     let run = RunContext { counters: Arc::default(), ..run.clone() };
     std::thread::scope(|scope| {

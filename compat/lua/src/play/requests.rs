@@ -1,4 +1,4 @@
-//! Answers a script's requests on its connections.
+//! Executes a script's requests on its connections.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ fn quoting(context: &Context) -> Quoting {
 }
 
 impl<C: ScriptedConnector> UserSession<C> {
-    /// Answers `request`. With `blocking` the thread waits instead of the task.
+    /// Executes `request`. With `blocking`, the thread waits instead of the task.
     #[inline]
     pub(super) async fn answer(&self, context: &Context, request: Request, blocking: bool) -> Answer {
         match request {
@@ -30,7 +30,7 @@ impl<C: ScriptedConnector> UserSession<C> {
 
     async fn answer_rare(&self, context: &Context, request: Request, blocking: bool) -> Answer {
         match request {
-            Request::Execute(_) | Request::Query(_) => unreachable!("`answer` has them"),
+            Request::Execute(_) | Request::Query(_) => unreachable!("`answer` handles these"),
             Request::Connect(connection) => self.connect(context, connection, blocking).await,
             Request::Reconnect(connection) => {
                 self.close(context, connection, blocking).await;
@@ -57,7 +57,7 @@ impl<C: ScriptedConnector> UserSession<C> {
     async fn execute(&self, context: &Context, statement: StatementId, blocking: bool) -> Answer {
         let mut execution = context.sql.execution(statement);
         if execution.mode == StatementMode::Unprepared {
-            // It was prepared on another connection to the server, which was lost.
+            // The connection on which it was prepared was lost.
             if Box::pin(self.prepare(context, statement, blocking)).await == Answer::Flag(false) {
                 return Answer::Flag(false);
             }
@@ -109,7 +109,7 @@ impl<C: ScriptedConnector> UserSession<C> {
             return self.fail_closed(context, connection);
         };
         context.sql.with_text(|text| taken.connection.write_query(text));
-        // Their memory is used again for the new rows.
+        // The new rows reuse this memory.
         let rows = std::mem::take(&mut context.sql.connection(connection).rows);
         let start = self.now();
         let (rows, result) = taken.connection.fetch_rows(rows).await;
@@ -124,7 +124,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Counts a statement. Of several results the first one counts now; each of the others when the script reads it.
+    /// Counts a statement. If it returned several results, the others count when the script reads them.
     #[inline]
     fn succeed(
         &self,
@@ -150,7 +150,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
     }
 
-    /// `--mysql-dry-run`: nothing is sent, and everything succeeds.
+    /// `--mysql-dry-run`: statements succeed without being sent.
     fn succeed_dry(&self, context: &Context, connection: ConnectionId) -> Answer {
         self.succeed(context, connection, (Outcome::default(), None, Vec::new()), self.now())
     }
@@ -190,7 +190,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         self.put(connection, taken, blocking);
         match result {
             Ok(prepared) => set_mode(StatementMode::Prepared(prepared.id), prepared.parameters),
-            // BEGIN, say, on MySQL.
+            // For example BEGIN on MySQL.
             Err(error) if error.is_unsupported_prepared() => as_text(),
             Err(error) => self.fail_prepare(context, connection, &error),
         }
@@ -201,7 +201,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         if let StatementMode::Prepared(id) = execution.mode
             && let Some(mut taken) = self.take(execution.connection, blocking)
         {
-            // On a broken connection there is nothing to close; the next statement reports it.
+            // If the connection is broken, the next statement reports it.
             let _ = taken.connection.close_statement(id).await;
             self.put(execution.connection, taken, blocking);
         }
@@ -243,7 +243,7 @@ impl<C: ScriptedConnector> RequestHandler for UserSession<C> {
         let due = match (self.event.get(), self.measured()) {
             (Some(event), _) => event.due,
             (None, None) => return,
-            // It counts, although the script has not waited for it to be due.
+            // The event counts, although the script did not wait until it was due.
             (None, Some(MeasuredUser { worker, id })) => {
                 worker.begin_unscheduled(id, start);
                 start

@@ -1,4 +1,4 @@
-//! The connections of one user, and where the run counts what they do.
+//! The connections of one user, and the counters that they update.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,10 +21,10 @@ use crate::host::ScriptHost;
 use crate::program::Program;
 use crate::sql::ConnectionId;
 
-/// Names of a script's statement kinds, by their numbers.
+/// Names of the statement kinds, by kind number.
 pub(super) const KINDS: [&str; 3] = ["read", "write", "other"];
 
-/// What all users of a run share.
+/// Shared by all users of a run.
 #[derive(Clone)]
 pub(super) struct RunContext<C> {
     pub(super) connector: C,
@@ -34,23 +34,23 @@ pub(super) struct RunContext<C> {
     pub(super) counters: Arc<RunCounters>,
     /// Whether LuaJIT compiles traces.
     pub(super) jit: bool,
-    /// Whether the users of a thread share states, where there are many.
+    /// Whether the users of a thread share states if there are many.
     pub(super) share_states: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct RunCounters {
-    /// Connections opened so far: they take the server's addresses in turn.
+    /// Connections opened so far; they use the server's addresses in turn.
     pub(super) connections: AtomicU64,
     /// The first connection that a server refused.
     pub(super) refused: OnceLock<ServerFailure>,
     /// The first failure of a `thread_done`, which does not end the run.
     pub(super) failure_at_end: OnceLock<LuaFailure>,
-    /// Some user has called for a database driver.
+    /// Whether any user has requested a database driver.
     pub(super) uses_database: AtomicBool,
 }
 
-/// What all users of a thread share.
+/// Shared by all users of a thread.
 pub(super) struct ThreadContext<C> {
     pub(super) run: RunContext<C>,
     pub(super) monitor: BlockingMonitor,
@@ -63,14 +63,14 @@ impl<C> ThreadContext<C> {
     }
 }
 
-/// The user of a run that counts what a session does.
+/// The user of a run for which a session counts.
 #[derive(Clone)]
 pub(super) struct MeasuredUser {
     pub(super) worker: Rc<WorkerState>,
     pub(super) id: UserId,
 }
 
-/// The event that a user plays.
+/// The event that a user is running.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CurrentEvent {
     pub(super) due: Nanos,
@@ -79,7 +79,7 @@ pub(super) struct CurrentEvent {
 
 pub(super) struct UserSession<C: ScriptedConnector> {
     pub(super) thread: Rc<ThreadContext<C>>,
-    /// By [`ConnectionId`]; `None` while a statement runs on it, so that nothing else can use it.
+    /// By [`ConnectionId`]; `None` while a statement runs on the connection, so that nothing else can use it.
     connections: RefCell<Vec<Option<NumberedConnection<C::Connection>>>>,
     /// `None` before the clock starts, and outside a run.
     pub(super) measured: RefCell<Option<MeasuredUser>>,
@@ -92,7 +92,7 @@ pub(super) struct UserSession<C: ScriptedConnector> {
 
 pub(super) struct NumberedConnection<L> {
     pub(super) connection: L,
-    /// Within the run; it chooses the server's address.
+    /// The number within the run, which selects the server's address.
     pub(super) number: u64,
 }
 
@@ -139,11 +139,11 @@ impl<C: ScriptedConnector> UserSession<C> {
         context.sql.set_open(id, false);
     }
 
-    /// Closes the connections that the script's collector has freed.
+    /// Closes the connections that Lua's garbage collector has freed.
     pub(super) async fn close_unreferenced(&self, context: &Context) {
         let unreferenced = context.sql.take_unreferenced();
         if !unreferenced.is_empty() {
-            // Boxed, so that the many users without any are small.
+            // Boxed, to keep the futures of users without any small.
             Box::pin(async {
                 for connection in unreferenced {
                     self.close(context, connection, false).await;
@@ -160,7 +160,7 @@ impl<C: ScriptedConnector> UserSession<C> {
         }
     }
 
-    /// Takes a connection for a statement; `None` where it is closed. With `blocking` its socket waits in the kernel.
+    /// Takes a connection for a statement; `None` if it is closed. With `blocking`, its calls block the thread.
     #[inline]
     pub(super) fn take(&self, id: ConnectionId, blocking: bool) -> Option<NumberedConnection<C::Connection>> {
         let mut taken = self.connections.borrow_mut().get_mut(id.0 as usize)?.take()?;

@@ -1,4 +1,4 @@
-//! One user that plays a script: a state, its connections, and the loop of its events.
+//! One user that runs a script: a state, its connections, and the event loop.
 
 use std::rc::Rc;
 
@@ -17,18 +17,18 @@ use crate::state::State;
 use crate::task::{Progress, Task};
 use crate::vm::Vm;
 
-/// Events after which a user that never waits lets the others of its thread run.
+/// Events after which a user that never waits yields to the others of its thread.
 const EVENTS_PER_TURN: u32 = 64;
 
 pub(super) struct ScriptUser<C: ScriptedConnector> {
-    // Before the session, which functions of the state may still call while the state closes.
+    // Dropped before the session, which functions of the state may call while the state closes.
     pub(super) state: State,
     pub(super) session: Rc<UserSession<C>>,
     thread: Rc<ThreadContext<C>>,
     pub(super) number: u64,
 }
 
-/// Makes the users with `numbers` in `vms`, and runs `work` with each, all at the same time.
+/// Creates the users with `numbers` in `vms`, and runs `work` with all of them concurrently.
 pub(super) fn spawn_users<C, T, F>(
     thread: &Rc<ThreadContext<C>>,
     numbers: &[u64],
@@ -102,14 +102,14 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         self.state.vm().collect_own().map_err(|error| LuaFailure::function(NAME, error))
     }
 
-    /// Plays events until the run is over or the script ends its user.
+    /// Runs events until the run is over or the script ends the user.
     pub(super) async fn play(mut self, worker: Rc<WorkerState>, id: UserId) {
         self.session.measure_as(MeasuredUser { worker: Rc::clone(&worker), id });
         let result = match self.state.thread_run() {
             Ok(None) => self.play_events(&worker, id).await,
             Ok(Some(mut thread_run)) => {
                 let result = Box::pin(self.call(&mut thread_run, &[self.number as i64])).await;
-                self.session.count_scripts_own(self.state.context());
+                self.session.count_from_script(self.state.context());
                 if self.session.event.take().is_some() {
                     worker.abandon_event(id, worker.now());
                 }
@@ -121,7 +121,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         let log = |failure: &LuaFailure| thread.run.host.log(Level::Fatal, &failure.to_string());
         match result.map_err(|error| LuaFailure::function("thread_run", error)) {
             Ok(()) => {
-                // As in sysbench the run is reported all the same.
+                // As in sysbench, the run is reported nevertheless.
                 if let Err(failure) = Box::pin(self.call_global("thread_done")).await {
                     log(&failure);
                     let _ = thread.run.counters.failure_at_end.set(failure);
@@ -132,10 +132,10 @@ impl<C: ScriptedConnector> ScriptUser<C> {
                 worker.fail_run((EndReason::ScriptError, failure.record(thread.run.counters.refused.get())));
             }
         }
-        self.session.count_scripts_own(self.state.context());
+        self.session.count_from_script(self.state.context());
         worker.leave(worker.now());
         Box::pin(self.session.close_all()).await;
-        // Closing a state takes a while, which must not delay the last events of the others.
+        // Closing a state takes time, which must not delay the last events of other users.
         worker.unless_over(std::future::pending::<()>()).await;
     }
 
@@ -145,7 +145,7 @@ impl<C: ScriptedConnector> ScriptUser<C> {
         let mut free_since = None;
         let mut events = 0u32;
         while let Some(due) = worker.next_due(id, free_since).await {
-            // It starts when its user is free and it is due.
+            // An event starts when it is due and its user is free.
             let start = free_since.unwrap_or_else(|| worker.now()).max(due);
             self.session.event.set(Some(CurrentEvent { due, start }));
             let value = match self.call(&mut event, &number).await {
@@ -156,9 +156,9 @@ impl<C: ScriptedConnector> ScriptUser<C> {
                 }
             };
             let end = worker.now();
-            self.session.count_scripts_own(self.state.context());
+            self.session.count_from_script(self.state.context());
             if value == ReturnValue::True {
-                // As in sysbench this event ends the user and does not count.
+                // As in sysbench, this event ends the user and does not count.
                 worker.abandon_event(id, end);
                 return Ok(());
             }

@@ -19,7 +19,7 @@ use super::session::{KINDS, RunContext, ThreadContext};
 use super::user::{ScriptUser, spawn_users};
 use crate::vm::Vm;
 
-/// Plays the share of the run that `context` has, on this thread.
+/// Runs this worker's share of the users on the calling thread.
 pub(super) fn run<C: ScriptedConnector>(context: WorkerContext, run: RunContext<C>) {
     let conductor = context.conductor.clone();
     run_worker(conductor, work(context, run));
@@ -66,7 +66,7 @@ async fn work<C: ScriptedConnector>(context: WorkerContext, mut run: RunContext<
     context.play(start, KINDS.len(), spawn, check).await
 }
 
-/// Makes this thread's users and calls `thread_init` of each, all at the same time.
+/// Creates this thread's users and calls `thread_init` of all of them concurrently.
 async fn make_users<C: ScriptedConnector>(
     thread: &Rc<ThreadContext<C>>,
     numbers: &[u64],
@@ -79,7 +79,7 @@ async fn make_users<C: ScriptedConnector>(
     });
     let mut users = Vec::with_capacity(numbers.len());
     while let Some(joined) = tasks.join_next().await {
-        users.push(joined.expect("making a user does not panic")?);
+        users.push(joined.expect("creating a user does not panic")?);
     }
     users.sort_unstable_by_key(|user: &ScriptUser<C>| user.number);
     Vm::collect_shared(&vms).map_err(|error| LuaFailure::function("thread_init", error))?;

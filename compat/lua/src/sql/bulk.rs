@@ -1,9 +1,9 @@
 //! Rows collected for one INSERT: sent when half a MiB is full, and at the end.
 
-/// Most bytes of one INSERT.
+/// Maximum bytes of one INSERT.
 const FULL_BYTES: usize = 512 * 1024;
 
-/// The rows that a connection collects.
+/// The collected rows of a connection.
 #[derive(Default)]
 pub(super) struct Bulk {
     prefix: Vec<u8>,
@@ -18,7 +18,7 @@ impl Bulk {
         Self { prefix: prefix.to_vec(), text: prefix.to_vec(), rows: 0 }
     }
 
-    /// Adds a row. Returns true where it did not fit: the rows before it are then in `out`, to be sent.
+    /// Adds a row. If it does not fit, moves the rows before it into `out`, to be sent, and returns true.
     pub(super) fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> bool {
         let full = self.rows > 0 && self.text.len() + row.len() + 1 > FULL_BYTES;
         if full {
@@ -32,7 +32,7 @@ impl Bulk {
         full
     }
 
-    /// Moves the collected rows into `out`, to be sent; false where there are none.
+    /// Moves the collected rows into `out`, to be sent; false if there are none.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> bool {
         if self.rows == 0 {
             return false;

@@ -1,6 +1,6 @@
-//! The functions behind interface.lua: each yields with a request, or does at once what needs no server.
+//! The functions behind interface.lua. Those that need the server yield with a request.
 //!
-//! A call that yields returns nothing where there are no rows, true where there are, and false where the request failed.
+//! A call that yields returns nothing if there are no rows, true if there are, and false if the request failed.
 
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
@@ -25,7 +25,7 @@ const INTEGERS: RangeInclusive<i64> = 1..=4;
 const DOUBLES: RangeInclusive<i64> = 5..=6;
 const STRINGS: RangeInclusive<i64> = 11..=12;
 
-/// Yields with `request`; where the coroutine cannot yield, waits for the answer.
+/// Yields with `request`; if the coroutine cannot yield, blocks until the result is there.
 #[inline]
 pub(crate) fn request(call: &Call, request: Request) -> CallResult {
     let context = call.context();
@@ -91,9 +91,9 @@ fn disconnect(call: &Call) -> CallResult {
     }
 }
 
-/// The script's collector has freed a connection: arguments are its user and its number.
+/// Lua's garbage collector has freed a connection: the arguments are its user and number.
 fn release(call: &Call) -> CallResult {
-    // The collector may call this while anything else of `Sql` is borrowed.
+    // The collector may call this while `Sql::objects` is borrowed, so use separate cells.
     let sql = &call.context_at(1).sql;
     sql.unreferenced.borrow_mut().push(ConnectionId(call.integer(2) as u32));
     sql.has_unreferenced.set(true);
@@ -113,7 +113,7 @@ fn query(call: &Call) -> CallResult {
     request(call, Request::Query(connection))
 }
 
-/// Returns the number of a new statement with the text that is argument 2.
+/// Returns the number of a new statement; argument 2 is its text.
 fn new_statement(call: &Call) -> CallResult {
     let (connection, open) = connection(call)?;
     let sql = call.string(2, "query")?;
@@ -178,7 +178,7 @@ fn set(call: &Call) -> CallResult {
     if kind == LUA_TNUMBER && with_parameter(call, |parameter| parameter.set_number(call.number(2)))? {
         return NOTHING;
     }
-    // Lua converts before anything is borrowed: its collector may call the script.
+    // Convert before borrowing: Lua's collector may run and call the script.
     let (bytes, wide) = match kind {
         LUA_TNUMBER | LUA_TSTRING => (call.bytes(2), None),
         LUA_TCDATA => (None, call.wide_integer(2)),
@@ -255,7 +255,7 @@ fn bulk_init(call: &Call) -> CallResult {
     if open {
         call.context().sql.connection(connection).bulk = Some(Bulk::new(prefix));
     } else {
-        // sysbench takes this for success.
+        // In sysbench this call succeeds.
         call.context().host.log(Level::Alert, CLOSED);
     }
     NOTHING
@@ -317,7 +317,7 @@ fn result_numbers(call: &Call) -> CallResult {
 fn fetch_row(call: &Call) -> CallResult {
     let (id, _) = connection(call)?;
     let sql = &call.context().sql;
-    // The rows are taken out while strings are made of them: Lua's collector may call the script.
+    // Take the rows out while creating strings: Lua's collector may run and call the script.
     let (live, empty, rows, position) = {
         let mut connection = sql.connection(id);
         let position = connection.next_row;
@@ -343,7 +343,7 @@ fn fetch_row(call: &Call) -> CallResult {
     ONE
 }
 
-/// Pushes a table of strings, without a field where a column is NULL.
+/// Pushes a table of strings; NULL columns have no field.
 fn push_row(call: &Call, rows: &Rows, row: &[u8]) {
     call.push_table(rows.columns as c_int);
     rows.each_column(row, |(position, column)| {

@@ -1,7 +1,7 @@
--- sysbench's database layer for scripts that call it through `ffi.C`. C functions raise nothing: they return a null pointer
--- or another number than 0, and the fields of the connection have the error.
+-- sysbench's database layer for scripts that call it through `ffi.C`. C functions do not raise errors: they return a null
+-- pointer or a number other than 0, and set the error in fields of the connection.
 --
--- They take and return the objects of interface.lua. Compiled at the first call of one.
+-- They take and return the objects of interface.lua. The first call compiles this file.
 local raw, update_error, prepare, statement, NULL = ...
 local ffi = require("ffi")
 local error, ipairs, pairs, pcall, select = error, ipairs, pairs, pcall, select
@@ -10,7 +10,7 @@ local getfenv, cast, new = getfenv, ffi.cast, ffi.new
 
 local C = {}
 
--- A string of Lua, or `length` bytes of C.
+-- A Lua string, or `length` bytes in C.
 local function text_of(text, length)
    length = tonumber(length)
    if type(text) == "cdata" then return ffi.string(text, length) end
@@ -18,7 +18,7 @@ local function text_of(text, length)
    return text
 end
 
--- The return code: 0, or 1 where the call failed.
+-- The return code: 0, or 1 if the call failed.
 local function code(self, failed)
    update_error(self)
    return failed and 1 or 0
@@ -67,7 +67,7 @@ end
 local NUMBERS = {
    "const int8_t *", "const int16_t *", "const int32_t *", "const int64_t *", "const float *", "const double *"
 }
--- Of sysbench.sql.type.
+-- Types of sysbench.sql.type.
 local CHAR, VARCHAR = 11, 12
 local LONGEST = 0x7fffffff
 
@@ -138,7 +138,7 @@ function C.db_bind_param(self, binds, count)
    return 0
 end
 
--- Columns of prepared statements cannot be fetched, in sysbench either.
+-- As in sysbench, columns of prepared statements cannot be fetched.
 function C.db_bind_result()
    return 0
 end

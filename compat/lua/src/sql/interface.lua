@@ -1,8 +1,8 @@
 -- Methods of drivers, connections, statements, parameters and results over the functions of calls.rs.
 --
--- Users of one state share everything but the table that the function at the end returns; `getfenv(0)` has a user's globals.
--- [1] of every object is its number. Functions that talk to the server return nothing where there are no rows, true where
--- there are, and false where they failed. Objects are tables: a field or a method costs one access.
+-- Users of one state share everything except the table that the last function returns; `getfenv(0)` has a user's globals.
+-- [1] of every object is its number. Functions that call the server return nothing if there are no rows, true if there are,
+-- and false if they failed. Objects are tables, so that a field or a method costs one access.
 local raw = ...
 local ffi = require("ffi")
 local error, type, setmetatable, select, unpack = error, type, setmetatable, select, unpack
@@ -29,11 +29,11 @@ local NULL = ffi.cast("struct dbdyno_no_result *", nil)
 
 local connection = {}
 
--- Number of connections, of all users, whose fields describe a failure. While it is 0, a statement that succeeds does not
--- read its connection, which is in no cache where users are many.
+-- Number of connections of all users whose fields describe a failure. While it is 0, a successful statement does not read
+-- its connection, which with many users is not cached.
 local failures = 0
 
--- Sets the fields of a connection after a statement; `unnumbered` is the class of a failure without an error of the server.
+-- Sets the fields of a connection after a statement; `unnumbered` is the class of a failure that is not a server error.
 -- Called after a failure, and while the fields describe an earlier one.
 local function update_error(self, unnumbered)
    local class, errno, state, message = raw.last_error(self)
@@ -44,8 +44,8 @@ local function update_error(self, unnumbered)
    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = class, errno, state, message
 end
 
--- Raises the error of the last call on this connection at `level` of the caller; without an error of the server, as on a
--- closed connection, at `level_without`.
+-- Raises the error of the last call on this connection at `level` of the caller; if it is not a server error, for example on
+-- a closed connection, at `level_without`.
 local function raise(self, text, level, level_without)
    update_error(self)
    local class, errno, state, message = self.error, self.sql_errno, self.sql_state, self.sql_errmsg
@@ -115,7 +115,7 @@ function driver:connect()
       error(raw.connect_failed, 2)
    end
    self_.result = setmetatable({ number }, result_meta)
-   -- Closes a connection that the script has no reference to.
+   -- Closes a connection that the script no longer references.
    self_.guard = newproxy(true)
    getmetatable(self_.guard).__gc = function() raw.release(owner, number) end
    return self_
@@ -190,7 +190,7 @@ local statement_meta = { __index = statement, __tostring = constant("<sql_statem
 local parameter = { set = raw.set, set_rand_str = raw.set_random }
 local parameter_meta = { __index = parameter, __tostring = constant("<sql_param>") }
 
--- A statement, or nil where it cannot be prepared: as in sysbench an error without a number.
+-- A statement, or nil if it cannot be prepared: as in sysbench, an error without a number.
 local function prepare(self, text)
    local number = raw.new_statement(self, text)
    if number then
@@ -300,7 +300,7 @@ if raw.newer then
    end
 end
 
--- The functions of exported.lua in `ffi.C`, compiled at the first call of one.
+-- The functions of exported.lua in `ffi.C`; the first call compiles them.
 local exported, functions = {}, nil
 for name in raw.exported:gmatch("%S+") do
    exported[name] = function(...)
@@ -309,7 +309,7 @@ for name in raw.exported:gmatch("%S+") do
    end
 end
 
--- Makes the table of one user.
+-- Creates the table of one user.
 return function()
    local drivers = {}
    return {

@@ -1,4 +1,4 @@
-//! `sysbench.sql` of one user: interface.lua over the functions of `calls`.
+//! Installs `sysbench.sql`: interface.lua on top of the functions of `calls`.
 
 use mlua::{Function, Lua, Table};
 
@@ -8,11 +8,11 @@ use crate::context::Context;
 use crate::program::Program;
 use dbdyno_sysbench::Compat;
 
-/// The results of interface.lua, which the users of a state share.
+/// The functions that interface.lua returns, shared by the users of a state.
 #[derive(Clone)]
 struct Interface {
-    /// Makes the `sysbench.sql` of one more user.
-    of_user: Function,
+    /// Creates the `sysbench.sql` of one more user.
+    create_for_user: Function,
     /// The functions of exported.lua in `ffi.C`.
     exported: Table,
 }
@@ -32,11 +32,11 @@ pub(crate) fn install(lua: &Lua, context: &Context) -> mlua::Result<()> {
         let interface = load(lua, &context.program)?;
         lua.set_app_data(interface);
     }
-    let of_user = lua.app_data_ref::<Interface>().expect("it was set above").of_user.clone();
-    lua.globals().get::<Table>("sysbench")?.set("sql", of_user.call::<Table>(())?)
+    let create_for_user = lua.app_data_ref::<Interface>().expect("it was set above").create_for_user.clone();
+    lua.globals().get::<Table>("sysbench")?.set("sql", create_for_user.call::<Table>(())?)
 }
 
-/// What `ffi.C` has of this, for all users of the state.
+/// The functions of exported.lua, for all users of the state.
 pub(crate) fn exported(lua: &Lua) -> Table {
     lua.app_data_ref::<Interface>().expect("`install` comes first").exported.clone()
 }
@@ -52,6 +52,6 @@ fn load(lua: &Lua, program: &Program) -> mlua::Result<Interface> {
     let compile = |lua: &Lua, ()| compile::load(lua, "sysbench.sql.lua", include_bytes!("exported.lua"));
     raw.raw_set("compile_exported", lua.create_function(compile)?)?;
     let chunk = compile::load(lua, "sysbench.sql.lua", include_bytes!("interface.lua"))?;
-    let (of_user, exported) = chunk.call(raw)?;
-    Ok(Interface { of_user, exported })
+    let (create_for_user, exported) = chunk.call(raw)?;
+    Ok(Interface { create_for_user, exported })
 }

@@ -1,7 +1,7 @@
 //! `sysbench.sql`: drivers, connections, statements, parameters, results.
 //!
-//! A script has tables with a number in them; the objects with these numbers are in [`Sql`], which the driver of the state
-//! reads too. An execution of a statement:
+//! A script holds tables that contain a number; [`Sql`] has the objects with these numbers, also for the session that
+//! executes requests. The steps of an execution:
 //!
 //! ```text
 //! st:execute()           interface.lua: reads the result of the call
@@ -10,7 +10,7 @@
 //!   ┌ resumed with true (rows), false (failed) or nothing
 //! ```
 //! # Layout
-//! - `request`: requests and answers; `objects`: connections, statements and parameters by number.
+//! - `request`: requests and results; `objects`: connections, statements and parameters by number.
 //! - `bulk`: rows collected for one INSERT.
 //! - `calls`: the functions that Lua calls.
 //! - `interface`, `interface.lua`: methods, errors and their messages; `exported.lua`: the same for scripts that call through

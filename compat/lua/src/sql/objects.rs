@@ -16,16 +16,16 @@ pub(super) const ERROR_NONE: i64 = 0;
 pub(super) const ERROR_IGNORABLE: i64 = 1;
 pub(super) const ERROR_FATAL: i64 = 2;
 
-/// A parameter's number has its index in the low bits and its generation above, and fits into a double.
+/// A parameter's number has its index in the low bits and its generation above them, and fits into a double.
 const INDEX_BITS: u32 = 32;
 const GENERATIONS: u32 = (1 << 20) - 1;
 
-/// Shared by the functions that Lua calls and the driver of the state.
+/// Shared by the functions that Lua calls and the session that executes requests.
 #[derive(Default)]
 pub struct Sql {
     pub(super) objects: RefCell<SqlObjects>,
     pub(super) request: Cell<Option<Request>>,
-    /// Connections that the script's collector has freed without closing them.
+    /// Connections that Lua's garbage collector has freed and nobody has closed.
     pub(super) unreferenced: RefCell<Vec<ConnectionId>>,
     pub(super) has_unreferenced: Cell<bool>,
 }
@@ -37,7 +37,7 @@ impl Sql {
         self.request.take().expect("a coroutine yields with a request")
     }
 
-    /// Lets `read` read the text of [`Request::Query`].
+    /// Passes the text of [`Request::Query`] to `read`.
     #[inline]
     pub fn with_text<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         read(&self.objects.borrow().text)
@@ -58,7 +58,7 @@ impl Sql {
         Execution { connection: statement.connection, mode: statement.mode, types: !statement.types_sent }
     }
 
-    /// Lets `write` write the parameters of a statement; the server knows their types afterwards.
+    /// Passes the parameters of a statement to `write`, which also sends their types to the server if necessary.
     #[inline]
     pub fn with_parameters<T>(&self, statement: StatementId, write: impl FnOnce(Bound<'_>) -> T) -> T {
         let mut objects = self.objects.borrow_mut();
@@ -66,7 +66,7 @@ impl Sql {
         write(objects.bound(statement))
     }
 
-    /// Lets `read` read the text of a statement that includes its parameters.
+    /// Passes the text of a statement, with its parameters as literals, to `read`.
     pub fn with_literals<T>(
         &self,
         statement: StatementId,
@@ -97,19 +97,19 @@ impl Sql {
 pub(super) struct SqlObjects {
     pub(super) connections: Vec<Connection>,
     statements: Vec<Statement>,
-    /// Closed statements, whose index the next ones take: scripts may prepare in every event.
+    /// Indexes of closed statements, for reuse: scripts may prepare in every event.
     free_statements: Vec<u32>,
     parameters: Vec<StoredParameter>,
-    /// Parameters of closed statements.
+    /// Indexes of parameters of closed statements, for reuse.
     free_parameters: Vec<u32>,
-    /// The text of the current query, or of a statement that includes its parameters.
+    /// The text of the current query, or of a statement with its parameters as literals.
     pub(super) text: Vec<u8>,
 }
 
 #[derive(Default)]
 pub struct Connection {
     pub(super) open: bool,
-    /// One of `ERROR_*`, about the last call.
+    /// The class of the last call's error, one of `ERROR_*`.
     pub(super) class: i64,
     pub(super) error: SqlError,
     /// Whether the script may read the last result.
@@ -119,7 +119,7 @@ pub struct Connection {
     pub(super) next_row: usize,
     /// End of the current result's rows: those of a further result may follow.
     pub(super) rows_end: usize,
-    /// The remaining results of the same statement, the next one last.
+    /// The remaining results of the statement, in reverse order.
     pub(super) result_sets: Vec<ResultSet>,
     pub(super) bulk: Option<Bulk>,
 }
@@ -143,14 +143,14 @@ impl Connection {
         if outcome.returns_rows { Answer::Flag(true) } else { Answer::Nothing }
     }
 
-    /// Sets the results of a statement that has succeeded. Returns the outcome of the first one.
+    /// Sets the results of a successful statement. Returns the outcome of the first one.
     pub fn set_results(&mut self, mut result_sets: Vec<ResultSet>) -> Option<Outcome> {
         result_sets.reverse();
         self.result_sets = result_sets;
         self.next_result_set()
     }
 
-    /// Goes to the next of several results and returns its outcome; `None` after the last.
+    /// Advances to the next result and returns its outcome; `None` after the last.
     pub fn next_result_set(&mut self) -> Option<Outcome> {
         let ResultSet { returns_rows, rows, columns, first_row } = self.result_sets.pop()?;
         self.class = ERROR_NONE;
@@ -168,7 +168,7 @@ impl Connection {
         Answer::Flag(false)
     }
 
-    /// A statement could not be prepared: sysbench's interface has no error number for that.
+    /// Fails a statement that could not be prepared; sysbench reports that without an error class.
     pub fn fail_prepare(&mut self, error: SqlError) -> Answer {
         let ignorable = error.ignorable;
         let answer = self.fail(error);
@@ -187,7 +187,7 @@ pub struct Statement {
     /// Indexes of the bound parameters.
     bound: Vec<u32>,
     types_sent: bool,
-    /// Indexes of the parameters made for it.
+    /// Indexes of the parameters created for the statement.
     owned: Vec<u32>,
 }
 
@@ -217,7 +217,7 @@ pub(super) struct StoredParameter {
     /// The value of a string, up to `length_max` bytes; reused to save the allocation.
     text: Vec<u8>,
     length_max: usize,
-    /// How many parameters had this index before; part of the number that the script has.
+    /// How many parameters had this index before; part of the script's number.
     generation: u32,
 }
 
@@ -248,11 +248,11 @@ impl StoredParameter {
         self.value = Value::Null;
     }
 
-    /// False for a parameter of strings.
+    /// Returns false if the parameter is a string.
     #[inline]
     pub(super) fn set_number(&mut self, number: f64) -> bool {
         self.value = match self.kind {
-            // As C converts: towards zero.
+            // As in C: towards zero.
             Type::Int => Value::Int(number as i64),
             Type::Double => Value::Double(number),
             Type::Text => return false,
@@ -260,7 +260,7 @@ impl StoredParameter {
         true
     }
 
-    /// As [`Self::set_number`], for integers that a double does not hold exactly.
+    /// Like [`Self::set_number`], for integers that a double cannot represent.
     pub(super) fn set_integer(&mut self, number: i64) -> bool {
         self.value = match self.kind {
             Type::Int => Value::Int(number),
@@ -270,7 +270,7 @@ impl StoredParameter {
         true
     }
 
-    /// Lets `write` write a string, and cuts it at the parameter's length.
+    /// Sets the string that `write` appends, cut at the parameter's length.
     pub(super) fn set_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.text.clear();
         write(&mut self.text);
@@ -301,7 +301,7 @@ impl SqlObjects {
         ConnectionId(self.connections.len() as u32 - 1)
     }
 
-    /// The connection with a number that a script passes.
+    /// The connection with the script's number.
     #[inline]
     pub(super) fn connection_of(&self, number: Option<i64>) -> Option<ConnectionId> {
         let number = usize::try_from(number?).ok()?;
@@ -318,7 +318,7 @@ impl SqlObjects {
         &mut self.connections[connection.0 as usize]
     }
 
-    /// A new connection to the server does not know what was prepared on the one before it.
+    /// Sets the state of a connection. After a reconnect its statements must be prepared again.
     fn set_open(&mut self, id: ConnectionId, open: bool) {
         let connection = self.connection_mut(id);
         connection.open = open;
@@ -353,7 +353,7 @@ impl SqlObjects {
         }
     }
 
-    /// Frees a statement and its parameters. interface.lua has cleared the script's number of it.
+    /// Frees a statement and its parameters. interface.lua has removed its number from the script's object.
     pub(super) fn remove_statement(&mut self, id: StatementId) {
         let statement = self.statement_mut(id);
         statement.bound.clear();
@@ -401,7 +401,7 @@ impl SqlObjects {
         i64::from(index) | i64::from(self.parameters[index as usize].generation & GENERATIONS) << INDEX_BITS
     }
 
-    /// The index of the parameter with the number that a script passes; `None` where its statement was closed.
+    /// The index of the parameter with the script's number; `None` if its statement was closed.
     #[inline]
     pub(super) fn parameter_index(&self, number: Option<i64>) -> Option<u32> {
         let number = number?;
@@ -421,7 +421,7 @@ impl SqlObjects {
         Bound { parameters: &self.parameters, bound: self.statement(statement).bound.iter() }
     }
 
-    /// Writes the statement's text with the parameters in place of the `?`. Every `?` counts, as in sysbench.
+    /// Writes the statement's text with literals in place of `?`. As in sysbench, every `?` is a placeholder.
     fn write_literals(&mut self, statement: StatementId, quoting: Quoting) {
         let mut text = std::mem::take(&mut self.text);
         text.clear();

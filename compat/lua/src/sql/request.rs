@@ -1,20 +1,20 @@
-//! Requests of a script to its server, and their answers.
+//! Requests of a script to its server, and their results.
 
-/// The rest of a request (texts, parameters) is in [`Sql`](super::Sql).
+/// Texts and parameters of a request are in [`Sql`](super::Sql).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Connect(ConnectionId),
     /// Close the connection and open it again.
     Reconnect(ConnectionId),
     Disconnect(ConnectionId),
-    /// Run [`Sql::with_text`](super::Sql::with_text).
+    /// Execute the text of [`Sql::with_text`](super::Sql::with_text).
     Query(ConnectionId),
     Prepare(StatementId),
     Execute(StatementId),
     CloseStatement(StatementId),
-    /// Go to the next result set of the last statement.
+    /// Advance to the next result set of the last statement.
     NextResult(ConnectionId),
-    /// `sb_more_events`: wait until the next event is due; false where the run is over.
+    /// `sb_more_events`: wait until the next event is due; false if the run is over.
     NextEvent,
 }
 
@@ -26,7 +26,7 @@ pub struct ConnectionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementId(pub u32);
 
-/// What interface.lua learns of a request at once; errors and rows it reads afterwards.
+/// The result that interface.lua gets from a request; it reads errors and rows separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Success without rows.
@@ -42,7 +42,7 @@ pub struct SqlError {
     /// SQLSTATE.
     pub state: String,
     pub message: String,
-    /// Whether the event restarts, rather than the run end.
+    /// Whether the event restarts; otherwise the run ends.
     pub ignorable: bool,
 }
 
@@ -51,13 +51,13 @@ pub struct SqlError {
 pub enum StatementMode {
     /// The server does not know it yet.
     Unprepared,
-    /// By the server's number.
+    /// Prepared, with the server's number.
     Prepared(u32),
     /// As text that includes the parameters.
     Text,
 }
 
-/// What an execution needs besides the parameters.
+/// Everything that an execution needs, except the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     pub connection: ConnectionId,

@@ -1,11 +1,11 @@
-//! The messages of PostgreSQL's libpq, which gives its errors no numbers.
+//! The messages of PostgreSQL's libpq, whose errors have no numbers.
 
 use dbdyno_schema::plan::Endpoint;
 use dbdyno_wire::WireError;
 use dbdyno_wire::postgres::NO_PASSWORD;
 use dbdyno_wire::postgres::errors::CONNECTION_FAILURE;
 
-/// Its message about a failed connection.
+/// libpq's message about a failed connection.
 pub(super) fn connect_message(error: &WireError, endpoint: Option<&Endpoint>) -> String {
     let place = match endpoint {
         Some(Endpoint::Tcp { host, port }) => format!("at \"{host}\", port {port}"),
@@ -25,7 +25,7 @@ pub(super) fn connect_message(error: &WireError, endpoint: Option<&Endpoint>) ->
 }
 
 fn unreachable(begin: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
-    // Without the number that Rust appends, and the address before it.
+    // Without the address in front and the number that Rust appends.
     let message = text.split(" (os error").next().unwrap_or(text);
     let message = message.rsplit(": ").next().unwrap_or(message);
     match endpoint {
@@ -46,7 +46,7 @@ fn unreachable(begin: &str, text: &str, endpoint: Option<&Endpoint>) -> String {
     }
 }
 
-/// Its message about a statement: the server's message alone.
+/// libpq's message about a statement: only the server's message.
 pub(super) fn message(error: &WireError) -> String {
     match error {
         WireError::Server { message, .. } => message.clone(),

@@ -1,4 +1,5 @@
-//! `prepare`, `prewarm` and `cleanup` table by table: stream t of n has the tables t, t + n, … and reports the begin of every step.
+//! `prepare`, `prewarm` and `cleanup` table by table: stream t of n handles the tables t, t + n, … and reports the start of
+//! every step.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,7 +40,7 @@ impl<C: Loads> Job<'_, C> {
         self.in_streams(&self.connector, schema, streams, stream).await
     }
 
-    /// Drops every table without looking for dbdyno's mark.
+    /// Drops every table without checking for dbdyno's mark.
     pub(super) async fn cleanup_by_table(&self) -> StepResult {
         let mut connection = self.connect(&self.connector).await?;
         for table in 1..=self.schema.tables() {

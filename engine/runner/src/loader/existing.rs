@@ -1,7 +1,7 @@
-//! The tables that exist before loading, and what the loader may do with them.
+//! Decides what to do with tables that exist before loading.
 //!
-//! It keeps complete tables of the same specification and replaces tables with dbdyno's mark that were never completed.
-//! Anything else in their place is a conflict: it never drops a table without the mark.
+//! The loader keeps complete tables of the same specification and replaces incomplete tables with dbdyno's mark. Any other
+//! table of the same name is a conflict: the loader never drops a table without the mark.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::{Job, Loads};
 use crate::failure::{self, RunFailure};
 
 impl<C: Loads> Job<'_, C> {
-    /// Creates the missing tables, and returns their numbers.
+    /// Creates the missing tables and returns their numbers.
     pub(super) async fn create_missing(
         &self,
         connection: &mut impl Connection,
@@ -94,7 +94,7 @@ impl<C: Loads> Job<'_, C> {
             self.connector.database(),
             conflicts.join(", ")
         );
-        let hint = "name another one, or drop these tables yourself; dbdyno drops only tables that it made, \
+        let hint = "use another one, or drop these tables yourself; dbdyno drops only tables that it created, \
                     with cleanup and the options of their prepare";
         Err((EndReason::DataConflict, Failure { text, hint: Some(hint.into()), ..Failure::default() }))
     }
@@ -102,7 +102,7 @@ impl<C: Loads> Job<'_, C> {
     fn warn_kept(&self, name: &str) {
         self.sink.borrow_mut().record(&Record::Warning(Warning {
             code: "table-kept".into(),
-            text: format!("{name} was not made by dbdyno and is kept"),
+            text: format!("{name} was not created by dbdyno and is kept"),
             hint: "drop it yourself if it is not needed".into(),
         }));
     }

@@ -1,7 +1,7 @@
-//! Filling tables: one stream and its statements.
+//! Fills tables: one stream and its statements.
 //!
-//! Every statement commits by itself. LOAD DATA and COPY are divided into statements too, so that neither the undo log nor a
-//! binary log has to hold a whole table as one transaction.
+//! Every statement commits on its own. LOAD DATA and COPY are divided into statements too, so that neither the undo log nor a
+//! binary log has to store a complete table as one transaction.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use super::pieces::{Piece, Queue};
 use super::stream::{Progress, Reporter, StepResult, StoredRows, queries};
 use crate::failure::{self, RunFailure};
 
-/// Attempts of a statement before its error ends the command.
+/// Maximum attempts of a statement before its error ends the command.
 const ATTEMPTS: u32 = 20;
 
 /// Sends the rows of tables; shared by all streams of a job.
@@ -25,11 +25,11 @@ pub(super) struct RowLoader<T> {
     pub(super) tables: Rc<T>,
     pub(super) pieces: Queue<Piece>,
     pub(super) method: LoadingMethod,
-    /// How rows are sent; changes once, when a server refuses LOAD DATA that the plan does not require.
+    /// How rows are sent; changes to INSERT if the server refuses LOAD DATA and the plan does not require it.
     pub(super) way: Cell<LoadingWay>,
 }
 
-/// Loads all pieces, after some settings of the session.
+/// Applies session settings, then loads pieces until none is left.
 pub(super) async fn fill<T: Tables>(
     mut connection: impl BulkLoad,
     settings: Vec<String>,
@@ -84,7 +84,7 @@ impl<T: Tables> RowLoader<T> {
             let error = match self.load_once(connection, &sql, piece).await {
                 Ok((rows, bytes)) => {
                     self.require_fit(connection, piece.table).await?;
-                    self.require_whole(
+                    self.require_complete(
                         piece.table,
                         rows,
                         piece.last + 1 - piece.first,
@@ -123,7 +123,7 @@ impl<T: Tables> RowLoader<T> {
             bytes += (out.len() - begin) as u64;
             more
         };
-        // Only an error of the server is a refusal, a malformed answer is not.
+        // Only a server error is a refusal; a malformed reply is not.
         let outcome = connection.load(sql, some).await.map_err(|error| match error {
             LoadError::Refused(error)
                 if error.state().is_none() || is_lock_conflict(&error) || failure::is_lost(&error) =>
@@ -154,7 +154,7 @@ impl<T: Tables> RowLoader<T> {
             match connection.query(sql).await {
                 Ok(outcome) => {
                     self.require_fit(connection, table).await?;
-                    self.require_whole(table, outcome.rows, planned, "INSERT")?;
+                    self.require_complete(table, outcome.rows, planned, "INSERT")?;
                     return Ok(StoredRows {
                         table,
                         rows: planned,
@@ -182,7 +182,7 @@ impl<T: Tables> RowLoader<T> {
         self.way.get() == LoadingWay::Copy
     }
 
-    /// Fails if the server changed values that do not fit their columns, which it does with a warning if not in strict mode.
+    /// Fails if the server changed values that do not fit their columns: without strict mode it only warns.
     async fn require_fit(&self, connection: &mut impl BulkLoad, table: u32) -> StepResult {
         if !self.tables.warns() {
             return Ok(());
@@ -202,7 +202,7 @@ impl<T: Tables> RowLoader<T> {
     }
 
     /// Fails if rows are missing: LOAD DATA LOCAL only warns about duplicates.
-    fn require_whole(&self, table: u32, stored: u64, planned: u64, statement: &str) -> StepResult {
+    fn require_complete(&self, table: u32, stored: u64, planned: u64, statement: &str) -> StepResult {
         if stored == planned {
             return Ok(());
         }

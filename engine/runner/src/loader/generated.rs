@@ -1,7 +1,7 @@
 //! Custom tables, filled with generated rows.
 //!
-//! The streams fill one table after the other, so that referenced rows exist before those that refer to them. The table's
-//! comment has a mark during and after filling, by which a second `prepare` recognises its state.
+//! The streams fill one table after the other, so that referenced rows exist before those that refer to them. A mark in the
+//! table's comment, during and after filling, tells a second `prepare` its state.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::stream::{StepResult, queries, query};
 use super::{Job, Loads};
 use crate::failure::{self, RunFailure};
 
-/// The least number of rows for which another stream pays.
+/// Minimum number of rows for which another stream pays off.
 const STREAM_ROWS: u64 = 10_000;
 
 /// A table to fill.
@@ -24,7 +24,7 @@ struct EmptyTable {
     comment: String,
     /// Whether an earlier `prepare` left rows that must be deleted first.
     unfinished: bool,
-    /// Whether more than one stream would be slower.
+    /// Whether several streams would be slower than one.
     one_stream: bool,
 }
 
@@ -34,7 +34,7 @@ impl<C: Loads> Job<'_, C> {
         let (tables, connection) = (&self.generated, &mut connection);
         let empty = self.empty_tables(connection).await?;
         self.rows_planned.set(empty.iter().map(|empty| tables.rows(empty.table)).sum());
-        // In reverse, so that rows are deleted before those that they refer to.
+        // In reverse order, so that rows are deleted before those that they refer to.
         for EmptyTable { table, comment, unfinished, .. } in empty.iter().rev() {
             if *unfinished {
                 self.delete_rows(connection, *table).await?;
@@ -112,7 +112,7 @@ impl<C: Loads> Job<'_, C> {
     async fn delete_rows(&self, connection: &mut C::Connection, table: u32) -> StepResult {
         let [truncate, delete] = self.generated.empty(table);
         match query(connection, &truncate).await {
-            // Another table refers to it.
+            // TRUNCATE fails if another table refers to this one.
             Err(_) => query(connection, &delete).await,
             done => done,
         }

@@ -1,17 +1,17 @@
-//! The loader: creates the tables of a plan, fills them, and drops them.
+//! The loader creates, fills and drops the tables of a plan.
 //!
-//! Streams take pieces of tables from one list. A piece is a whole table if there are enough of them, and otherwise a range
-//! of ids, so that one large table loads in parallel too. A stream writes ascending ids, the order that fills pages best. Rows
-//! and index are separate steps with separate times.
+//! Streams take pieces of tables from one list. A piece is a complete table if there are enough tables, and otherwise a range
+//! of ids, so that one large table loads in parallel too. A stream writes ascending ids, which fills pages best. Rows and
+//! index are separate steps with separate times.
 //!
 //! # Layout
-//! - this file: the order of the steps, and the streams. `stream`: what every stream uses.
-//! - `existing`: the tables that exist, and what the loader may do with them.
-//! - `pieces`: how tables are divided.
-//! - `fill`: rows, by LOAD DATA LOCAL, COPY or INSERT.
+//! - this file: the order of the steps, and the streams. `stream`: helpers of every stream.
+//! - `existing`: decides what to do with tables that exist.
+//! - `pieces`: divides tables.
+//! - `fill`: sends rows by LOAD DATA LOCAL, COPY or INSERT.
 //! - `generated`: custom tables with generated rows.
-//! - `by_table`: tables of another form, one after the other.
-//! - `totals`: rows, bytes and times.
+//! - `by_table`: tables that differ from dbdyno's own, one after the other.
+//! - `totals`: sums of rows, bytes and times.
 
 mod by_table;
 mod existing;
@@ -55,13 +55,13 @@ enum Command {
     Prewarm,
 }
 
-/// Creates and fills the plan's tables. Keeps complete ones of the same specification; anything else in their place is a
-/// conflict, and then nothing changes.
+/// Creates and fills the plan's tables. Keeps complete tables of the same specification; if any other table has one of their
+/// names, fails without changes.
 pub fn prepare(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     work(spec, &inbox, sink, Command::Prepare)
 }
 
-/// Drops the plan's tables that have dbdyno's mark, or all of them if they have another form ([`crate::Options::tables`]).
+/// Drops the plan's tables that have dbdyno's mark, or all of them with [`crate::Options::tables`].
 pub fn cleanup(spec: &RunSpec, inbox: Inbox, sink: &mut dyn Sink) -> RunEnd {
     work(spec, &inbox, sink, Command::Cleanup)
 }
@@ -76,7 +76,7 @@ trait Loads: Connector<Connection: BulkLoad> {
     /// The schema or database with the tables.
     fn database(&self) -> &str;
 
-    /// The connector for those connections; no other may be asked for data.
+    /// The connector for those connections; on all others the server may not request data.
     fn for_data(&self) -> Self;
 }
 
@@ -150,7 +150,7 @@ fn on_runtime<C: Loads>(
         totals: RefCell::default(),
         custom,
     };
-    // The options have no form for custom tables.
+    // The options do not apply to custom tables.
     let by_table = custom.is_none() && spec.options.tables.is_some();
     let done = async {
         match command {
@@ -208,7 +208,7 @@ impl<C: Loads> Job<'_, C> {
         Ok(())
     }
 
-    /// Fills these pieces. Returns how the rows were sent.
+    /// Fills these pieces. Returns the method by which rows were sent.
     async fn fill_pieces<T: Tables + 'static>(
         &self,
         tables: &Rc<T>,
@@ -235,18 +235,17 @@ impl<C: Loads> Job<'_, C> {
         (Rc::new(RowLoader { tables, pieces, method: self.method, way: Cell::new(way) }), connector)
     }
 
-    /// Runs as many streams as the plan allows, but at most `most`, each on its own connection. The first failure ends them
-    /// all.
+    /// Runs as many streams as the plan allows, but at most `max`, each on its own connection. The first failure ends all.
     async fn in_streams<S: Future<Output = StepResult> + 'static>(
         &self,
         connector: &C,
         tables: &Rc<impl Tables>,
-        most: usize,
+        max: usize,
         stream: impl Fn(C::Connection, Reporter) -> S,
     ) -> StepResult {
         let (reports, mut received) = unbounded_channel();
         let mut streams = JoinSet::new();
-        for _ in 0..most.min(self.streams as usize) {
+        for _ in 0..max.min(self.streams as usize) {
             streams.spawn_local(stream(self.connect(connector).await?, Reporter(reports.clone())));
         }
         drop(reports);

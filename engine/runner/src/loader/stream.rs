@@ -1,4 +1,4 @@
-//! What every stream of the loader uses: statements, and reports of its progress.
+//! Helpers of every stream: statements and progress reports.
 
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ pub(super) struct StoredRows {
     pub(super) bytes: u64,
     /// Times the statement was sent again.
     pub(super) retries: u64,
-    /// From its first sending to its answer.
+    /// Time from its first sending to the reply.
     pub(super) began: Instant,
     pub(super) ended: Instant,
 }

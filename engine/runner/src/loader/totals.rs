@@ -8,7 +8,7 @@ use dbdyno_workload::tables::Tables;
 
 use super::stream::{IndexBuild, StoredRows};
 
-/// The time from the first begin to the last end of overlapping steps.
+/// The time from the first start to the last end of overlapping steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span(Option<(Instant, Instant)>);
 

@@ -1,8 +1,8 @@
--- Events. `thread_run` is for scripts that call it from their own; without one, the caller of `play` is the loop.
+-- Events. `thread_run` is for scripts that call it from their own `thread_run`; otherwise the caller of `play` loops.
 local restart = ...
 local C, pcall, type, error = ffi.C, pcall, type, error
 
--- Plays one event, from the start again as long as it fails with RESTART_EVENT.
+-- Runs one event, and repeats it while it fails with RESTART_EVENT.
 local function play(thread_id)
    while true do
       local succeeded, result = pcall(event, thread_id)

@@ -1,4 +1,4 @@
--- The database functions of 0.5: one connection per thread, opened at the first use. Compiled at the first call of one.
+-- The database functions of 0.5: one connection per thread, opened at the first use. The first call compiles this file.
 local sysbench = ...
 local pcall, type, error = pcall, type, error
 
@@ -79,8 +79,8 @@ function db.prepare(text)
    return new(statement, { kind = statement, statement = check("db_prepare", pcall(connection.prepare, connection, text)) })
 end
 
--- The type of a value when it is bound decides: numbers become integers, strings character strings. Each execution reads the
--- values again from the same table; a string that has grown is bound again, and nil leaves the last value.
+-- The value's type at bind time decides: numbers become integers, strings character strings. Each execution reads the values
+-- again from the same table; a string that has grown is bound again, and nil keeps the last value.
 local function bind(own, values)
    local types, parameters = sysbench.sql.type, {}
    own.lengths = {}

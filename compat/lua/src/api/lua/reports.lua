@@ -10,7 +10,7 @@ local function rates(stat)
       stat.latency_pct * 1000, stat.errors / seconds, stat.reconnects / seconds
 end
 
--- Scripts have the option as a whole number, and may have changed it.
+-- Scripts see the option as an integer, and may have changed it.
 local function percent()
    local option = sysbench.opt.percentile
    return option == math.max(math.floor(percentile), 1) and percentile or option

@@ -3,7 +3,7 @@ local sysbench, symbols, C, exported, waits, sets_metatype, newer = ...
 local ffi = ffi
 local cdef = ffi.cdef
 
--- Types that scripts name in declarations of their own.
+-- Types that scripts use in their own declarations.
 cdef([[
 typedef enum { SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_TRX, SB_CNT_ERROR, SB_CNT_RECONNECT, ]]
    .. (newer and "SB_CNT_BYTES_READ, SB_CNT_BYTES_WRITTEN, " or "") .. [[SB_CNT_MAX } sb_counter_type;
@@ -27,7 +27,7 @@ typedef struct { sb_counter_type counter; uint32_t nrows; uint32_t nfields; sql_
    sql_row row; } sql_result;
 ]])
 
--- C already has functions that yield, which a C pointer cannot.
+-- `C` already has functions that yield; a C pointer cannot yield.
 for name, symbol in pairs(symbols) do
    C[name] = ffi.cast(symbol[1], symbol[2])
 end
@@ -35,8 +35,8 @@ local libraries = ffi.C
 if not getmetatable(exported) then setmetatable(exported, { __index = libraries }) end
 ffi.C = setmetatable(C, { __index = exported, __newindex = libraries })
 
--- Functions of sysbench that a script declares and that do not exist here. A library that the script has loaded may have one
--- of that name.
+-- Functions of sysbench that a script declares and that do not exist here. A library that the script has loaded may define
+-- them.
 local function refuse(name)
    local advice = "it is internal to sysbench, and what it works on is not there"
    if name:find("^sb_get_") or name:find("^sb_opt") then advice = "options are in sysbench.opt" end
@@ -63,7 +63,7 @@ function ffi.cdef(text, ...)
    return cdef(text, ...)
 end
 
--- Compiled traces call C pointers, and end at the raw functions, which are faster in the interpreter.
+-- Compiled traces can call C pointers but end at raw functions, which are faster in the interpreter.
 if jit.status() then
    for _, name in ipairs { "default", "uniform", "gaussian", "pareto", "special", "zipfian" } do
       if sysbench.rand[name] then
