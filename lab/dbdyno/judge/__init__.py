@@ -1,4 +1,4 @@
-"""The judge: a stored run goes in, verdict.json comes out. It measures nothing and talks to no server."""
+"""The judge: reads a stored run and writes verdict.json. It measures nothing and connects to no server."""
 
 from dbdyno.judge.judgement import judge
 

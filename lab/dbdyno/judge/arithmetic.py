@@ -1,4 +1,4 @@
-"""R03: does a trial's arithmetic hold? Four identities that no sound measurement breaks.
+"""R03: consistency of a trial's numbers. Four identities that every sound measurement satisfies.
 
 1. The intervals of a phase add up to its totals, and what was due is accounted for.
 2. Statements are transactions times what one transaction holds, save what was under way at the edges or
@@ -37,7 +37,7 @@ _SUMS = (
 
 
 def faults(recording: Recording) -> list[str]:
-    """The identities this recording breaks, each with both sides of it; empty when all hold."""
+    """The violated identities, each with both sides; empty when all hold."""
     return [*_sums(recording), *_statements(recording), *_little(recording), *_elapsed(recording)]
 
 
@@ -61,7 +61,7 @@ def _sums(recording: Recording) -> Iterator[str]:
 
 
 def _accounts(name: str, totals: Mapping[str, Any]) -> Iterator[str]:
-    """Every transaction that was due is done, given up, dropped or unfinished, and none of them twice."""
+    """Every due transaction is done, given up, dropped or unfinished, and counted once."""
     accounts = totals["accounting"]
     total = sum(int(accounts[key]) for key in ("done", "failed", "dropped", "unfinished"))
     if total != accounts["due"]:
@@ -80,8 +80,8 @@ def _statements(recording: Recording) -> Iterator[str]:
         return
     executed = sum(int(measure[kind]) for kind in ("reads", "writes", "other"))
     expected = int(measure["events"]) * per_event
-    # A transaction under way at either edge is counted in part; one that was retried or given up, and the
-    # ROLLBACK after it, on top.
+    # Transactions at either edge count in part; retries, given up transactions and their ROLLBACKs
+    # add statements.
     repeated = int(measure["retries"]) + int(measure["accounting"]["failed"]) + int(measure["reconnects"])
     allowed = int(recording.hello["plan"]["load"]["connections"]) * per_event + repeated * (per_event + 1)
     if abs(executed - expected) > allowed:
@@ -94,12 +94,12 @@ def _statements(recording: Recording) -> Iterator[str]:
 def _little(recording: Recording) -> Iterator[str]:
     measure = recording.measure
     if not recording.always_busy or measure["accounting"]["failed"]:
-        # Pauses are no part of a latency; what was given up took time too, but left none.
+        # Latencies do not include pauses, and transactions that were given up have none.
         return
     length_us = measure["end_us"] - measure["start_us"]
     connections = int(recording.hello["plan"]["load"]["connections"])
-    # A transaction counts in full in the phase in which it ends: the part before the phase is subtracted, and
-    # the part of transactions under way at its end is added.
+    # A transaction counts fully in the phase where it ends: subtract its time before the phase, and add the
+    # time of transactions in progress at the end.
     before = (recording.end or {})["phases"].get("warmup", {}).get("accounting", {}).get("unfinished_us", 0)
     inside_us = float(measure["latency_sum_us"]) - before + measure["accounting"]["unfinished_us"]
     busy = inside_us / length_us

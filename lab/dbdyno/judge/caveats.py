@@ -9,7 +9,7 @@ from dbdyno.judge.wording import count, interval, signed
 
 
 def with_caveats(result: str, failures: Iterable[str], findings: Sequence[Finding]) -> str:
-    """A result with the failures of servers that are part of it, then the caveats."""
+    """A result with the failures of servers that belong to it, then the caveats."""
     text = f"{'; '.join([result, *failures])}."
     listed = caveats(findings)
     if not listed:
@@ -29,7 +29,7 @@ def caveats(findings: Sequence[Finding]) -> list[str]:
 
 
 def _summary(finding: Finding) -> str:
-    """One warning in a few words; "" where the sentence says it elsewhere."""
+    """One warning in a few words; "" where the sentence mentions it elsewhere."""
     summary = _SUMMARIES.get(finding.code)
     text = summary(finding) if callable(summary) else summary
     if text is None:
@@ -38,7 +38,7 @@ def _summary(finding: Finding) -> str:
 
 
 def _generator(finding: Finding) -> str:
-    """D01 has the code of a warning of the engine, or the share of CPU time that the judge measured."""
+    """D01 has the code of the engine's warning, or the share of CPU time that the judge measured."""
     code = finding.evidence.get("warning")
     if code == "generator-late":
         lag_ms = finding.evidence.get("lag_us_p99", 0.0) / 1000.0
@@ -84,7 +84,7 @@ def _missing(finding: Finding) -> str:
     if "in_repeated" in evidence:
         number = count(evidence["in_repeated"], "trial")
         return f"{number} of {finding.subject} failed in a block that was repeated"
-    # Failures of servers and trials that have not run are part of the sentence; it does not use counters.
+    # The sentence already names failures of servers and trials that have not run; it uses no counters.
     return ""
 
 

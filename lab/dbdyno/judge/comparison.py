@@ -1,4 +1,4 @@
-"""One variant against the baseline on one workload: which blocks make pairs, and the ratios in them."""
+"""One variant against the baseline on one workload: the pairs of trials in blocks, and their ratios."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from dbdyno.store.verdict import Order
 
 @dataclass(frozen=True)
 class Scale:
-    """What is compared and how it is judged; the same for all comparisons of an experiment."""
+    """The metric and the limits of the verdict; the same for all comparisons of an experiment."""
 
-    # A closed loop is judged by its throughput; with rates given the throughput is set, and the latency
-    # answers.
+    # Throughput in a closed loop. In an open loop the rate fixes the throughput, so latency is compared.
     metric: Metric
-    # None where the experiment declares no zone of equivalence: the word is then never used.
+    # None where the experiment declares no zone of equivalence; the verdict is then never "equivalent".
     delta_percent: float | None
-    # Level of each printed interval: the chance of a false word, shared among the run's sentences.
+    # Level of each printed interval: the family-wise error rate divided by the run's sentences.
     alpha: float
 
     @property
@@ -61,7 +60,7 @@ class Pairs:
 
 
 def _ratio(base: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Bounds of a difference of logarithms; infinite where nothing is known."""
+    """Bounds of a difference of logarithms; infinite where they are unknown."""
     low, high = other[0] - base[1], other[1] - base[0]
     return (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
 
@@ -82,7 +81,7 @@ def pair(trials: Sequence[MeasuredTrial], at: At, baseline: str, variant: str) -
 
 @dataclass(frozen=True)
 class Comparison:
-    """One variant against the baseline on one workload, with its words."""
+    """One variant against the baseline on one workload, with its verdicts."""
 
     baseline: str
     variant: str
@@ -92,16 +91,16 @@ class Comparison:
     judged: Judged
     # The two variants differ in nothing but their names.
     identical: bool = False
-    # Another sentence of the run gives the word: that of a factor.
+    # The sentence of a factor has the verdict.
     wordless: bool = False
-    # Other processes disturbed blocks that count, and nobody overrode it.
+    # Other processes disturbed blocks that count, and no override permits it.
     disturbed: bool = False
     stops: tuple[Finding, ...] = ()
     # Blocks of this comparison whose trials have all run, and those that were planned.
     blocks: tuple[int, int] = (0, 0)
     # Why trials failed by their server: variant -> how many of how many, and the reasons.
     failures: Mapping[str, str] = field(default_factory=dict)
-    # What identical variants of the run differ by over all loads, and at each load.
+    # Noise floors over all loads, and at each load.
     floor_percent: float | None = None
     level_floors: tuple[float | None, ...] = ()
     order: Order | None = None
@@ -115,7 +114,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The word; None where the factors have it."""
+        """The verdict; None where the factors have it."""
         return None if self.wordless and self.judged.verdict not in _WITHOUT_NUMBERS else self.judged.verdict
 
 
@@ -192,7 +191,7 @@ def change(effect: Effect | None) -> dict[str, Any]:
 
 
 def overall_p_value(judged: Judged) -> float | None:
-    """The p-value over all loads. An unfinished run has none, as it has no interval: see `Judged`."""
+    """The p-value over all loads. An unfinished run has none, and no interval: see `Judged`."""
     unfinished = judged.verdict == Verdict.UNFINISHED
     return judged.overall.p_value if judged.overall and not unfinished else None
 

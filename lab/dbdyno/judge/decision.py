@@ -1,6 +1,6 @@
-"""From measured trials to words: every comparison of a run, judged as one family.
+"""From measured trials to verdicts: all comparisons of a run, judged as one family.
 
-Pure: trials and findings in, comparisons out. Simulations of experiments enter here (benchmarks/truth).
+Pure: trials and findings in, comparisons out. benchmarks/truth calls it with simulated trials.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def compare_all(
 ) -> list[Comparison]:
     """Each variant against the baseline, on each workload, in the order of the file.
 
-    A finding that stops makes a comparison impossible; D06 leaves it without a direction.
+    A stop makes a comparison impossible; with D06 it has no direction.
     """
     questions = [
         _Question(trials, experiment, findings, variant, workload)
@@ -48,7 +48,7 @@ def compare_all(
     twins = [question for question in questions if question.identical]
     family = [question for question in questions if not question.identical]
     if is_factorial(experiment):
-        # The sentences about factors are the family; these comparisons are shown without words.
+        # The sentences about factors are the family; these comparisons have no verdicts.
         twins, family = questions, []
     up = standard.higher_is_faster
     judged = {id(q): judge_identical(q.assessment, q.conditions(), higher_is_faster=up) for q in twins}
@@ -61,7 +61,7 @@ def compare_all(
 
 
 class _Floors:
-    """What identical variants differ by: the farthest end of their intervals, by workload."""
+    """Noise floors: the largest absolute end of the intervals of identical variants, by workload."""
 
     def __init__(self, twins: Sequence[_Question], judged: Mapping[int, Judged]) -> None:
         self._twins: dict[str, list[Judged]] = {}
@@ -86,7 +86,7 @@ def _largest(floors: Sequence[float | None]) -> float | None:
 
 
 class _Question:
-    """One variant against the baseline on one workload, before it has words."""
+    """One variant against the baseline on one workload, before its verdict."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Question:
         self.disturbed = is_disturbed(relevant)
 
     def conditions(self, floors: _Floors | None = None) -> Conditions:
-        """What decides about the words besides the numbers."""
+        """The conditions of the verdict besides the numbers."""
         return Conditions(
             circumstances=Circumstances(
                 stopped=bool(self.stops), unfinished=is_unfinished(self.trials), disturbed=self.disturbed
@@ -122,7 +122,7 @@ class _Question:
         )
 
     def comparison(self, judged: Judged, floors: _Floors) -> Comparison:
-        """The comparison with its words."""
+        """The comparison with its verdicts."""
         baseline, variant, workload = self.names
         return Comparison(
             baseline=baseline,
@@ -139,7 +139,7 @@ class _Question:
             failures=dict(failures(self.trials)),
             floor_percent=None if self.identical else floors.overall(workload),
             level_floors=() if self.identical else floors.levels(workload),
-            # An interval of an unfinished run would stop it at a lucky block.
+            # With an interval a user could stop the run after a lucky block.
             order=None
             if is_unfinished(self.trials)
             else order_effect(self.assessment.overall_ratios, self.trials, baseline, variant),
@@ -153,12 +153,12 @@ class _Question:
 
 
 def is_unfinished(trials: Sequence[MeasuredTrial]) -> bool:
-    """Whether trials are planned that have not run."""
+    """Whether any planned trial has not run."""
     return any(trial.failed_by == "not-run" for trial in trials)
 
 
 def _finished_blocks(trials: Sequence[MeasuredTrial], experiment: Experiment) -> int:
-    """Blocks in which every trial of these has run."""
+    """Blocks in which all of these trials have run."""
     waiting = {trial.place.block for trial in trials if trial.failed_by == "not-run"}
     return min(experiment.design.blocks, len({trial.place.block for trial in trials} - waiting))
 
@@ -174,7 +174,7 @@ def failures(trials: Sequence[MeasuredTrial]) -> Iterator[tuple[str, str]]:
 
 
 def relevant_to(names: tuple[str, str, str], findings: Sequence[Finding]) -> list[Finding]:
-    """The findings on a comparison's variants or on the whole run, and on its workload or on all."""
+    """The findings on a comparison's variants or the complete run, and on its workload or all of them."""
     baseline, variant, workload = names
     return [
         one for one in on_workload(workload, findings) if one.subject in ("", baseline, variant, workload)
@@ -187,7 +187,7 @@ def on_workload(workload: str, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def stops(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that forbid the comparison. R04 stops single loads, which then have no blocks."""
+    """The findings that forbid the comparison. R04 may concern a single load, which then has no blocks."""
     return [one for one in findings if one.stops and one.code != "R04"]
 
 

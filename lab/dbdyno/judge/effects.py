@@ -1,6 +1,6 @@
-"""From log ratios to verdicts, for comparisons and contrasts of factors alike.
+"""From log ratios to verdicts, for comparisons and for contrasts of factors.
 
-`assess` computes effects; `give_words` decides, over all questions of a run at once, which of them may have a
+`assess` computes effects; `give_words` decides over all questions of a run together which of them may have a
 direction, so that verdict and printed interval agree.
 """
 
@@ -22,10 +22,10 @@ class Assessment:
     # One per load; empty ratios where there is no result.
     ratios: tuple[Ratios, ...]
     overall_ratios: Ratios
-    # Their intervals hold together. With one load it is the effect over all loads.
+    # With simultaneous intervals. With one load it is the effect over all loads.
     levels: tuple[Effect | None, ...]
     overall: Effect | None
-    # Each load tested alone, as an equivalence over all loads asks for.
+    # Each load tested alone, as an equivalence test over all loads requires.
     alone: tuple[Effect | None, ...]
     # Of every interval.
     alpha: float
@@ -37,7 +37,7 @@ class Conditions:
 
     circumstances: Circumstances = field(default_factory=Circumstances)
     delta_percent: float | None = None
-    # What identical variants differ by: at each load, and over all loads; None where there are none.
+    # Noise floors at each load and over all loads; None without identical variants.
     level_floors: Sequence[float | None] = ()
     floor_percent: float | None = None
 
@@ -60,7 +60,7 @@ class Judged:
 
 
 def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
-    """The effects of one question at its share of the chance of a false word."""
+    """The effects of one question at its share of the family-wise error rate."""
     overall_ratios = mean_ratios(ratios)
     overall = effect(overall_ratios, alpha)
     return Assessment(
@@ -76,7 +76,7 @@ def assess(ratios: Sequence[Ratios], alpha: float) -> Assessment:
 def give_words(
     family: Sequence[tuple[Assessment, Conditions]], *, higher_is_faster: bool, alpha: float
 ) -> list[Judged]:
-    """The verdicts of all questions that share the chance of a false word, in the order of `family`."""
+    """The verdicts of all questions that share the family-wise error rate, in the order of `family`."""
     words = decide([_tests(assessment, conditions) for assessment, conditions in family], alpha)
     return [
         _give(assessment, conditions, one.overall, one.levels, higher_is_faster=higher_is_faster)
@@ -85,7 +85,7 @@ def give_words(
 
 
 def _tests(assessment: Assessment, conditions: Conditions) -> Tests:
-    """What the family's procedure reads. A question that will have no word keeps its share of the level."""
+    """The input of the family's procedure. A question without a verdict keeps its share of the level."""
     levels = assessment.levels if len(assessment.levels) > 1 else ()
     overall = assessment.overall
     if overall is None or conditions.circumstances.stopped or conditions.circumstances.unfinished:
@@ -124,7 +124,7 @@ def _give(
         list(itertools.compress(assessment.levels, beyond))
     )
     if mixed:
-        # Both signs at once is a stronger finding than one: every load that is sure may say so.
+        # Opposite signs are a stronger finding than one sign: every significant load gets its direction.
         levels_differ = beyond
     verdict = choose(
         assessment.overall,
@@ -159,9 +159,9 @@ def _give(
 
 
 def _agreeing(one: Effect | None, around: Circumstances, *, differs: bool) -> Effect | None:
-    """The effect as it is printed: its interval contains zero unless the effect may differ from zero.
+    """The effect as it is printed: its interval contains zero unless the effect may have a direction.
 
-    An unfinished run has no interval: looking after each block would stop a run at a lucky one.
+    An unfinished run has no interval: a user who looks after each block would stop the run at a lucky one.
     """
     if one is None:
         return None

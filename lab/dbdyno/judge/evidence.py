@@ -18,7 +18,7 @@ from dbdyno.judge.window import drift, windows
 from dbdyno.store import Run, StoredTrial
 from dbdyno.store.measured import MeasuredTrial, Place, Window
 
-# Errors of `figures` where records lack something.
+# Errors that `figures` raises for incomplete records.
 _LACKING = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError)
 
 
@@ -28,15 +28,15 @@ class Evidence:
 
     foreign: ForeignLoad
     trials: list[MeasuredTrial] = field(default_factory=list)
-    # Trials of blocks that a repeat has replaced; they count for nothing.
+    # Trials of blocks that a repeat has replaced; they do not count.
     replaced: list[MeasuredTrial] = field(default_factory=list)
-    # Variant and reason of those among them that their server failed.
+    # Variant and reason of the replaced trials that their server failed.
     replaced_failures: list[tuple[str, str]] = field(default_factory=list)
     # Contradictions among the numbers of a trial.
     contradictions: dict[int, list[str]] = field(default_factory=dict)
     # Costs of a transaction.
     costs: dict[int, dict[str, Cost]] = field(default_factory=dict)
-    # Why the counters behind them were not read, where they were not.
+    # Why the counters behind the costs were not read, by trial.
     unread: dict[int, str] = field(default_factory=dict)
     warnings: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
     # Reasons of earlier attempts, by trial.
@@ -44,7 +44,7 @@ class Evidence:
 
 
 def gather(run: Run, experiment: Experiment) -> Evidence:
-    """Read every trial that counts; those of one block, workload and load share a warm-up cut.
+    """Read every trial that counts; those of one block, workload and load get the same warm-up cut.
 
     Raises StoreProblem where the run cannot be read.
     """
@@ -112,7 +112,7 @@ def _measure_company(
 
 
 def _gaps(recording: Recording) -> str | None:
-    """R04: whether everything the figures need is there, tried out on the whole measuring phase."""
+    """R04: what the records lack, found by computing the figures of the complete measuring phase."""
     try:
         whole = windows([recording], automatic=False)[0]
         figures(recording, whole)
@@ -123,7 +123,7 @@ def _gaps(recording: Recording) -> str | None:
 
 
 def _measure(place: Place, recording: Recording, span: Window, foreign: float | None) -> MeasuredTrial:
-    """The figures of a complete recording. What the common cut leaves of it may hold nothing."""
+    """The figures of a complete recording. After the common cut it may have no transactions left."""
     try:
         counted = figures(recording, span)
     except _LACKING:

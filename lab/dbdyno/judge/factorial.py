@@ -1,4 +1,4 @@
-"""What each factor does on average over the others, and whether it does the same everywhere.
+"""The effect of each factor, averaged over the others, and the interactions of factors.
 
 ::
 
@@ -6,10 +6,10 @@
                                main effect of pool     = mean over versions of (pool - per-connection)
                                interaction of the two  = (pool - per-connection on 8.4) - (… on 8.0)
 
-Every one is a contrast of the log metric, taken inside each block at each load, so that the machinery of the
-comparisons judges it (Box, Hunter & Hunter 2005, Statistics for Experimenters, ch. 5). All main effects and
-interactions of a run, over all workloads, are one family. A factor whose effect depends on another one has no
-word of its own: its sentence gives the effect at each level of the other.
+Each of them is a contrast of the log metric within each block at each load, so the methods for comparisons
+apply (Box, Hunter & Hunter 2005, Statistics for Experimenters, ch. 5). All main effects and interactions of a
+run, over all workloads, are one family. A factor whose effect depends on another factor has no verdict of its
+own: its sentence gives the effect at each level of the other.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class _Question:
     cells: Cells
     assessment: Assessment
     conditions: Conditions
-    # Why there is no result, where there is none.
+    # Why there is no result; empty where there is one.
     stops: Sequence[Finding]
-    # What the sentence says besides: failures of servers, and findings that bear on the workload.
+    # Caveats of the sentence: failures of servers, and findings that concern the workload.
     failures: Sequence[str]
     findings: Sequence[Finding]
 
@@ -120,7 +120,7 @@ def _cells(trials: Sequence[MeasuredTrial], experiment: Experiment, standard: Sc
 
 
 def _ratios(weights: Mapping[tuple[str, ...], float], cells: Cells) -> list[Ratios]:
-    """Bounds of a contrast at each load: what is subtracted is largest where that is least."""
+    """Bounds of a contrast at each load; its lower bound uses the upper bounds of what is subtracted."""
     ratios = []
     for load in range(len(next(iter(cells.values())))):
         logs = {cell: cells[cell][load] for cell in weights}
@@ -138,7 +138,7 @@ def _bound(
     weights: Mapping[tuple[str, ...], float], logs: Mapping[tuple[str, ...], Logs], block: int, *, upper: bool
 ) -> float:
     total = sum(weight * logs[cell][block][(weight > 0) == upper] for cell, weight in weights.items())
-    # Infinite bounds of both signs leave it open.
+    # With infinite bounds of both signs nothing is known.
     return (math.inf if upper else -math.inf) if math.isnan(total) else total
 
 
@@ -216,7 +216,7 @@ def _reason(one: _Question) -> str:
 
 
 def _names(contrast: Contrast) -> str:
-    """What is set against what: version 8.4 against 8.0."""
+    """The levels of a contrast as text: version 8.4 against 8.0."""
     if len(contrast.factors) == 2:
         other, factor = contrast.factors
         return f"whether the effect of {factor} depends on {other}"
@@ -274,7 +274,7 @@ def _interaction(contrast: Contrast, overall: Effect, verdict: Verdict, standard
 
 
 def _changes(overall: Effect) -> str:
-    """What an effect does: changes by +35.5 % (95 % interval +32.5 to +38.5)."""
+    """The effect as text: changes by +35.5 % (95 % interval +32.5 to +38.5)."""
     ends = overall.interval_percent
     if is_unknown(overall):
         return "changes by an unknown factor"

@@ -24,14 +24,14 @@ CLIENT_DELAY = 0.1
 ERRORS_PER_1000 = 1.0
 ERRORS_RATIO = 2.0
 ERRORS_NOTEWORTHY = 0.1
-# D05: classes of errors that mean an outage: the connection ended, or could not be opened again.
+# D05: error classes of an outage: the connection was lost, or could not be opened again.
 OUTAGE = ("lost", "refused")
 # R03: share of trials with contradictory numbers that stops a comparison; a single one never does.
 CONTRADICTIONS = 0.05
-# R07: transactions that wait at the end, as a share of those that ended, that chance does not explain.
+# R07: share of waiting to ended transactions at the end above which chance is no explanation.
 BACKLOG = 0.01
-# D04: share of statements with row-count mismatches that is a stop, and up to which transactions that meet at
-# a row explain it: PostgreSQL changes none that another one has deleted and inserted again meanwhile.
+# D04: share of statements with row-count mismatches above which it is a stop. Below it, concurrency
+# explains them: PostgreSQL does not change a row that another transaction has deleted and inserted again.
 MISMATCH_SHARE = 0.01
 MET_AT_A_ROW = 1e-5
 
@@ -207,7 +207,7 @@ def arithmetic(
             f"the numbers of {count(len(indices), 'trial')} of {variant} contradict each other; in trial "
             f"{first}: {'; '.join(contradictions[first])}. {consequence}",
             {"variant": variant, "trials": {str(index): list(contradictions[index]) for index in indices}},
-            # A stop is about the whole run.
+            # A stop concerns the complete run.
             "" if many else variant,
         )
 
@@ -233,7 +233,7 @@ def generator_delays(totals: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """D01: warnings about the delays of the generator in one trial, by its totals of the measurement."""
     generator = totals.get("generator")
     if not generator:
-        return  # An older engine, which warned by itself.
+        return  # An older engine, which wrote its own warnings.
     fix = "Keep a CPU free for the load generator, or give it more workers or another machine"
     if generator["lag_us_p99"] > GENERATOR_LAG_US:
         late = f"1 % of its wake-ups came more than {generator['lag_us_p99'] / 1000.0:.1f} ms late"
@@ -306,7 +306,7 @@ def errors(by_variant: ByVariant, workload: str) -> Iterator[Finding]:
 
 
 def lost_connections(by_variant: ByVariant) -> Iterator[Finding]:
-    """D05: connections that were lost and opened again: a server that crashes must not pass silently."""
+    """D05: lost and reopened connections, so that a crash of the server is not overlooked."""
     for variant, trials in by_variant.items():
         by_trial: dict[int, dict[str, int]] = {}
         outages: set[str] = set()

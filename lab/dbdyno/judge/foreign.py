@@ -1,8 +1,8 @@
 """D06: CPU time of other processes on the CPUs that server and client use.
 
-Read from what the trials stored (`edges.foreign` of server.json) and the schedule. A block that was repeated
-because of it is replaced by its repeat, whatever the repeat shows: choosing between the two by a result or by
-the foreign share of the repeat would let chance choose the better-looking one.
+It is read from `edges.foreign` of each server.json and the schedule. The repeat of a disturbed block replaces
+it, whatever the repeat shows: a choice between the two by a result or by the repeat's foreign share would
+favour the better-looking one by chance.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ NAMED_MAX = 5
 
 @dataclass(frozen=True)
 class ForeignLoad:
-    """What the foreign load of a run means for its blocks. Blocks are numbers of the plan, from 0."""
+    """The consequences of foreign load for the blocks of a run. Blocks are planned blocks, from 0."""
 
     # Block -> the block that counts in its place.
     replaced: Mapping[int, int]
-    # Blocks that count, by themselves or by their repeat, and met foreign load above the limit.
+    # Blocks whose counted trials (their own, or those of the repeat) had foreign load above the limit.
     remaining: tuple[int, ...]
     # Trial index -> foreign share, where it is known.
     shares: Mapping[int, float]
-    # At most one about blocks, and one about trials whose share is not known.
+    # At most one about blocks, and one about trials with an unknown share.
     findings: list[Finding]
 
 

@@ -1,7 +1,6 @@
 """From a stored run to its verdict.
 
-Only files are read, so a run can be judged again in ten years, by another machine, or after it was
-interrupted.
+It reads only files, so a run can be judged again in ten years, on another machine, or after an interruption.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dbdyno.store.measured import MeasuredFile
 from dbdyno.store.rehearsal import is_warm_state_checked
 from dbdyno.store.verdict import Family, VerdictFile
 
-# Warnings that [override] may pass, as it may a stop.
+# Warnings that [override] may permit; otherwise it permits only stops.
 PASSABLE = frozenset({"D06"})
 
 
@@ -111,7 +110,7 @@ def _findings_of(comparisons: Sequence[Comparison]) -> Iterator[Finding]:
 
 
 def _with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list[Finding]:
-    """Every finding, with the reason of the experiment's [override] where it may have one."""
+    """Every finding, with the reason from the experiment's [override] where its code permits one."""
     return [
         replace(one, override=one.override or experiment.override.get(one.code))
         if one.level == "stop" or one.code in PASSABLE
@@ -121,7 +120,7 @@ def _with_overrides(findings: Iterable[Finding], experiment: Experiment) -> list
 
 
 def _family(experiment: Experiment) -> Family:
-    """How many sentences share the chance of a false word."""
+    """How many sentences share the family-wise error rate."""
     sentences = family_size(experiment)
     if all(is_identical(experiment, variant) for variant in experiment.variants[1:]):
         text = "Identical variants never get a direction."

@@ -11,7 +11,7 @@ from dbdyno.stats.histogram import Percentile, merge, percentile
 from dbdyno.store.measured import Figures, Window
 
 MICROSECONDS = 1_000_000.0
-# The metrics that comparisons are about.
+# The compared metrics.
 THROUGHPUT: Final = "throughput"
 LATENCY_P95: Final = "latency_p95_us"
 PERCENTILES = {
@@ -55,7 +55,7 @@ def figures(recording: Recording, window: Window) -> Figures:
 
 
 def merge_classes(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """The class of each error code. A code that ended a connection once is "lost", whatever else it did."""
+    """The class of each error code; "lost" if the code ended a connection at least once."""
     classes: dict[str, str] = {}
     for part in parts:
         for code, error_class in part.items():
@@ -76,7 +76,7 @@ def _latencies(
         raise ValueError("the latency histogram is empty")
     drained = merge([recording.measure.get("drained_us", ())])
     if drained:
-        # Their buckets alone are recorded.
+        # Only their buckets are recorded.
         high_us = max(high_us, float(max(drained)))
     known = merge([list(known.items()), list(drained.items())])
     censored = _censored(recording, parts)
@@ -93,8 +93,8 @@ def _latencies(
 def _censored(recording: Recording, parts: Sequence[Mapping[str, Any]]) -> dict[int, int]:
     """The lower bounds of the latencies of `parts` that were cut off.
 
-    The records hold them per phase. For a part of a phase the transactions dropped before it are too many: as
-    many of the longest are left out, so that no percentile is overstated.
+    The records hold them per phase. For part of a phase they include transactions that were dropped earlier;
+    as many of the longest are left out, so that no percentile is overstated.
     """
     censored = merge([recording.measure.get("censored_us", ())])
     surplus = int(recording.measure["dropped"]) - sum(int(part["dropped"]) for part in parts)
@@ -120,7 +120,7 @@ def _intervals(recording: Recording, window: Window) -> list[Mapping[str, Any]]:
 
 
 def _generator_mean(spans: Sequence[Mapping[str, Any]], name: str) -> float:
-    """Mean of one of the generator's shares over intervals, weighed by their length."""
+    """Mean of one of the generator's shares over intervals, weighted by their length."""
     weighed = [(i["end_us"] - i["start_us"], float(i["generator"].get(name, 0.0))) for i in spans]
     length = sum(us for us, _ in weighed)
     return sum(us * share for us, share in weighed) / length if length else 0.0

@@ -20,7 +20,7 @@ from dbdyno.stats.signed_rank import percent
 from dbdyno.store.measured import MeasuredTrial
 from dbdyno.store.verdict import Order
 
-# An order effect below this is of no interest, where no zone of equivalence was declared; in percent.
+# Without a declared zone of equivalence a smaller order effect, in percent, is not reported.
 NOTEWORTHY_PERCENT = 1.0
 
 
@@ -29,7 +29,7 @@ def order_effect(
 ) -> Order | None:
     """The order effect on the log ratios of one comparison; `trials` are those of its workload.
 
-    None where a ratio is known by bounds alone, or where the blocks are too few.
+    None where only bounds of a ratio are known, or where there are too few blocks.
     """
     first: dict[tuple[int, str], int] = {}
     for trial in trials:

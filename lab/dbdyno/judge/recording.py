@@ -1,6 +1,6 @@
 """One trial's stream of records, and whether it is complete.
 
-Only a complete stream has numbers (check R04): half a result must not be printed like a whole one.
+Only a complete stream has figures (check R04): part of a result must not look like a complete one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.store import StoredTrial
 from dbdyno.store.trial import FailedBy
 
-# The end of a run that took its planned time.
+# End reason of a run that took its planned time.
 COMPLETE = "time-limit"
 
 
@@ -45,7 +45,7 @@ class Recording:
 
 
 def read(records: Iterable[Mapping[str, Any]]) -> Recording:
-    """Sort a stream of ``{"type", "data"}`` records. Types that are not needed here are passed over."""
+    """Sort a stream of ``{"type", "data"}`` records. Other types are skipped."""
     recording = Recording()
     for record in records:
         kind, data = record["type"], record["data"]
@@ -65,7 +65,7 @@ def read(records: Iterable[Mapping[str, Any]]) -> Recording:
 
 
 def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | None:
-    """Why the trial has no numbers, and who made it fail; None when it is complete."""
+    """Why the trial has no figures, and who made it fail; None when it is complete."""
     if recording.end is None:
         return _reason(trial) or "the engine's records break off", trial.failed_by or "harness"
     if recording.end["reason"] != COMPLETE:
@@ -82,7 +82,7 @@ def failure(trial: StoredTrial, recording: Recording) -> tuple[str, FailedBy] | 
 
 
 def _reason(trial: StoredTrial) -> str | None:
-    """The lab's reason for giving up the trial."""
+    """The lab's reason for ending the trial."""
     reason = trial.meta.get("reason") or trial.meta.get("failure")
     if isinstance(reason, Mapping):
         reason = reason.get("text")

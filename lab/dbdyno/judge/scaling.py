@@ -39,7 +39,7 @@ MISFIT = 0.10
 MISFIT_ERRORS = 3.0
 # The standard error of a median over that of a mean, of normal values: sqrt(pi / 2).
 MEDIAN_ERROR = math.sqrt(math.pi / 2.0)
-# Loads this near to the highest throughput belong to the plateau.
+# Relative distance from the highest throughput within which loads belong to the plateau.
 PLATEAU = 0.02
 
 
@@ -159,9 +159,9 @@ def _plateau(sweep: _Sweep) -> tuple[float, float] | None:
 
 
 def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[str, Any]:
-    """The knee in connections where it is inside the loads, else on which side.
+    """The knee in connections if it is inside the loads, else on which side it is.
 
-    Empty where the loads do not show the rise or the fall of the law significantly, as with too few blocks.
+    Empty where the loads do not show the law's rise or fall significantly, as with too few blocks.
     """
     if plateau is None:
         return {}
@@ -181,7 +181,7 @@ def _knee(sweep: _Sweep, law: usl.Law, plateau: Sequence[float] | None) -> dict[
         "knee": place,
         "knee_connections": knee if inside else None,
         "knee_interval": bounds,
-        # The law may be higher than the measured throughput, which the server need not reach.
+        # The server need not reach the law's throughput, which may exceed the measured one.
         "knee_throughput": min(law.throughput(knee), sweep.medians[sweep.highest]) if inside else None,
     }
 

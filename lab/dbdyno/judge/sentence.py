@@ -1,8 +1,7 @@
 """The verdict as one English sentence, generated from the numbers (checks Q01 to Q03).
 
 It names the two variants, the direction, the size with its interval, the workload, the loads and the blocks;
-what a reader must know before believing it follows as caveats. No free text comes in, save the reason of an
-override, which is quoted.
+caveats follow. The only free text is the quoted reason of an override.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from dbdyno.stats.paired import Effect
 from dbdyno.stats.signed_rank import blocks_needed
 from dbdyno.stats.words import Verdict
 
-# Precisions that an undecided sentence offers, in percent, and how the interval's half width goes with the
-# blocks: half width = HALF_WIDTH * s / sqrt(blocks), s the standard deviation of the blocks' log ratios.
+# Precisions that an undecided sentence offers, in percent, and the factor of an interval's half width:
+# half width = HALF_WIDTH * s / sqrt(blocks), s the standard deviation of the blocks' log ratios.
 PRECISIONS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2)
 HALF_WIDTH = 2.2
-# A precision is offered where it takes at least so many times the blocks there were, and at most so many.
+# A precision is offered if it takes at least MORE_BLOCKS times the present blocks and at most BLOCKS_MAX.
 MORE_BLOCKS, BLOCKS_MAX = 1.3, 1_000
-# What a load's direction is called after "but", where the loads together are slower or faster.
+# The adjectives of a load's direction after "but", for the opposite of the overall direction.
 _COMPARATIVES = {THROUGHPUT: ("faster", "slower"), LATENCY_P95: ("lower", "higher")}
 
 
@@ -188,7 +187,7 @@ def _undecided(comparison: Comparison, effect: Effect) -> str:
 
 
 def _outlook(comparison: Comparison, effect: Effect) -> list[str]:
-    """How much the blocks differ, and how many would bring the next better precision."""
+    """The variation between blocks, and the number of blocks for the next better precision."""
     ratios = comparison.judged.assessment.overall_ratios
     if not ratios.exact or len(ratios.lows) < 2:
         return [_blocks(comparison, effect)]

@@ -9,12 +9,12 @@ from dbdyno.experiment.model import Experiment
 from dbdyno.finding import Finding
 from dbdyno.store import StoredTrial
 
-# A difference in these costs or saves work in every statement; another login is paid for once a connection.
+# These differences cost work in every statement; another login costs it once per connection.
 EVERY_STATEMENT = ("tls", "compression")
 
 
 def differences(stored: Sequence[StoredTrial], experiment: Experiment) -> Iterator[Finding]:
-    """Variants whose sessions had other encryption, compression or login than the baseline's."""
+    """Variants whose encryption, compression or login differs from the baseline's."""
     sessions: dict[str, dict[str, Any]] = {}
     for trial in stored:
         name = str(trial.meta["variant"])

@@ -1,4 +1,4 @@
-"""P08 and P09 on the stored run: rows that the user's own SQL examined under load, and plans that differ."""
+"""P08 and P09 on the stored run: rows that the user's SQL examined under load, and differing plans."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from dbdyno.explain.costs import Cost
 from dbdyno.finding import Finding
 from dbdyno.store.measured import MeasuredTrial
 
-# Counters whose sum is the rows that a server has examined. PostgreSQL's counts rows of scans and entries of
-# indexes.
+# Counters whose sum is the number of examined rows. PostgreSQL's count rows of scans and entries of indexes.
 _MYSQL = "Handler_read_"
 _POSTGRESQL = "pg_stat_database.tup_returned"
 
@@ -50,7 +49,7 @@ def _examined(costs: Mapping[str, Cost]) -> float | None:
 
 
 def plans(findings: Sequence[Finding], experiment: Experiment) -> Iterator[Finding]:
-    """P08: statements for which a variant's server has another plan than the baseline's."""
+    """P08: statements whose plan on a variant's server differs from the baseline's."""
     by_variant = {
         (one.subject, one.evidence["workload"]): one.evidence["plans"]
         for one in findings
@@ -60,7 +59,7 @@ def plans(findings: Sequence[Finding], experiment: Experiment) -> Iterator[Findi
     products = {variant.name: variant.server.product for variant in experiment.variants}
     for (subject, workload), known in by_variant.items():
         others = by_variant.get((baseline, workload), {})
-        # Two products name the same thing differently.
+        # Two products name the same access method differently.
         if subject == baseline or products.get(subject) != products[baseline]:
             continue
         changed = {

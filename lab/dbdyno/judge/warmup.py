@@ -1,4 +1,4 @@
-"""R01: whether the variants were warm when they were measured.
+"""R01: whether the variants were warm during the measurement.
 
 Every trial gives three log ratios of throughput (`judge/window.py`): the second half of the window over its
 first half, the window over the second half of the warm-up, and the window over the first half of it. For a

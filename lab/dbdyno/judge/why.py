@@ -6,9 +6,9 @@
         -> estimate and interval by the signed-rank machinery, one measure at a time
         -> significant where the joint sign-flip test over all measures excludes chance too
 
-Significant changes come first, resources before the server's own counters, the largest change first. Several
-points are also tested one by one, in one family of all measures at all points: a counter may change at many
-connections and stay at few.
+Significant changes come first, resources before the server's counters, then by size. Several points are also
+tested one by one, in one family of all measures at all points: a counter may change only at high connection
+counts.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dbdyno.store.document import At
 from dbdyno.store.explained import ChangesAt, ComparisonChanges, Costs, ExplainedFile, MeasuredChange, Per
 from dbdyno.store.measured import MeasuredTrial
 
-# A counter with fewer events than this in every trial is not tested.
+# A counter that stays below this in every trial is not tested.
 COUNTED_MIN = 5.0
-# The columns of the table of costs; reads and writes are calls of the server where no device counts them.
+# The columns of the table of costs; reads and writes are system calls where no device counts them.
 HEADLINE = (
     *("cpu_us", "context_switches", "cpu_wait_us"),
     *("disk_reads", "read_calls", "read_kib", "disk_writes", "write_calls", "write_kib"),
@@ -165,7 +165,7 @@ def _changes(pairs: _Pairs) -> list[MeasuredChange]:
         for key in pairs.counted()
     }
     measures = {key: pairs.measure(key) for key in kept}
-    # A resource and its parts would count twice.
+    # Test a resource, but not its parts again.
     family = [key for key, measure in measures.items() if measure.group != "part"]
     adjusted = dict(zip(family, family_p_values([kept[key] for key in family]), strict=True))
     every = (

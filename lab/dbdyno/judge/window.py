@@ -1,10 +1,9 @@
 """The part of a trial that counts, and how far throughput drifted around it.
 
-With a declared warm-up the window is the measuring phase. With ``warmup = "auto"`` the MSER-5 cut is sought
-over warm-up and the first half of the measurement, on the engine's ticks, and all trials that will be
-compared with one another (same block, workload and point) get the largest cut among them: a server that warms
-up slowly must not be compared in its steady state with a faster one that is still warming up, nor the other
-way round.
+With a declared warm-up the window is the measuring phase. With ``warmup = "auto"`` the judge computes the
+MSER-5 cut on the engine's ticks, over the warm-up and the first half of the measurement. All trials that are
+compared with each other (same block, workload and point) get the largest of their cuts, so no server in
+steady state is compared with one that is still warming up.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def windows(recordings: Sequence[Recording], *, automatic: bool) -> list[Window]
 def _window(recording: Recording, cut_us: int | None) -> Window:
     start_us, end_us = int(recording.measure["start_us"]), int(recording.measure["end_us"])
     if cut_us is not None and cut_us > start_us:
-        # Latencies are only known per interval.
+        # Only whole intervals have latencies.
         later_us = [edge for edge in _edges_us(recording) if edge >= cut_us]
         start_us = min(later_us) if later_us else max(_edges_us(recording))
     return Window(start_us, end_us, cut_us)

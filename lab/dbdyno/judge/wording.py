@@ -1,4 +1,4 @@
-"""Numbers and lists as sentences write them: one form each, for comparisons and factors alike."""
+"""Numbers and lists as text, in the same form for comparisons and factors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.stats.paired import Bound, Effect
 METRICS = {THROUGHPUT: "throughput", LATENCY_P95: "p95 latency"}
 # Beyond these changes, in percent, a ratio is easier to read than a percentage.
 RATIO_BELOW, RATIO_ABOVE = -50.0, 100.0
-# The change from nothing to something: where most trials of the baseline failed.
+# A ratio to zero: most trials of the baseline failed.
 INFINITE = "infinitely higher"
 # Added where Holm's procedure gives a direction to an effect whose interval holds zero.
 SIZE_UNSURE = (
@@ -20,19 +20,19 @@ SIZE_UNSURE = (
 )
 # Load levels that are listed one by one; more are given as a range.
 LISTED_LEVELS = 6
-# An even smaller change is written with two decimals all the same.
+# Maximum number of decimals, also for smaller changes.
 DECIMALS_MAX = 2
 # Ratios below this have two significant digits.
 SMALL_RATIO = 0.1
 
 
 def finite(value: float | None) -> float | None:
-    """JSON has no infinity: null is an end that nothing is known of."""
+    """The value, or None for infinity, which JSON does not have: null is an unknown end."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def join_words(items: Sequence[str]) -> str:
-    """Items in a row: a, b and c."""
+    """Items as a list: a, b and c."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
@@ -71,12 +71,12 @@ def _side(value: float, limit: float) -> int:
 
 
 def is_ratio(change_percent: float) -> bool:
-    """Whether a change is written as a ratio: 8.0 times, 0.4 times. Nothing at all stays -100 %."""
+    """Whether a change is written as a ratio: 8.0 times, 0.4 times. Zero stays -100 %."""
     return -100.0 < change_percent < RATIO_BELOW or RATIO_ABOVE < change_percent < math.inf
 
 
 def times(change_percent: float, decimals: int = 1) -> str:
-    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ where nothing is known."""
+    """A change as a ratio: 8.0, 0.41, 0.0055; ∞ where it is unknown."""
     if math.isinf(change_percent):
         return "∞"
     ratio = 1.0 + change_percent / 100.0
@@ -122,7 +122,7 @@ def interval(ends: tuple[float, float], decimals: int | None = None) -> str:
 
 
 def is_unknown(effect: Effect) -> bool:
-    """Whether the bounds leave everything open: neither variant has enough results."""
+    """Whether the bounds exclude nothing: neither variant has enough results."""
     known = effect.effect_percent
     return effect.bound != Bound.EXACT and (not math.isfinite(known) or known <= -100.0)
 
@@ -147,7 +147,7 @@ def _between(effect: Effect, mean: str = "") -> str:
 
 
 def _bounded(name: str, effect: Effect) -> str:
-    """An estimate that is only known to be more, or less, than something."""
+    """An estimate of which only a lower or upper bound is known."""
     known = effect.effect_percent
     if is_unknown(effect):
         return f"{name} unknown"
@@ -197,7 +197,7 @@ def better(metric: str, *, faster: bool) -> str:
 
 
 def excluded(effect: Effect) -> list[str]:
-    """What an interval around zero rules out."""
+    """The differences that an interval around zero excludes."""
     ends = effect.interval_percent
     if ends is None or not all(map(math.isfinite, ends)) or ends[0] <= -100.0:
         return []

@@ -1,4 +1,4 @@
-"""Which words a run may use: the chance of even one false word anywhere is at most 5 %.
+"""Which effects of a run may have a verdict: the family-wise error rate is at most 5 %.
 
 Each of K comparisons gets alpha / K. Inside a comparison the effect over all loads comes first; the words at
 single loads follow:
@@ -54,7 +54,7 @@ def decide(family: Sequence[Tests], alpha: float = ALPHA) -> list[Words]:
     undecided = set(range(len(family)))
     complete = 0
     while undecided:
-        # What each comparison has that is not complete.
+        # The budget of each comparison that is not complete.
         budget = alpha / (len(family) - complete)
         rejected = next(
             (i for i in undecided if family[i].p_value <= _overall_budget(family[i], budget)), None
@@ -72,6 +72,8 @@ def decide(family: Sequence[Tests], alpha: float = ALPHA) -> list[Words]:
 
 
 def _overall_budget(tests: Tests, budget: float) -> float:
-    """What of a budget the effect over all loads is tested at: all of it where a part is out of reach."""
+    """The part of a budget at which the effect over all loads is tested: all of it where a part cannot be
+    reached.
+    """
     part = budget * (1.0 - LEVELS_SHARE)
     return part if tests.levels and tests.blocks >= blocks_needed(part) else budget

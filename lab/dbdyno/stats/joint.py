@@ -1,4 +1,4 @@
-"""Intervals of several load levels that hold together, by inverting the joint sign-flip test.
+"""Simultaneous intervals of several load levels, by inverting the joint sign-flip test.
 
 Every level is tested on the same blocks, so their differences hang together, and a correction that ignores
 this (Holm, Bonferroni) wastes blocks: ten levels would need nine of them. The sign-flip test does not: where

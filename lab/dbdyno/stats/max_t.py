@@ -1,4 +1,4 @@
-"""Which of very many paired differences are no accident, all of them looked at together.
+"""Significance of very many paired differences, tested together.
 
 A server counts hundreds of things. Tested one by one at 5 %, dozens of them "move" between two identical
 servers; corrected one by one (Holm), eight blocks can show nothing at all, since the signed-rank test has no
@@ -6,8 +6,8 @@ p-value below 2 / 2^8. The joint sign-flip test can: where nothing differs, exch
 changes nothing, so every pattern of signs over the blocks is as likely as the one that was seen. For each
 pattern the largest statistic of all counters is taken; a counter that few patterns' largest reaches is no
 accident (Westfall & Young 1993, Resampling-Based Multiple Testing, ch. 4; with sign changes Nichols & Holmes
-2002, Hum. Brain Mapp. 15:1). The chance of even one false word is at most the level, however the counters
-hang together.
+2002, Hum. Brain Mapp. 15:1). The chance of even one false positive is at most the level, however the counters
+correlate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From paired log ratios to effects: one per load level, whose intervals hold together, and one over all.
+"""From paired log ratios to effects: one per load level, with simultaneous intervals, and one over all.
 
 ::
 
@@ -26,7 +26,7 @@ ALPHA = 0.05
 
 
 class Bound(StrEnum):
-    """What an estimate is."""
+    """Whether an estimate is exact or a bound."""
 
     EXACT = "exact"
     AT_LEAST = "at-least"
@@ -48,7 +48,7 @@ class Effect:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval leaves zero out."""
+        """Whether the interval excludes zero."""
         return self.interval_percent is not None and not (
             self.interval_percent[0] <= 0.0 <= self.interval_percent[1]
         )
@@ -110,11 +110,10 @@ def _p_value(lows: Sequence[float], highs: Sequence[float]) -> float:
 
 
 def joint_effects(levels: Sequence[Ratios], alpha: float = ALPHA) -> tuple[Effect | None, ...]:
-    """One effect per level, whose intervals hold together at confidence 1 - alpha; None without blocks.
+    """One effect per level, with simultaneous intervals at confidence 1 - alpha; None without blocks.
 
-    Levels with bounds have no t statistic: each of them keeps the signed-rank interval at its share of alpha,
-    and the others share the rest. A level without blocks still has a share. P-values are adjusted for all
-    levels.
+    Levels with bounds have no t statistic: each keeps the signed-rank interval at its share of alpha, and the
+    others share the rest. A level without blocks also has a share. P-values are adjusted for all levels.
     """
     share = alpha / max(1, len(levels))
     exact = [index for index, level in enumerate(levels) if level.lows and level.exact]

@@ -1,4 +1,4 @@
-"""Where a series has settled, and how far one that levels off still is from its end.
+"""Where a series has settled, and how far a converging one is still from its limit.
 
 A server that was just started reads from disk, fills caches and plans statements; those seconds are not the
 answer to the question. Three functions look at them:

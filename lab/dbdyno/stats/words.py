@@ -1,4 +1,4 @@
-"""The words a comparison can end with, and the one rule that picks among them.
+"""The possible verdicts of a comparison, and the rule that selects one.
 
 In order of precedence: not comparable > unfinished > too few blocks > mixed > equivalent > faster / slower >
 undecided. They follow from numbers alone.
