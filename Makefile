@@ -1,7 +1,7 @@
 # The only interface for contributors. `make` alone lists the targets.
 #
-# Everything Python lives in .venv, everything Rust in target/, notes about what was done in .stamps/.
-# Debian packages come from packaging/debian-packages.txt, only as root and only when missing.
+# .venv has the Python packages, target/ the Rust build, .stamps/ a file for each completed step.
+# As root, make installs missing Debian packages of packaging/debian-packages.txt.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,8 +17,7 @@ BIN := .venv/bin
 ENGINE := $(BIN)/dbdyno-engine
 COMPAT := $(BIN)/dbdyno-compat
 FUZZ_SECONDS ?= 600
-# Tests that measure no time share the cores: what is printed, sent, loaded, refused. The others have the cores to
-# themselves.
+# Tests that do not measure time run in parallel; all others run alone.
 SHARING := $(wildcard $(addprefix tests/end_to_end/test_,sysbench_*.py slap.py hostile_*.py login*.py same_statements.py \
 	servers_*.py loading.py generated_tables.py replay.py sql_workload.py refusals.py transcripts.py checks_live.py \
 	mysql_server.py postgresql_engine.py))
@@ -34,7 +33,7 @@ build: $(ENGINE) .stamps/lab ## put dbdyno, dbdyno-engine and dbdyno-compat into
 demo: build packages-servers ## build, then compare MariaDB's thread pool with one thread per connection
 	@$(BIN)/dbdyno compare examples/mariadb-thread-pool.toml --profile quick
 
-quick: build ## the part that was changed: formats, linters, types and its unit tests, in seconds
+quick: build ## check the changed part: formats, linters, types and its unit tests, in seconds
 	@scripts/quick
 
 check: build ## everything that needs no database server: formats, linters, types, unit tests
@@ -53,7 +52,7 @@ test: check packages-servers packages-peers mysql mariadb-plugins docker ## chec
 	$(BIN)/pytest $(SHARING) --numprocesses=2 --dist=loadfile --quiet
 	$(BIN)/pytest tests/end_to_end $(SHARING:%=--ignore=%) --durations=15
 
-test-long: build ## what takes too long for CI: every promise of the verdict by simulation, a minute of fuzzing per target
+test-long: build ## too long for CI: every promise of the verdict by simulation, a minute of fuzzing per target
 	$(BIN)/python -m benchmarks.truth
 	$(MAKE) fuzz FUZZ_SECONDS=60
 
@@ -75,10 +74,10 @@ bench-truth: build ## measure every promise of the verdict by simulation, and wr
 bench-examples: build packages-servers mysql docker ## the quick profile of every example, with its verdicts
 	$(BIN)/python -m benchmarks.examples
 
-fuzz: rust-toolchain packages-fuzz ## fuzz everything that reads a server's bytes, FUZZ_SECONDS=600 for each target
+fuzz: rust-toolchain packages-fuzz ## fuzz the code that reads a server's bytes, FUZZ_SECONDS=600 for each target
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz $$target $(FUZZ_SECONDS); done
 
-docs: build ## write the schemas, which are generated from the code
+docs: build ## generate the schemas from the code
 	@$(ENGINE) schema plan >schema/plan.schema.json
 	$(ENGINE) schema events >schema/events.schema.json
 	$(ENGINE) schema describe >schema/describe.schema.json
@@ -88,10 +87,10 @@ docs: build ## write the schemas, which are generated from the code
 lock: ## choose new versions of the Python packages
 	@scripts/lock --upgrade
 
-clean: ## remove what was built, keep the results
+clean: ## remove build files, keep the results
 	rm -rf .venv .stamps .servers target
 
-# Cargo's fingerprints decide what is compiled; a binary is replaced only when it differs.
+# Cargo decides what to compile; a binary is replaced only if it differs.
 $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
 	@cargo build --quiet --release --locked --package dbdyno-cli --package dbdyno-compat
 	for program in $(ENGINE) $(COMPAT); do
@@ -99,7 +98,7 @@ $(ENGINE): FORCE .stamps/packages .stamps/venv rust-toolchain
 	  cmp --silent $$built $$program || install $$built $$program
 	done
 
-# The lab is installed in place: its files are used as they are.
+# An editable installation of the lab.
 .stamps/lab: .stamps/venv pyproject.toml setup.py
 	@DBDYNO_LAB_ONLY=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	touch $@
@@ -120,11 +119,11 @@ rust-toolchain:
 packages-servers:
 	@scripts/debian-packages servers
 
-# MariaDB is a package of every distribution; a current MySQL is not, and is unpacked for the tests alone.
+# Every distribution packages MariaDB, but not a current MySQL, which is unpacked for the tests.
 mysql:
 	@scripts/mysql-root .servers/mysql-9.7
 
-# A Docker engine of the tests' own, and an image that comes from no registry.
+# Docker for the tests, and an image without a registry.
 docker:
 	@scripts/debian-packages docker
 	scripts/docker-image .servers/docker-mariadb.tar

@@ -1,5 +1,5 @@
 -- The table of a published benchmark of innodb_buffer_pool_instances, with the rows that its count(*) shows.
--- Its own script doubles 10,000 rows fourteen times with INSERT ... SELECT, which makes 16 times as many, and leaves gaps among the
+-- Its script doubles 10,000 rows fourteen times with INSERT ... SELECT, which gives 16 times as many rows and gaps between the
 -- ids. Here ids run from 1 to the number of rows.
 
 -- @table large_table rows=10_240_000

@@ -1,5 +1,5 @@
--- A small shop: people look at items, the popular ones most, and now and then they buy one.
--- It runs on MariaDB, MySQL and PostgreSQL as it is. The notes behind @ are described in docs/experiment.md.
+-- A small shop: customers look at items, most often at popular ones, and sometimes buy one.
+-- It runs unchanged on MariaDB, MySQL and PostgreSQL. docs/experiment.md describes the annotations (-- @).
 
 -- @parameter item = zipfian(1, rows(item), exponent=0.9)
 -- @parameter customer = uniform(1, rows(customer))

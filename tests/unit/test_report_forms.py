@@ -298,12 +298,12 @@ def test_a_trial_that_failed_by_its_server_is_a_throughput_of_0(tmp_path: Path) 
     throughput = figures["throughput-oltp_read_write"]
     # Ten trials, and the median of eight of them.
     assert values(throughput.chart, "value").count(0.0) == 11
-    assert "10 of 48 trials failed by their server and are shown as 0." in throughput.caption
+    assert "10 of 48 trials failed because of their server and are shown as 0." in throughput.caption
     latency = figures["latency-p95-oltp_read_write"]
     assert 0.0 not in values(latency.chart, "value")
-    assert "10 of 48 trials failed by their server and have no latency." in latency.caption
+    assert "10 of 48 trials failed because of their server and have no latency." in latency.caption
     text = text_of(run)
-    assert text.count("0 failed by its server: server went away") == 10
+    assert text.count("0 server failed: server went away") == 10
     rows = list(csv.DictReader(io.StringIO(tables.as_csv(run))))
     failed = [row for row in rows if row["status"] == "failed"]
     assert len(failed) == 10
@@ -406,8 +406,9 @@ ORDER = {
 def test_an_order_effect_has_a_row_below_the_results(tmp_path: Path) -> None:
     run = Judged(more={"order": ORDER}).write(tmp_path)
     row = (
-        "Order effect: the variant that ran later in a block had +1.2 % (+0.3 to +2.7) (blocks with a first: "
-        f"4, with b first: 4). Change without the order effect: {MINUS}9.8 % ({MINUS}12.1 to {MINUS}7.2)."
+        "Order effect on throughput: +1.2 % (+0.3 to +2.7) for the variant that ran later in a block "
+        "(blocks with a first: 4, with b first: 4). Change without the order effect: "
+        f"{MINUS}9.8 % ({MINUS}12.1 to {MINUS}7.2)."
     )
     assert row in text_of(run)
     assert row in tables.as_markdown(run).replace("\\", "")

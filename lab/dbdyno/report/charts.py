@@ -1,4 +1,4 @@
-"""Which charts a report has, and in which order. A new one is one file and one line here."""
+"""The charts of a report, in order. A new chart is one file and one line here."""
 
 from __future__ import annotations
 

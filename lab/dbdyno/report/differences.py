@@ -1,8 +1,7 @@
 """Which server variables differ between the variants, and why they may.
 
-A comparison is about what was declared. Everything else that differs is listed too, apart: first what only
-says where a server lives (its directory, its port), then what nobody asked for, which is what a careful
-reader looks at.
+Declared differences are what the experiment compares. Paths and ports always differ. All other differences
+are undeclared and could explain a result, so the report lists them separately.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 Kind = Literal["declared", "place", "other"]
-# Variables that name one server rather than set it up; every server has its own.
+# Variables that identify a server; they differ between any two servers.
 NAMES = frozenset({"admin_port", "extra_port", "hostname", "server_uid", "server_uuid"})
-# Identity values shorter than this would be listed in unrelated text.
+# Shorter identity values would also match unrelated text.
 SHORTEST_PLACE = 4
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One variable and its value per variant; None where a server does not know it."""
+    """One variable and its value per variant; None if a server does not have it."""
 
     name: str
     kind: Kind
@@ -68,5 +67,5 @@ def _without_place(value: str, identity: Mapping[str, Any]) -> str:
 
 
 def _plain(key: str) -> str:
-    """Variables are declared with dashes or underscores, in any case."""
+    """The name in lower case with underscores: it may be declared with dashes and in any case."""
     return key.lower().replace("-", "_")

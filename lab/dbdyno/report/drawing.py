@@ -1,7 +1,6 @@
-"""From chart specifications to pictures, without network and without a browser, in a child process.
+"""Renders chart specifications as pictures in a child process, without network or browser.
 
-A failure of the child never costs the verdict: the caller gets the pictures that are there, and one sentence
-about the others.
+If the child fails, the caller gets the finished pictures and the reason for the missing ones.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from dbdyno.report.figure import Figure, finished
 
-# Run by its path: it needs the chart library alone, and importing this package would cost half a second.
+# Run by its path: it needs only the chart library, and importing this package would take half a second.
 PROGRAM = Path(__file__).with_name("draw.py")
 # A chart takes less than a second; the first one starts the library.
 SECONDS_PER_CHART, SECONDS_TO_START = 20.0, 60.0
@@ -28,7 +27,7 @@ SECONDS_PER_CHART, SECONDS_TO_START = 20.0, 60.0
 
 @dataclass(frozen=True)
 class Picture:
-    """One chart."""
+    """One rendered chart."""
 
     svg: str
     png: bytes
@@ -39,7 +38,7 @@ class Drawings:
     """The pictures by name of figure."""
 
     pictures: Mapping[str, Picture] = field(default_factory=dict)
-    # Why others are missing, as one line; "" where none is.
+    # Why others are missing, as one line; "" if none is.
     failure: str = ""
 
 
@@ -57,7 +56,7 @@ def draw(figures: Sequence[Figure]) -> Drawings:
         try:
             answer = json.loads(line)
         except ValueError:
-            # The child ended in the middle of a line.
+            # The child ended within a line.
             continue
         if "error" in answer:
             failure = failure or f"the chart library rejects {answer['name']}: {answer['error']}"
@@ -72,7 +71,7 @@ def _run(specifications: bytes, charts: int) -> tuple[bytes, str]:
     """Standard output of the child, and why it failed, or ""."""
     limit_s = SECONDS_TO_START + charts * SECONDS_PER_CHART
     try:
-        # -P: the other files of this folder are not importable for it.
+        # -P: it must not import other files of this folder by accident.
         child = subprocess.run(
             [sys.executable, "-P", str(PROGRAM)],
             input=specifications,
@@ -105,7 +104,7 @@ def _signal(number: int) -> str:
 
 
 def _memory_limit() -> str:
-    """The likely cause, where address space is limited."""
+    """The likely cause if address space is limited, or ""."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return ""
@@ -113,8 +112,8 @@ def _memory_limit() -> str:
 
 
 def inline(svg: str, figure: Figure) -> str:
-    """An SVG document as a part of the page: it scales, says what it shows, and keeps its ids to itself."""
-    # Every chart numbers its clip paths from 0; in one page they would clip one another.
+    """An SVG document for use inside the page: scalable, with a text description and unique ids."""
+    # Every chart numbers its clip paths from 0, so ids of several charts in one page would collide.
     own = re.sub(r'\bid="([^"]+)"', rf'id="{figure.name}-\1"', svg)
     own = re.sub(r'url\((?:&quot;|")?#([^)"&]+)(?:&quot;|")?\)', rf"url(#{figure.name}-\1)", own)
     width = re.search(r'<svg[^>]*? width="([\d.]+)"', own)

@@ -19,11 +19,11 @@ Row: TypeAlias = dict[str, Any]
 # Label, effect, and percent of each block.
 Entry: TypeAlias = tuple[str, JudgedEffect, Mapping[str, float | None]]
 
-# Width of the plot, and the columns of figures and words at its right.
+# Width of the plot, and the x positions of the result and verdict columns at its right.
 EFFECT_WIDTH, RESULT_X, WORD_X = 540, 552, 740
 # Changes beyond these, in percent, are shown on a logarithmic axis of ratios.
 FAR_BELOW, FAR_ABOVE = -50.0, 100.0
-# Share of the axis that is left free at both ends.
+# Free share of the axis at both ends.
 MARGIN = 0.04
 # Half of the axis where no number is known, in percent.
 EMPTY_AXIS = 10.0
@@ -31,14 +31,14 @@ EMPTY_AXIS = 10.0
 
 @dataclass(frozen=True)
 class _Axis:
-    """The horizontal axis: percent, or ratios where some changes are far."""
+    """The horizontal axis: percent, or ratios if some changes are large."""
 
     ratios: bool
     low: float
     high: float
 
     def at(self, percent: float) -> float:
-        """The place of a change; beyond the axis, its edge."""
+        """The x value of a change, clipped to the axis."""
         value = 1.0 + percent / 100.0 if self.ratios else percent
         return min(max(value, self.low), self.high)
 
@@ -101,14 +101,14 @@ def _axis(entries: Sequence[Entry], delta: float | None) -> _Axis:
         low, high = -EMPTY_AXIS, EMPTY_AXIS
     if low < FAR_BELOW or high > FAR_ABOVE:
         first, last = 1.0 + low / 100.0, 1.0 + high / 100.0
-        room = (last / first) ** MARGIN
-        return _Axis(True, first / room, last * room)
-    room = MARGIN * (high - low)
-    return _Axis(False, low - room, high + room)
+        margin = (last / first) ** MARGIN
+        return _Axis(True, first / margin, last * margin)
+    margin = MARGIN * (high - low)
+    return _Axis(False, low - margin, high + margin)
 
 
 def _row(label: str, entry: JudgedEffect, axis: _Axis, color: str) -> Row:
-    """One line of the plot. An end beyond the axis is an arrow at its edge."""
+    """One row of the plot. An open end of the interval is an arrow at the edge."""
     effect, bounds = entry.effect_percent, entry.interval_percent
     low, high = bounds or (None, None)
     left = axis.low if bounds and (low is None or low <= -100.0) else None
@@ -139,7 +139,7 @@ def _caption(comparison: Comparison, entries: Sequence[Entry], rows: Sequence[Ro
     if any(row["fill"] == PAPER and row["x"] is not None for row in rows):
         parts.append("hollow: only a bound of the estimate is known")
     if any(row["left"] is not None or row["right"] is not None for row in rows):
-        parts.append("arrows: the interval reaches beyond the axis")
+        parts.append("arrows: the interval extends beyond the axis")
     if curve.delta_percent is not None:
         parts.append(f"grey zone: ±{curve.delta_percent:g} %, declared as equivalent")
     text = f"{'; '.join(parts)}."

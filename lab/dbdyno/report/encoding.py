@@ -1,6 +1,6 @@
-"""What the charts of a report have in common: rows of data, and the look of each variant.
+"""Common parts of the charts: rows of data, and colour, shape and dash of each variant.
 
-Besides its colour every variant has a shape and a dash of its own, for prints without colour.
+Shapes and dashes distinguish the variants in prints without colour.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def shape(report: Report) -> Any:
 
 
 def dash(report: Report) -> Any:
-    """The variants' lines. Without a legend: symbols of shapes would get a dashed border."""
+    """The variants' dashes. No legend, because its shape symbols would get a dashed border."""
     names = report.variants
     dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
     scale = alt.Scale(domain=names, range=dashes)
@@ -43,7 +43,7 @@ def dash(report: Report) -> Any:
 
 
 def layered(layers: Sequence[Any], width: int, height: int) -> Any:
-    """Charts on top of one another, with one legend of colours and shapes."""
+    """Overlaid charts with one legend of colours and shapes."""
     return alt.layer(*layers).properties(width=width, height=height).resolve_legend(strokeDash="independent")
 
 

@@ -1,4 +1,4 @@
-"""A figure with its words, and the style that all charts share: colours, sizes, fonts.
+"""A figure with its texts, and the common style of all charts: colours, sizes, fonts.
 
 Colours are those of Okabe & Ito (2008, Color Universal Design), which colour-blind readers can distinguish.
 Nothing here imports a chart library.
@@ -12,7 +12,7 @@ from typing import Any, Literal
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#a6761d")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "wedge")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4], [4, 1], [3, 5])
-# The page's style sheet replaces these on dark screens (report.css): change both together.
+# report.css replaces these colours in dark mode: change both together.
 INK, MUTED, GRID, SHADE, PAPER = "#1f2933", "#5f6b7a", "#e3e8ee", "#eef1f5", "#fffffe"
 FONT = "Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
 
@@ -21,16 +21,16 @@ WIDTH, HALF_WIDTH, HEIGHT = 900, 400, 240
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with the words that go with it."""
+    """A chart with its title, caption and description."""
 
-    # Name of its files.
+    # Base name of its files.
     name: str
     title: str
     # For readers who cannot see the chart.
     description: str
     caption: str
     chart: Any
-    # Its width on the page: the whole, or half of it.
+    # Its width on the page: full or half.
     shape: Literal["whole", "half"] = "whole"
 
 

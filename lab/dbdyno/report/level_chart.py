@@ -15,9 +15,9 @@ from dbdyno.report.figure import HALF_WIDTH, HEIGHT, Figure
 from dbdyno.report.model import Report, value
 from dbdyno.store.measured import MeasuredTrial
 
-# Share of the axis by which the variants stand apart at one load level.
+# Horizontal distance between the variants at one load level, as a share of the axis.
 DODGE = 0.03
-# Share of the axis below which two labels of levels would touch.
+# Minimum distance between two axis labels, as a share of the axis.
 LABEL_ROOM = 0.06
 
 
@@ -85,16 +85,16 @@ def _shown(metric: str, trial: MeasuredTrial) -> float | None:
 
 
 def _failures(trials: Sequence[MeasuredTrial], metric: str) -> str:
-    """What the chart does with trials that failed by their server."""
+    """How the chart shows trials in which the server failed."""
     failed = sum(trial.figures is None for trial in trials)
     if not failed:
         return ""
     shown = "are shown as 0" if metric == "throughput" else "have no latency"
-    return f" {failed} of {len(trials)} trials failed by their server and {shown}."
+    return f" {failed} of {len(trials)} trials failed because of their server and {shown}."
 
 
 def _dodged(report: Report, trials: Sequence[MeasuredTrial], trial: MeasuredTrial) -> float:
-    """The level, moved a little along the logarithmic axis so that variants do not hide one another."""
+    """The level, shifted a little along the logarithmic axis so that variants do not overlap."""
     levels = levels_of(trials)
     span = math.log(levels[-1] / levels[0]) or math.log(4.0)
     place = report.variants.index(trial.place.variant) - (len(report.variants) - 1) / 2
@@ -109,7 +109,7 @@ def level_scale(trials: Sequence[MeasuredTrial]) -> Any:
 
 
 def axis_values(trials: Sequence[MeasuredTrial]) -> list[float]:
-    """The levels themselves, thinned where their labels would touch."""
+    """The levels, without those whose labels would overlap."""
     levels = levels_of(trials)
     span = math.log(levels[-1] / levels[0]) or 1.0
     kept = [levels[0]]

@@ -1,4 +1,4 @@
-"""The content of a report, read from a run's folder. Nothing here can change a verdict."""
+"""The content of a report, read from a run's folder."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dbdyno.store.measured import ComparisonBlocks, MeasuredTrial
 from dbdyno.store.rehearsal import rehearsed_warmup_s
 from dbdyno.store.verdict import Comparison, Factor, Scaling, VerdictFile
 
-# Rows of significant changes that are shown.
+# Maximum of significant changes in the table.
 REASONS = 15
-# Costs of a transaction: key of explained.json and head of its column, in order. Empty columns are left out.
+# Costs of a transaction: key in explained.json and column title, in order. Empty columns are not shown.
 COSTS = (
     ("cpu_us", "CPU time"),
     ("context_switches", "context switches"),
@@ -29,12 +29,12 @@ COSTS = (
     ("write_calls", "write calls"),
     ("write_kib", "written"),
 )
-# Findings of one check about one subject that are shown in full.
+# Maximum of findings of one check about one subject; the others are only counted.
 ALIKE_SHOWN = 3
 
 
 def value(trial: MeasuredTrial, metric: str) -> float | None:
-    """A figure; None without one. The throughput of a trial that failed by its server is 0."""
+    """A figure; None without one. The throughput is 0 if the server failed."""
     shown = trial.figures is not None or (metric == "throughput" and trial.failed_by == "server")
     return trial.value(metric) if shown else None
 
@@ -70,7 +70,7 @@ class Report:
 
     @property
     def shown_checks(self) -> list[tuple[Finding, int]]:
-        """The findings to show, and how many like each are left out: some are made in every block."""
+        """The findings to show, each with the number of similar ones not shown: some occur in every block."""
         groups: dict[tuple[str | None, ...], list[Finding]] = {}
         for check in self.checks:
             key = (check.level, check.code, check.subject, check.override)
@@ -101,7 +101,7 @@ class Report:
         return sum(one.group != "part" for one in self._measures(comparison))
 
     def changes_at(self, comparison: Comparison) -> list[ChangesAt]:
-        """The same at each of several loads that has some."""
+        """The significant changes per load, without loads that have none."""
         return [point for one in self._explained(comparison) for point in one.points if point.measures]
 
     def _measures(self, comparison: Comparison) -> list[MeasuredChange]:
@@ -112,7 +112,7 @@ class Report:
         return [one for one in self.explained.comparisons if (one.variant, one.workload) == names]
 
     def cost_rows(self, workload: str) -> list[Costs]:
-        """Costs of a transaction of each variant at each load, where the server's processes were sampled."""
+        """Costs of a transaction of each variant at each load, if the server's processes were sampled."""
         return [row for row in self.explained.costs if row.workload == workload and row.shown]
 
     def cost_columns(self, workload: str) -> list[tuple[str, str]]:
@@ -130,12 +130,12 @@ class Report:
 
     @property
     def open_loop(self) -> bool:
-        """Whether the load is a rate, so that latency is compared."""
+        """Whether the load is a rate; then the verdict compares latency."""
         return bool(self.experiment.load.rate)
 
 
 def gather(run: Run) -> Report:
-    """Read a judged run. Raises StoreProblem where it was not judged or cannot be read."""
+    """Read a judged run. Raises StoreProblem if it was not judged or cannot be read."""
     judged = run.judged()
     if judged is None:
         raise StoreProblem(

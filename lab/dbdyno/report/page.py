@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs no network, no script and no other file, today or in ten years."""
+"""The page: one HTML file that needs no network, no script and no other file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dbdyno.report.model import Report
 
 
 def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
-    """The whole page, with a sentence in the place of missing charts.
+    """The HTML of the page, with a sentence instead of missing charts.
 
-    Every text that comes from a user or a server is escaped; only the charts and the style sheet are not.
+    All text is escaped except the charts and the style sheet.
     """
     environment = Environment(
         loader=PackageLoader("dbdyno.report"),
@@ -50,7 +50,7 @@ def page(report: Report, figures: Sequence[Figure], drawings: Drawings) -> str:
 
 
 def facts(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested facts as rows of name and value, in their order; names of inner facts are joined with blanks."""
+    """Nested facts as rows of name and value; the names of nested facts have the outer name as prefix."""
     rows: list[tuple[str, str]] = []
     for key, value in environment.items():
         name = f"{prefix}{key.replace('_', ' ')}"
@@ -100,7 +100,7 @@ def design(report: Report) -> list[tuple[str, str]]:
 
 
 def _order(plan: Design) -> str:
-    # Runs from before orders were balanced have no order seed.
+    # Older runs, whose order was not balanced, have no order seed.
     if plan.order_seed is None:
         return f"random order (seed {plan.seed})"
     return f"balanced random order (order seed {plan.order_seed})"

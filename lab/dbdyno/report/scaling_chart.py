@@ -1,4 +1,4 @@
-"""Throughput over connections; the scalability law and its knee where it fits, else the plateau."""
+"""Throughput over connections with the fitted scalability law and its knee, or the plateau."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _names(entries: Sequence[Scaling]) -> str:
 
 
 def _knee_bar(entry: Scaling) -> dict[str, Any]:
-    """The interval of a knee; an open end reaches to the edge of what was measured."""
+    """The interval of a knee; an open end extends to the lowest or highest load."""
     low = high = entry.knee_connections
     if entry.knee_interval is not None:
         low, high = (
@@ -109,7 +109,7 @@ def _knee_bar(entry: Scaling) -> dict[str, Any]:
 
 
 def _plateau_bar(entry: Scaling) -> dict[str, Any]:
-    assert entry.plateau is not None, "the caller has looked"
+    assert entry.plateau is not None, "the caller checked"
     low, high = entry.plateau
     value = entry.highest.throughput
     return {"variant": entry.variant, "low": low, "high": high, "value": value}

@@ -16,14 +16,14 @@ from dbdyno.report.model import Report, value
 from dbdyno.store.measured import MeasuredTrial
 
 PANELS_PER_ROW = 3
-# Ratio of largest to smallest throughput from which panels get scales of their own.
+# Ratio of largest to smallest throughput from which each panel gets its own scale.
 OWN_SCALES_FROM = 3.0
 
 
 def seconds(report: Report, workload: str, trials: Sequence[MeasuredTrial]) -> Figure:
-    """Throughput second by second, a panel per load level, a thin line per block, the warm-up shaded.
+    """Throughput per second, a panel per load level, a thin line per block, the warm-up shaded.
 
-    Every trial has a series.
+    Every trial must have a series.
     """
     levels = levels_of(trials)
     medians = [

@@ -1,4 +1,4 @@
-"""A judged run as text for other programs and other pages: Markdown, CSV, JSON."""
+"""A judged run as Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = (
     "latency_p99_us", "latency_p999_us", "latency_max_us", "lower_bound_of", "events", "errors_per_1000",
     "dropped", "backlog",
 )  # fmt: skip
-# Characters that mean something to Markdown.
+# Special characters of Markdown.
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#"})
 
 
@@ -31,8 +31,8 @@ def as_json(run: Run) -> str:
 def as_csv(run: Run) -> str:
     """One line per planned trial. Times are microseconds.
 
-    Figures are empty where a trial has none, but the throughput of one that failed by its server is 0: an
-    average over the column must include failures.
+    A trial without figures has empty columns, except that its throughput is 0 if its server failed, so that
+    an average over the column includes failures.
     """
     report = gather(run)
     text = io.StringIO()
@@ -105,7 +105,7 @@ def _comparison(report: Report, comparison: Comparison) -> list[str]:
     if comparison.order:
         lines += [
             "",
-            _plain(words.order_effect(comparison.order, report.verdict.baseline, comparison.variant)),
+            _plain(words.order_effect(comparison, report.verdict.baseline)),
         ]
     return lines
 
@@ -116,5 +116,5 @@ def _effect(entry: Effect, confidence: float) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Text with Markdown's special characters escaped."""
     return " ".join(text.split()).translate(_MARKDOWN)

@@ -1,4 +1,4 @@
-"""Numbers and names as a reader sees them: one form each, used by page, charts and tables alike."""
+"""The text form of numbers and names, the same in page, charts and tables."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from dbdyno.store.measured import Figures
-from dbdyno.store.verdict import Change, Comparison, Effect, Factor, JudgedEffect, Order, Point, Scaling
+from dbdyno.store.verdict import Change, Comparison, Effect, Factor, JudgedEffect, Point, Scaling
 
 # An en dash and a true minus sign, by name because they look like a hyphen.
 MISSING, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
-# Verdict codes of verdict.json as readers see them.
+# Verdict codes of verdict.json, and their text.
 VERDICTS = {
     "not-comparable": "not comparable",
     "unfinished": "unfinished",
@@ -22,7 +22,7 @@ VERDICTS = {
     "slower": "slower",
     "undecided": "undecided",
 }
-# Of two factors together: whether the effect of one depends on the other.
+# The same for an interaction: whether the effect of one factor depends on the other.
 INTERACTIONS = VERDICTS | {
     "equivalent": "no interaction",
     "faster": "interact",
@@ -31,17 +31,17 @@ INTERACTIONS = VERDICTS | {
 }
 LEVELS = {"stop": "stop", "warn": "warning", "note": "note"}
 METRICS = {"throughput": "throughput", "latency_p95_us": "p95 latency"}
-# Row of a comparison that averages over its load levels.
+# Title of the row that averages over all loads.
 ALL_LOADS = "all loads combined"
 
 
 def verdict(code: str | None) -> str:
-    """A verdict code for readers; an en dash where the comparison has no word of its own."""
+    """The text of a verdict code; an en dash for a comparison without a verdict."""
     return MISSING if code is None else VERDICTS[code]
 
 
-def tone(code: str | None, factors: Sequence[str] = ()) -> str:
-    """The style of a verdict: its code where report.css has a colour for it, else "neutral".
+def css_class(code: str | None, factors: Sequence[str] = ()) -> str:
+    """The CSS class of a verdict: its code if report.css has a colour for it, else "neutral".
 
     An interaction of two `factors` is neither good nor bad.
     """
@@ -52,7 +52,7 @@ def tone(code: str | None, factors: Sequence[str] = ()) -> str:
 
 
 def heading(entry: Comparison | Factor) -> str:
-    """The word above the sentence of a comparison or a factor."""
+    """The heading above a verdict sentence."""
     if isinstance(entry, Factor):
         return factor_verdict(entry)
     return "identical variants" if entry.identical else verdict(entry.curve.verdict)
@@ -73,7 +73,7 @@ def milliseconds(value_us: float | None) -> str:
 
 
 def metric_value(metric: str, value: float | None, *, censored: bool = False) -> str:
-    """A value of a comparison's metric with its unit; more than that where it is `censored`."""
+    """A value of a comparison's metric with its unit; a `censored` value is a lower bound."""
     if value is None:
         return MISSING
     if censored:
@@ -82,13 +82,13 @@ def metric_value(metric: str, value: float | None, *, censored: bool = False) ->
 
 
 def percent(value: float, decimals: int = 1) -> str:
-    """A change with its sign and without its unit; a true minus sign keeps columns of figures straight."""
+    """A change with its sign and without its unit; the minus sign is as wide as a plus, so columns align."""
     text = f"{value:+,.{decimals}f}"
     return text[1:] if float(text.replace(",", "")) == 0.0 else text.replace("-", MINUS)
 
 
 def decimals_of(values: Iterable[float | None], delta_percent: float | None = None) -> int:
-    """1, or 2 where rounding to one decimal moves a value to the other side of 0 or of ±delta."""
+    """1, or 2 if rounding to one decimal moves a value across 0 or ±delta."""
     limits = [0.0] if delta_percent is None else [0.0, delta_percent, -delta_percent]
     known = [value for value in values if value is not None]
     moved = any(_side(round(value, 1), limit) != _side(value, limit) for value in known for limit in limits)
@@ -100,13 +100,13 @@ def _side(value: float, limit: float) -> int:
 
 
 def _decimals(entry: Change) -> int:
-    """A word depends on the ends of the interval: the estimate alone needs no second decimal."""
+    """A verdict depends only on the ends of the interval, so the estimate needs no second decimal."""
     ends = [end for end in entry.interval_percent or () if end is not None and end > -100.0]
     return decimals_of(ends, entry.delta_percent if isinstance(entry, JudgedEffect) else None)
 
 
 def change(entry: Change) -> str:
-    """The change of a point, a curve or a cost: "≥ +12.0 %" where only a bound of it is known."""
+    """The change of a point, of all loads or of a cost: "≥ +12.0 %" if only a bound is known."""
     value = entry.effect_percent
     if value is None or (value <= -100.0 and entry.bound == "at-least"):
         # No ratio is below 0, so "at least -100 %" says nothing.
@@ -116,7 +116,7 @@ def change(entry: Change) -> str:
 
 
 def interval(entry: Change, usual: float | None = None) -> str:
-    """The interval of a change in percent, with its confidence where that is not the `usual` one."""
+    """The interval of a change in percent, with its confidence if that is not the `usual` one."""
     bounds = entry.interval_percent
     if bounds is None:
         return MISSING
@@ -126,7 +126,7 @@ def interval(entry: Change, usual: float | None = None) -> str:
 
 
 def bounds_text(bounds: Sequence[float | None], decimals: int = 1) -> str:
-    """Both ends of an interval, or the one that is known; null is an end of which nothing is known."""
+    """Both ends of an interval, or the known one; None is an unknown end."""
     low, high = open_ends(bounds)
     if low is None and high is None:
         return "unknown"
@@ -139,9 +139,9 @@ def bounds_text(bounds: Sequence[float | None], decimals: int = 1) -> str:
 
 
 def open_ends(bounds: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """The ends of an interval, None where it is open: nothing can fall by more than 100 %.
+    """The ends of an interval, None for an open end: nothing can fall by more than 100 %.
 
-    Where both ends are -100 % the variant is known to have ended no transaction.
+    Both ends are -100 % if the variant completed no transaction.
     """
     low, high = bounds
     if low is not None and low <= -100.0 and (high is None or high > -100.0):
@@ -160,13 +160,16 @@ def ci(entries: Sequence[Effect]) -> str:
 
 
 def factor_verdict(row: Factor) -> str:
-    """The verdict on a factor; of two together, whether they interact."""
+    """The verdict on a factor, or on the interaction of two."""
     code = row.verdict
     return MISSING if code is None else (VERDICTS if len(row.factors) == 1 else INTERACTIONS)[code]
 
 
 def knee(entry: Scaling) -> str:
-    """Where throughput is highest by the law: "128 [96, 180]", or on which side of the loads it lies."""
+    """The number of connections with the highest throughput by the scalability law: "128 [96, 180]".
+
+    Without a number if it is outside the measured loads.
+    """
     if entry.knee is None:
         return MISSING
     low, high = entry.levels
@@ -184,7 +187,7 @@ def knee(entry: Scaling) -> str:
 
 
 def plateau(entry: Scaling) -> str:
-    """The connections whose throughput is near the highest: "from 8 to 64"."""
+    """The numbers of connections with nearly the highest throughput: "from 8 to 64"."""
     ends = entry.plateau
     if ends is None:
         return MISSING
@@ -193,18 +196,18 @@ def plateau(entry: Scaling) -> str:
 
 
 def median(point: Point, arm: Literal["baseline", "variant"]) -> str:
-    """The median of the baseline or the variant with its unit; "> x" where it is only a lower bound."""
+    """The median of the baseline or the variant with its unit; "> x" if it is only a lower bound."""
     more = point.censored is not None and getattr(point.censored, arm)
     return metric_value(point.metric, getattr(point, arm), censored=more)
 
 
 def latency(figures: Figures, name: str) -> str:
-    """One latency of a trial in milliseconds: "> 1,234.00" where it is only known to be more than that."""
+    """One latency of a trial in milliseconds: "> 1,234.00" if that is only a lower bound."""
     return ("> " if name in figures.censored else "") + milliseconds(figures.metric(name))
 
 
 def effect(entry: Change) -> str:
-    """Change and interval of a point or a curve in one line: "+3.0 % [+1.0, +5.0]"."""
+    """Change and interval in one line: "+3.0 % [+1.0, +5.0]"."""
     size, ends = change(entry), interval(entry)
     if size == MISSING:
         return ends if ends in {MISSING, "unknown"} else f"{ends} %"
@@ -218,14 +221,15 @@ def level(unit: str, value: float) -> str:
     return f"{value:,.10g} transactions/s"
 
 
-def order_effect(order: Order, baseline: str, variant: str) -> str:
+def order_effect(comparison: Comparison, baseline: str) -> str:
     """The effect of running later in a block, and the variant's effect without it."""
+    order, variant = comparison.order, comparison.variant
+    assert order is not None, "the caller checked"
     size = size_text(order.effect_percent, order.interval_percent)
-    first = order.blocks
     without = size_text(order.crossover_percent, order.crossover_interval_percent)
     return (
-        f"Order effect: the variant that ran later in a block had {size} "
-        f"(blocks with {baseline} first: {first[0]}, with {variant} first: {first[1]}). "
+        f"Order effect on {METRICS[comparison.curve.metric]}: {size} for the variant that ran later in a "
+        f"block (blocks with {baseline} first: {order.blocks[0]}, with {variant} first: {order.blocks[1]}). "
         f"Change without the order effect: {without}."
     )
 

@@ -22,8 +22,8 @@ class DrawingError(Exception):
 def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
     """Write report.html and charts/*.svg and *.png of a judged run; returns the page's path.
 
-    Where charts cannot be rendered the page says so in their place, and `warn` gets the reason as one line.
-    Raises StoreProblem where the run was not judged, or nothing can be written.
+    If charts cannot be rendered the page says so, and `warn` gets the reason as one line.
+    Raises StoreProblem if the run was not judged, or nothing can be written.
     """
     report = gather(run)
     figures, drawings = _draw(report)
@@ -37,9 +37,9 @@ def write(run: Run, warn: Callable[[str], object] = lambda _text: None) -> Path:
 
 
 def write_charts(run: Run, picture: PictureFormat) -> list[Path]:
-    """Write the charts alone, as SVG or PNG; returns their paths.
+    """Write only the charts, as SVG or PNG; returns their paths.
 
-    Raises DrawingError where a chart cannot be rendered, after the others are written, and StoreProblem as
+    Raises DrawingError if a chart cannot be rendered, after the others are written, and StoreProblem as
     `write` does.
     """
     figures, drawings = _draw(gather(run))
@@ -50,7 +50,7 @@ def write_charts(run: Run, picture: PictureFormat) -> list[Path]:
 
 
 def _draw(report: Report) -> tuple[list[Figure], Drawings]:
-    """All figures and their pictures. A mistake in the code of a chart costs the pictures, never the page."""
+    """All figures and their pictures. An error in the code of a chart loses the pictures, not the page."""
     try:
         # Imported here because it takes a quarter of a second, and a verdict does not need it.
         from dbdyno.report import charts  # noqa: PLC0415
