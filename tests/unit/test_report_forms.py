@@ -248,7 +248,7 @@ def test_open_ends_of_intervals_reach_the_edge_and_have_an_arrow(tmp_path: Path)
     assert rows["500 transactions/s"]["right"] is None
     assert left < 0.99
     assert right > 9.0
-    assert "arrows: the interval reaches beyond the axis" in figure.caption
+    assert "arrows: the interval extends beyond the axis" in figure.caption
     # A bound of an estimate is a hollow mark, no estimate is none.
     assert rows["500 transactions/s"]["fill"] != rows["1,000 transactions/s"]["fill"] == PAPER
     assert "hollow: only a bound of the estimate is known" in figure.caption
