@@ -20,7 +20,7 @@ CANDIDATES = ("mysql", "nobody")
 
 @dataclass(frozen=True)
 class ServerUser:
-    """Who a server runs as. `switches` is true when dbdyno is root and must give its rights away."""
+    """The account of a server. `switches` is true when dbdyno is root and must drop its rights."""
 
     name: str
     uid: int
@@ -39,7 +39,7 @@ class ServerUser:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
     def may_enter(self, directory: Path) -> bool:
-        """Whether this user can reach `directory`: all directories on the way let it pass (mode bits)."""
+        """Whether this user can reach `directory`, by the mode bits of all directories on the path."""
         if not self.switches:
             return os.access(directory, os.X_OK)
         resolved = directory.resolve()

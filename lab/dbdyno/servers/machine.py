@@ -1,4 +1,4 @@
-"""What is known of this machine: for the record of a server that runs here."""
+"""Facts about this machine, for the record of a server that runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server has used since it started: all its processes and threads, also those that ended.
+"""Resource usage of a server since its start: all its processes and threads, also those that ended.
 
 Everything is read from /proc (proc(5)); nothing is sampled but what must be. A server is the process that was
 started and every process it has started: PostgreSQL's backends, what a container's first process runs.

@@ -1,6 +1,6 @@
-"""One administrative connection to a server, and its errors in the user's terms; whatever the protocol is.
+"""One administrative connection to a server, and its errors, independent of the protocol.
 
-Never on the measured path: the load is the engine's.
+It is never on the measured path, since only the engine sends the load.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from dbdyno.servers.server import ServerProblem
 
 CONNECT_TIMEOUT_S = 10
-# Counting the rows of a large table takes its time.
+# Seconds; counting the rows of a large table takes long.
 ANSWER_TIMEOUT_S = 600
 
 
@@ -26,12 +26,12 @@ class Refused(Exception):  # noqa: N818 — the server's answer, and for who wai
         # none.
         self.code = code
         self.text = text
-        # Whether a server that is just starting would answer so.
+        # Whether a starting server returns this error.
         self.not_yet = not_yet
 
 
 class AdminConnection(ABC):
-    """A connection that is opened when first needed and opened again once after it was lost."""
+    """A connection that is opened on first use, and reopened once after it was lost."""
 
     # What the driver raises.
     errors: ClassVar[tuple[type[BaseException], ...]]
@@ -90,12 +90,12 @@ class AdminConnection(ABC):
     @staticmethod
     @abstractmethod
     def is_lost(error: BaseException, code: int | str) -> bool:
-        """Whether the connection is of no use after it."""
+        """Whether the connection is unusable after this error."""
 
     @staticmethod
     @abstractmethod
     def is_not_yet(error: BaseException, code: int | str) -> bool:
-        """Whether a server that is just starting would answer so."""
+        """Whether a starting server returns this error."""
 
 
 def shortened(sql: str, length: int = 100) -> str:

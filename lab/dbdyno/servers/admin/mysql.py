@@ -13,7 +13,7 @@ from dbdyno.servers.admin.secure_connection import SecureConnection
 
 PLAIN = Connect()
 
-# Client error numbers after which a connection is of no use (errmsg.h of the client library).
+# Client error numbers after which a connection is unusable (errmsg.h of the client library).
 LOST = frozenset({0, 2000, 2006, 2013, 2055})
 
 # Those that mean "not up yet": no socket, connection refused, lost in the greeting.

@@ -1,4 +1,4 @@
-"""Servers on the user's own machines: started, stopped and restored by the user's own commands.
+"""Servers on the user's own machines, which the user's own commands start, stop and restore.
 
 dbdyno connects to them by a URL; the commands call ssh, systemctl or a cloud's tool.
 """
@@ -78,7 +78,7 @@ class CommandServer(RemoteServer):
             try:
                 self._run("stop", self._commands.stop)
                 if not self._protocol.survives_restart:
-                    # The variables' values are gone with the server.
+                    # A stopped server has lost the changed values anyway.
                     problems.clear()
             except ServerProblem as problem:
                 problems.append(problem)

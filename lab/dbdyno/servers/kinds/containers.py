@@ -21,10 +21,10 @@ from typing import Any
 
 from dbdyno.servers.server import PASSWORD_VARIABLE, ServerProblem
 
-# Marks dbdyno's containers for people who list containers.
+# Label of dbdyno's containers, for users who list containers.
 LABEL = "org.dbdyno.server"
 
-# An engine under load may take its time; a local one answers at once otherwise.
+# Seconds; an engine under load may be slow.
 ANSWER_S = 120
 POLL_S = 0.05
 
@@ -46,7 +46,7 @@ for _ in range(100):
 
 @dataclass(frozen=True)
 class Image:
-    """An image that is there."""
+    """An image in the Docker engine."""
 
     name: str
     # The hash of its content.
@@ -62,7 +62,7 @@ class Options:
     name: str
     # User and group, as numbers.
     user: str
-    # Folders that it sees under their own names, and files it sees under another.
+    # Folders mounted under their own paths, and files mounted under another.
     folders: tuple[str, ...] = ()
     files: Mapping[str, str] | None = None
     cpus: str | None = None
@@ -99,7 +99,7 @@ class Options:
         if self.cpu_limit is not None:
             options["nano_cpus"] = round(self.cpu_limit * 1e9)
         if self.memory_bytes is not None:
-            # Swapping would be another limit than the one that was asked for.
+            # Without swap, so that the limit is the requested one.
             options |= {"mem_limit": self.memory_bytes, "memswap_limit": self.memory_bytes}
         return options
 
@@ -177,8 +177,8 @@ class Engine:
 
 
 class Guardian:
-    """A process that removes the named container when this program ends, even if the engine is still making
-    it then.
+    """A process that removes the named container when this program ends, even one that the engine is still
+    creating.
     """
 
     def __init__(self, name: str) -> None:
@@ -274,7 +274,7 @@ class Container:
             self._output = bytes(self._container.logs())
         with contextlib.suppress(_sdk().errors.NotFound):
             self._container.remove(force=True, v=True)
-        # Last: until here only the guardian would remove it.
+        # Last: until the container is removed, the guardian must be able to do it.
         self._guardian.dismiss()
 
 

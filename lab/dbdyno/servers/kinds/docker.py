@@ -1,4 +1,4 @@
-"""A private server in a container: an image's programs over a data directory that dbdyno makes.
+"""A private server in a container: an image's programs on a data directory that dbdyno creates.
 
 Directory, configuration, accounts and snapshots are those of `local`. The container mounts the server's
 directory under its own name, so that no path differs; its first process is the server itself, as an
@@ -42,7 +42,7 @@ def _binaries(image: Image, product: Product) -> tuple[Binaries, str]:
     servers, installers = product.programs
     script = [
         f'PATH="$PATH:{_FOLDERS}"',
-        # In the shell alone: an image of a server need not have any other program.
+        # Only shell built-ins: an image of a server need not have any other program.
         'for folder in /usr/lib/postgresql/*/bin; do PATH="$PATH:$folder"; done',
         *(f'[ -n "$server" ] || server="$(command -v {name})"' for name in servers),
         *(f'[ -n "$install" ] || install="$(command -v {name})"' for name in installers),
@@ -88,7 +88,7 @@ class DockerServer(LocalServer):
         socket = sockets / self._product.socket_name(port)
         if self._spec.network == "host":
             return Place(directory, socket, port, admin_port)
-        # Connections come from the bridge's own address; the port is published on loopback alone.
+        # Connections come from the bridge's address; the port is published only on loopback.
         return Place(directory, socket, port, admin_port, listens="0.0.0.0", clients="%")  # noqa: S104
 
     def _spawn(self, command: Sequence[str]) -> Container:
@@ -132,7 +132,7 @@ class DockerServer(LocalServer):
 
 
 def _passwd(uid: int, gid: int) -> str:
-    """A container's accounts: root, the server's, and the one of this process, which PostgreSQL knows as its
+    """A container's accounts: root, the server's, and this process's, which PostgreSQL knows as its
     administrator.
     """
     lines = ["root:x:0:0::/:/bin/sh", f"dbdyno:x:{uid}:{gid}::/:/bin/sh"]

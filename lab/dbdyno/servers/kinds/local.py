@@ -5,7 +5,7 @@ closed.
 
     closed --restore()--> stopped, data there --start()--> up --stop()--> stopped --close()--> nothing left
 
-What differs between products is in `product`; this file is the life of any of them.
+`product` holds the differences between products; this file is the lifecycle of all of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KILL_TIMEOUT_S = 60.0
 # Bytes that a server needs in addition to its data: temporary tables, undo, logs.
 WORKING_BYTES = 200_000_000
 
-# The end of a log that is read for an explanation, in bytes.
+# Bytes at the end of a log that are read for an explanation.
 LOG_TAIL_BYTES = 100_000
 
 _alive: weakref.WeakSet[LocalServer] = weakref.WeakSet()

@@ -65,7 +65,7 @@ def online_cpus() -> frozenset[int]:
 
 
 def open_files_max() -> int:
-    """The most files a child may have open: the hard limit of this process."""
+    """The maximum number of files a child may have open: the hard limit of this process."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return 1_048_576 if hard == resource.RLIM_INFINITY else hard
 
@@ -113,7 +113,7 @@ def start(
 
 
 def end_with(parent: int) -> None:
-    """In a child before exec: have the kernel end it with the thread of `parent` that has started it."""
+    """In a child before exec: let the kernel end it together with the thread of `parent` that started it."""
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -133,7 +133,7 @@ def _before_exec(parent: int, cpus: frozenset[int]) -> Callable[[], None]:
 
 
 def _environment() -> dict[str, str]:
-    """What a server may see: no secrets of the user's shell, plain messages, no home of another user."""
+    """The environment of a server: without secrets of the shell, in English, with no other home."""
     kept = ("PATH", "LD_LIBRARY_PATH", "TZ", "TMPDIR")
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
     return {name: os.environ[name] for name in kept if name in os.environ} | {

@@ -1,7 +1,7 @@
 """Remote servers: dbdyno connects to them by a URL and neither starts nor stops them.
 
-Settings are read, and changed only where the experiment has `set_global`, for as long as its groups last. The
-load and the administration share the one account of the URL.
+dbdyno reads settings, and changes them only with `set_global`, for the duration of the groups. Load and
+administration use the account of the URL.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dbdyno.servers.workspace import Workspace
 def password(
     file: Path | None, ask: Callable[[], str] | None, environment: Mapping[str, str] | None = None
 ) -> str:
-    """The password of a target: from the file, else the environment, else by asking, else the empty one.
+    """The password of a target: from the file, else the environment, else from `ask`, else empty.
 
-    `ask` is None without a terminal. One trailing line end of the file is cut off. Raises ServerProblem.
+    `ask` is None without a terminal. One trailing line end of the file is removed. Raises ServerProblem.
     """
     if file is not None:
         try:
@@ -46,7 +46,7 @@ def password(
 
 
 def variant_password(variant: Variant) -> str:
-    """The password of a variant's server, from where the variant says. Raises ServerProblem."""
+    """The password of a variant's server, from the source that the variant names. Raises ServerProblem."""
     name = variant.server.password_env
     if name is None:
         return password(variant.server.password_file, None)
@@ -183,7 +183,7 @@ class RemoteServer(Server):
         variables = self.variables()
         product = self._product(variables)
         origins: Mapping[str, str] = {}
-        # Not every account may ask where settings come from.
+        # Not every account may read the origins of settings.
         with suppress(ServerProblem):
             origins = product.origins(self._admin)
         return Description(

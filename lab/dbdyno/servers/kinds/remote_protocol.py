@@ -43,13 +43,13 @@ _MYSQL_IDENTITY = (
 )
 _MYSQL_HOST = ("hostname", "version_compile_os", "version_compile_machine")
 
-# A reload reaches every session within a moment.
+# Maximum seconds until a reload reaches every session.
 RELOAD_S_MAX = 10.0
 
 _SIZE = re.compile(r"([0-9]+)([KMGTPE])")
 
 
-# Why a server refuses a connection, and the fix. {user} and {database} are names for people, {user_sql} and
+# Why a server refuses a connection, and the fix. {user} and {database} are plain names, {user_sql} and
 # {database_sql} are quoted for SQL.
 _REFUSALS = {
     "login": (
@@ -107,7 +107,7 @@ _POSTGRESQL_REFUSALS = (
 
 
 class RemoteProtocol(ABC):
-    """What dbdyno does with a remote server in one protocol."""
+    """The operations of dbdyno on a remote server in one protocol."""
 
     # Whether a variable that `change` sets keeps its value when the server restarts.
     survives_restart: ClassVar[bool]
@@ -294,7 +294,7 @@ class RemotePostgreSQL(RemoteProtocol):
             admin.query(f"VACUUM (FREEZE, ANALYZE) {', '.join(tables)}")
 
     def change(self, admin: AdminConnection, name: str, value: Value) -> str:
-        """ALTER SYSTEM and a reload; what waits for a restart is undone and refused."""
+        """ALTER SYSTEM and a reload; a change that needs a restart is reverted and refused."""
         text = PostgreSQL().rendered(name, value)
         known = admin.query(f"SELECT context FROM pg_settings WHERE name = '{name}'")
         if not known:
@@ -338,7 +338,7 @@ def _escaped(text: str) -> str:
 
 
 def _reload(admin: AdminConnection) -> None:
-    """Have the server read its files, and wait until it has."""
+    """Let the server read its files, and wait until it has."""
     ((before,),) = admin.query("SELECT pg_conf_load_time()")
     admin.query("SELECT pg_reload_conf()")
     deadline = time.monotonic() + RELOAD_S_MAX

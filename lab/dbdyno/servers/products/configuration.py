@@ -22,7 +22,7 @@ SERVER_GROUPS = re.compile(
     r"^(server|mysqld|mariadb|mariadbd|mysqld-[0-9.]+|mariadb-[0-9.]+|mariadbd-[0-9.]+)$"
 )
 
-# "512MiB" is what other tools print; servers know the letter only.
+# Other tools print "512MiB"; servers accept only the letter.
 _BINARY_SIZE = re.compile(r"^([0-9]+)\s*([KMGTPE])iB$")
 
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.]*$")
@@ -52,7 +52,7 @@ def rendered(name: str, value: Value) -> str:
 
 
 def quoted(value: str) -> str:
-    """A value between double quotes, so that blanks, `#` and `;` stay part of it."""
+    """A value in double quotes, so that blanks, `#` and `;` are part of it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -1,6 +1,6 @@
-"""Why a server did not start or died, in the user's terms.
+"""Why a server did not start or died, as a message for the user.
 
-A product brings its patterns (`Product.patterns`); here are the explanations that all products share.
+A product has its patterns (`Product.patterns`); this file has the explanations that all products share.
 """
 
 from __future__ import annotations

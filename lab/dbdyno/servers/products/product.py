@@ -121,18 +121,18 @@ class Product(ABC):
     name: ClassVar[str]
     # Its name for people.
     title: ClassVar[str]
-    # What the engine speaks with it: `target.protocol` of a plan.
+    # The engine's protocol: `target.protocol` of a plan.
     protocol: ClassVar[str]
-    # What its server's program and the one that makes data directories are called.
+    # Names of the server program, and of the program that creates data directories.
     programs: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]]
-    # Signals that ask for a clean stop, and that end it where its data will be thrown away.
+    # Signals for a clean stop, and for a stop whose data are discarded.
     stop_signal: ClassVar[int] = signal.SIGTERM
     kill_signal: ClassVar[int] = signal.SIGKILL
     # Options dbdyno sets itself, each with the reason; declaring one is a mistake.
     reserved: ClassVar[Mapping[str, str]]
-    # Options that decide how files are made; a variant that sets one needs a snapshot of its own.
+    # Options that determine the data files; a variant that sets one needs its own snapshot.
     init_options: ClassVar[frozenset[str]]
-    # Settings under which snapshots are loaded, the same whatever the variants are.
+    # Settings under which snapshots are loaded, the same for all variants.
     neutral: ClassVar[Mapping[str, str | int]]
     # What the server's log says when a start fails.
     patterns: ClassVar[Patterns]
@@ -150,9 +150,9 @@ class Product(ABC):
         """The programs. Raises ServerProblem with the package to install when there are none."""
 
     def version(self, binaries: Binaries) -> str:
-        """What the server's program prints about itself, on one line. Raises ServerProblem.
+        """The version line of the server's program. Raises ServerProblem.
 
-        Like "mariadbd  Ver 10.11.6-MariaDB for debian-linux-gnu on x86_64".
+        For example "mariadbd Ver 10.11.6-MariaDB for debian-linux-gnu on x86_64".
         """
         try:
             answer = subprocess.run(
@@ -192,7 +192,7 @@ class Product(ABC):
         return configuration.file_options(text)
 
     def listed(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Those of the declared variables that go into the generated file."""
+        """The declared variables that go into the generated file."""
         return options
 
     @abstractmethod

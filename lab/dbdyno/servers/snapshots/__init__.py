@@ -1,1 +1,1 @@
-"""Loaded data at rest, and the directories that servers take turns in."""
+"""Snapshots of loaded data, and the slots that servers exchange."""

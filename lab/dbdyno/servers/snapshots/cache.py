@@ -34,10 +34,10 @@ from dbdyno.servers.snapshots.copying import METHOD, sync_tree, tree_bytes
 from dbdyno.servers.snapshots.snapshot import Snapshot
 from dbdyno.servers.workspace import Lock, Workspace
 
-# Counts up when snapshots are made differently.
+# Incremented when the content of snapshots changes.
 FORMAT = 1
 
-# Snapshots kept, the one just obtained included.
+# Number of snapshots kept, including the current one.
 KEPT = 4
 
 # A row of the OLTP tables with its index entries, and an empty data directory with logs: rounded up.
@@ -113,7 +113,7 @@ class Snapshots:
         directory = self._workspace.snapshots / key
         try:
             manifest = json.loads((directory / "snapshot.json").read_text())
-            # From the exclusive lock, under which it was made, to the one for its use.
+            # Change from the exclusive lock of the build to the shared one of its use.
             lock.acquire(shared=True)
             # The time of its last use decides which ones are kept.
             os.utime(directory / "snapshot.json")

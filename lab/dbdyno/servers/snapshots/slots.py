@@ -1,8 +1,8 @@
-"""Slots: equal places on disk for the servers of a comparison, which exchange them from block to block.
+"""Slots: equal directories and ports that the servers of a comparison exchange from block to block.
 
 A slot is a directory, two ports and the path of a socket. The blocks of a file on the disk, the length of its
-path and the hash of a port can make a server faster or slower. If a variant kept one slot for the whole run,
-that effect would be counted as the variant's own. Exchanged slots make it noise, which the interval contains.
+path and the hash of a port can make a server faster or slower. If a variant kept one slot for the run, that
+effect would look like the variant's. Exchanged slots turn it into noise, which the interval includes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A snapshot: loaded data at rest."""
+"""A snapshot of loaded data."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ class Snapshot:
     _lock: Lock | None = field(default=None, repr=False, compare=False)
 
     def close(self) -> None:
-        """Let it be removed by others; idempotent."""
+        """Release its lock, so that other processes may remove it. Idempotent."""
         if self._lock is not None:
             self._lock.release()
