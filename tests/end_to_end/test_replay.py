@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_replayed_says_why(mariadb: LocalServer, tmp_path:
     log = tmp_path / "queries.sql"
     log.write_text("SELECT 1;\n")
     nothing = play(mariadb, {"file": str(log), "format": "slow-log"})[0]
-    assert (nothing.exit_code, "is replay.format what the file is?" in nothing.words) == (2, True)
+    assert (nothing.exit_code, "check that replay.format is" in nothing.words) == (2, True)
     other = play(mariadb, {"file": str(log), "format": "postgresql-log"})[0]
     assert (other.exit_code, "a log of another kind of server" in other.words) == (2, True)
 
