@@ -1,3 +1,3 @@
-"""dbdyno's lab: designs experiments, runs servers, judges, explains, shows."""
+"""The Python part of dbdyno: experiment files, servers, statistics, verdicts and reports."""
 
 __version__ = "0.1.0"

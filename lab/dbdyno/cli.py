@@ -47,7 +47,7 @@ def _dbdyno(
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A comparative benchmark tool for databases: a known load, two or more variants, one verdict."""
+    """Run a defined load on two or more variants of a database server, and say which is faster."""
 
 
 def _app(arguments: Sequence[str]) -> typer.Typer:

@@ -179,11 +179,11 @@ tables = { t = { rows = 5, columns = { id = "uniform(1, rows(u))" } } }
 """
     found = faults(write(tmp_path, workload, bad=bad))
     for part in [
-        "bad.sql:1: there is no note @parametr. Did you mean parameter?",
+        "bad.sql:1: there is no annotation @parametr. Did you mean parameter?",
         "bad.sql:2: next: there is no generator sequenz. Did you mean sequence?",
-        "bad.sql:3: @setup takes nothing more.",
+        "bad.sql:3: @setup must be alone on its line.",
         "bad.sql:4: there is no setting weigth. Did you mean weight?",
-        "bad.sql:6: a note is inside a statement.",
+        "bad.sql:6: an annotation is inside a statement.",
         "bad.sql:8: DELIMITER is a command of the mysql client.",
         'workload[inline].order = "randm": there is no such choice.',
         "workload[third].parameters.c = \"csv('no.csv', 'a')\": there is no such file.",

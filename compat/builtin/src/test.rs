@@ -95,7 +95,7 @@ pub trait Test: Sync {
 
 /// A test with its options.
 pub trait ConfiguredTest: Send + Sync {
-    /// Lines before a run.
+    /// Lines that describe the settings, printed before a run.
     fn mode_lines(&self) -> Vec<Line> {
         Vec::new()
     }

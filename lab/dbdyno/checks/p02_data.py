@@ -174,4 +174,4 @@ def _some(names: list[str]) -> str:
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
 
 
-CHECK = Check("P02", "Data against specification", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)
+CHECK = Check("P02", "Data match their specification", frozenset({Moment.READY, Moment.AFTER_GROUP}), find)

@@ -99,4 +99,4 @@ def _absent(option: str, declared: Setting, variables: Mapping[str, str], subjec
     )
 
 
-CHECK = Check("P04", "Declared against effective", frozenset({Moment.READY}), find)
+CHECK = Check("P04", "Declared settings are effective", frozenset({Moment.READY}), find)

@@ -119,4 +119,4 @@ def _judge(
         )
 
 
-CHECK = Check("P07", "Capacity for the largest point", frozenset({Moment.DESIGN, Moment.READY}), find)
+CHECK = Check("P07", "Capacity at the highest load", frozenset({Moment.DESIGN, Moment.READY}), find)

@@ -219,4 +219,4 @@ class _Trial:
         return int(root["Actual Rows"]), round(examined)
 
 
-CHECK = Check("P09", "Rows against the expected counts", frozenset({Moment.READY}), find)
+CHECK = Check("P09", "Row counts match the expected counts", frozenset({Moment.READY}), find)

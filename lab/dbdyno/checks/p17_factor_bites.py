@@ -84,4 +84,4 @@ def _other_differences(experiment: Experiment, variant: Variant) -> int:
     )
 
 
-CHECK = Check("P17", "The difference reaches the work", frozenset({Moment.READY}), find)
+CHECK = Check("P17", "The declared difference takes effect", frozenset({Moment.READY}), find)

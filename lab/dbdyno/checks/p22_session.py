@@ -121,4 +121,4 @@ def _note(context: Context, text: str, **evidence: object) -> Finding:
     return Finding(code="P22", level="note", text=text, evidence=evidence, subject=context.subject)
 
 
-CHECK = Check("P22", "Through the pool", frozenset({Moment.READY}), find)
+CHECK = Check("P22", "Connections use the thread pool", frozenset({Moment.READY}), find)

@@ -37,7 +37,9 @@ def check(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override one key. May be repeated."),
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of the runs and of loaded data.")] = Path("results"),
+    results: Annotated[Path, typer.Option(help="Folder in which runs and loaded data are stored.")] = Path(
+        "results"
+    ),
 ) -> None:
     """Validate an experiment on its servers, without load."""
     experiment = assign_cpus(read(file, profile, assignments or []))

@@ -41,7 +41,7 @@ ORDER_SEEDS = 1_000_000
 def compare(  # noqa: PLR0917 — one parameter per option; typer passes them by name.
     file: Annotated[Path, typer.Argument(help="Experiment file.", show_default=False)],
     profile: Annotated[str | None, typer.Option(help="Overrides to apply, from [profile.NAME].")] = None,
-    results: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("results"),
+    results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the newest run of this experiment.")
     ] = False,

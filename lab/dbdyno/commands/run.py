@@ -77,7 +77,7 @@ def run(  # noqa: PLR0917 — one parameter per option; typer passes them by nam
     password_file: Annotated[
         Path | None, typer.Option(help="File with the password (default: DBDYNO_PASSWORD, else a prompt).")
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("results"),
+    results: Annotated[Path, typer.Option(help="Folder in which runs are stored.")] = Path("results"),
     profile: Annotated[str | None, typer.Option(help="Overrides from [profile.NAME] of FILE.toml.")] = None,
 ) -> None:
     """Benchmark one server at several loads, and print a table."""

@@ -11,8 +11,8 @@
     -- @statement rows=1
     SELECT c FROM item WHERE id = :id;
 
-Without any `@transaction` every statement of the file is a transaction of its own, and so are the
-statements between BEGIN and COMMIT: a list of queries.
+Without any `@transaction` the file is a list of queries: each statement is a transaction, except that the
+statements from BEGIN to COMMIT form one together.
 """
 
 from __future__ import annotations
@@ -43,22 +43,24 @@ _BEGIN, _END = ("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END")
 def read(text: str, name: str, dialect: Dialect) -> tuple[dict[str, Any], list[Fault]]:
     """The keys of a `[[workload]]` that the file holds, and everything that is wrong with it, by line.
 
-    `name` is what faults call the file.
+    `name` is the file's name in error messages.
     """
     try:
-        remarks, pieces = annotation_lines(text, dialect), split(text, dialect)
+        annotations, pieces = annotation_lines(text, dialect), split(text, dialect)
     except UnreadableSql as error:
         return {}, [Fault(f"{name}:{error.line}", None, str(error), "Close it")]
     reader = _Reader(name, dialect)
-    parts: list[tuple[int, str | StatementText]] = [*remarks, *((piece.line, piece) for piece in pieces)]
+    parts: list[tuple[int, str | StatementText]] = [*annotations, *((piece.line, piece) for piece in pieces)]
     for line, part in sorted(parts, key=lambda one: one[0]):
         if isinstance(part, StatementText):
             reader.statement(part)
         else:
-            reader.note(line, part)
-    inside = [line for line, _ in remarks if any(p.line <= line <= p.last_line for p in pieces)]
+            reader.annotation(line, part)
+    inside = [line for line, _ in annotations if any(p.line <= line <= p.last_line for p in pieces)]
     for line in inside:
-        reader.fault(line, "a note is inside a statement", "End the statement before it with a semicolon")
+        reader.fault(
+            line, "an annotation is inside a statement", "End the statement before it with a semicolon"
+        )
     return reader.end()
 
 
@@ -77,7 +79,7 @@ class _Reader:
         # Settings of the next statement from its annotation.
         self._next: dict[str, Any] = {}
         self._in_transaction = False
-        self._notes: Mapping[str, Callable[[int, str], None]] = {
+        self._takers: Mapping[str, Callable[[int, str], None]] = {
             "parameter": self._parameter,
             "table": self._take_table,
             "column": self._column,
@@ -92,12 +94,12 @@ class _Reader:
         """Note an error on a line of the file."""
         self.faults.append(Fault(f"{self._name}:{line}", None, problem, fix))
 
-    def note(self, line: int, text: str) -> None:
+    def annotation(self, line: int, text: str) -> None:
         """A line `-- @text`."""
         kind, _, rest = text.partition(" ")
-        take = self._notes.get(kind)
+        take = self._takers.get(kind)
         if take is None:
-            self.fault(line, f"there is no note @{kind}", did_you_mean(kind, self._notes))
+            self.fault(line, f"there is no annotation @{kind}", did_you_mean(kind, self._takers))
         else:
             take(line, rest.strip())
 
@@ -143,7 +145,7 @@ class _Reader:
         name, equals, generator = (part.strip() for part in text.partition("="))
         if not name or not equals or not generator:
             example = f"Write -- @{what[:-1]} id = uniform(1, 1_000)"
-            self.fault(line, "this is no name, = and a generator", example)
+            self.fault(line, "expected NAME = GENERATOR", example)
             return
         if name in into:
             self.fault(line, f"{name} has a generator already", "Leave one out")
@@ -166,13 +168,13 @@ class _Reader:
 
     def _section(self, name: str, line: int, text: str) -> None:
         if text:
-            self.fault(line, f"@{name} takes nothing more", "Put the statements on the lines below")
+            self.fault(line, f"@{name} must be alone on its line", "Put the statements on the lines below")
         self._into, self._in_transaction = self._document.setdefault(name, []), False
 
     def _transaction(self, line: int, text: str) -> None:
         words, given = self._words(line, text, ("weight", "name"))
         if len(words) > 1:
-            self.fault(line, f"{words[1]} is too much", "Write -- @transaction NAME weight=9")
+            self.fault(line, f"unexpected word {words[1]}", "Write -- @transaction NAME weight=9")
         entry: dict[str, Any] = {**({"name": words[0]} if words else {}), **given, "statements": []}
         self._transactions.append({**entry, "line": line})
         self._into, self._in_transaction = self._transactions[-1]["statements"], True
@@ -209,7 +211,7 @@ class _Reader:
 
 
 class _AnyTable(dict[str, int]):
-    """Has every table, with more rows than any generator subtracts."""
+    """Row counts of any table, so large that ranges such as rows(t) - 5 stay valid."""
 
     def __contains__(self, name: object) -> bool:
         return True

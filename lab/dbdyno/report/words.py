@@ -139,9 +139,10 @@ def bounds_text(bounds: Sequence[float | None], decimals: int = 1) -> str:
 
 
 def open_ends(bounds: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """The ends of an interval, None for an open end: nothing can fall by more than 100 %.
+    """The ends of an interval, None for an unknown end.
 
-    Both ends are -100 % if the variant completed no transaction.
+    A lower end of -100 % says nothing, as no metric can fall further; both ends are -100 % if the variant
+    completed no transaction.
     """
     low, high = bounds
     if low is not None and low <= -100.0 and (high is None or high > -100.0):

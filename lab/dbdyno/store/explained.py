@@ -20,9 +20,9 @@ class MeasuredChange(Change):
     key: str
     """Name of the measure."""
     title: str
-    """The same for tables."""
+    """Name of the measure in the report's tables."""
     group: Group
-    """resource: of the machine; counter, wait: of the server; part: of a resource, and not tested itself."""
+    """resource: of the machine; counter, wait: of the server; part: of a resource, not tested."""
     unit: Literal["", "us", "KiB"]
     """Unit of the amounts."""
     per: Per
@@ -32,11 +32,11 @@ class MeasuredChange(Change):
     variant: float
     """Amount of the variant."""
     shown: tuple[str, str]
-    """Both amounts with their units, for readers."""
+    """Both amounts with their units, as the report shows them."""
     blocks: int
     """Blocks with both amounts."""
     p_value: float
-    """Of "no change", adjusted for all measures of the comparison."""
+    """p-value of the hypothesis "no change", adjusted for all measures of the comparison."""
     significant: bool
     """Whether interval and p-value are both significant."""
     sentence: str
@@ -81,14 +81,14 @@ class Costs(Part):
     costs: Mapping[str, float]
     """Measure -> amount."""
     shown: Mapping[str, str]
-    """The most important amounts with their units, for readers."""
+    """The most important amounts with their units, as the report shows them."""
 
 
 class ExplainedFile(Document):
     """The content of explained.json."""
 
     schema_version: Annotated[Literal[2], Field(alias="schema")] = 2
-    """2 since the keys are `shown` and `significant`."""
+    """Version 2 renamed two keys to `shown` and `significant`."""
     baseline: str = ""
     """Name of the first variant."""
     comparisons: list[ComparisonChanges]

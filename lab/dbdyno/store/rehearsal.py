@@ -1,4 +1,4 @@
-"""The rehearsal of a run: the long trials before the first block, and the warm-up that came of them.
+"""The rehearsal of a run: the long trials before the first block, and the warm-up time derived from them.
 
 ::
 

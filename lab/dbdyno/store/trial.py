@@ -1,4 +1,4 @@
-"""One trial's folder: what was asked, what came back, and which server answered.
+"""One trial's folder: the plan, the engine's records, and the description of the server.
 
 ::
 
@@ -6,7 +6,7 @@
                 plan.json
                 events.jsonl.gz  (events.jsonl while it runs)
                 server.json
-                hook-NAME.txt   what the user's own commands around the trial have said
+                hook-NAME.txt   output of the user's hooks
                 attempt-1/      the folder of an earlier attempt that failed, with its own trial.json
 """
 
@@ -31,7 +31,7 @@ ATTEMPT = "attempt-"
 SESSION = ("tls", "compression", "authentication")
 
 Status = Literal["done", "failed"]
-# Who failed: a failure of the server under test is a result; a trial that the harness failed is repeated.
+# Who failed: a failure of the server under test is a result; after one of dbdyno the trial is repeated.
 FailedBy = Literal["server", "harness"]
 
 

@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn positions_follow_the_distribution() {
-        // All draws but one in a million are of the first word.
+        // All but about one in a million draws select the first word.
         let keys = Distribution::Zipfian { exponent: 20.0 };
         let mut hot = runner(Operation::Write, Order::random(&keys, 1024), None);
         hot.event().unwrap();

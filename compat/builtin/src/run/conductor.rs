@@ -165,13 +165,13 @@ impl Conductor<'_> {
         Ok(self.end())
     }
 
-    /// Stops the start of events.
+    /// Prevents new events from starting.
     fn end_early(&mut self, reason: EndReason) {
         self.ended.get_or_insert(reason);
         self.shared.stop();
     }
 
-    /// Closes the span that ends at `bound`, `late` nanoseconds after that.
+    /// Closes the span that ends at `bound`, called `late` nanoseconds after it.
     fn close(&mut self, bound: Nanos, late: Nanos, start_unix_us: u64) {
         let shared = Arc::clone(&self.shared);
         let spans = shared.meters.iter().flat_map(|meter| meter.close(bound));

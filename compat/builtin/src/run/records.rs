@@ -80,7 +80,7 @@ impl Records {
         Record::Interval(Box::new(self.phases.interval(span, generator)))
     }
 
-    /// CPU is that of the measured threads themselves; the lag is how late the conductor closed the span.
+    /// The load generator and the measured threads are one process, so `cpu` counts both; the lag is how late the conductor closed the span.
     fn generator(&mut self, length: Nanos, late: Nanos) -> Generator {
         let cpu = process_cpu();
         let used = cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu));

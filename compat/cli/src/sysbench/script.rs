@@ -132,18 +132,18 @@ pub(super) fn test(line: CommandLine, settings: Settings, console: Console, argv
         Err(failure) => return host.fatal(&failure.to_string()),
     };
     match host.command.clone() {
-        Some(command) if !from_stdin => Command { host, script, settings, name }.run(&command),
+        Some(command) if !from_stdin => LoadedScript { host, script, settings, name }.run(&command),
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// How to run a script, and why its database cannot be used: an error only for scripts that ask for the driver.
+/// How to run a script. The second value is the driver's error, if any; it matters only if the script connects.
 fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec, Option<String>), String> {
     let kind = TestKind::Script(name);
     let (spec, fault) = match database::spec(kind, line, settings) {
         Err(PlanError::Driver(message)) => {
             let settings = Settings { driver: Driver::Mysql, ..settings.clone() };
-            (database::spec(kind, &without_driver(line), &settings), Some(message))
+            (database::spec(kind, &as_dry_run(line), &settings), Some(message))
         }
         spec => (spec, None),
     };
@@ -154,7 +154,7 @@ fn spec(name: &str, line: &CommandLine, settings: &Settings) -> Result<(RunSpec,
 }
 
 /// The same command line in a dry run, which needs no driver.
-fn without_driver(line: &CommandLine) -> CommandLine {
+fn as_dry_run(line: &CommandLine) -> CommandLine {
     let mut line = line.clone();
     for (name, value) in [
         ("db-driver", "mysql"),
@@ -260,14 +260,14 @@ pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u6
 }
 
 /// A loaded script.
-struct Command {
+struct LoadedScript {
     host: Arc<Host>,
     script: Rc<dyn Script>,
     settings: Settings,
     name: String,
 }
 
-impl Command {
+impl LoadedScript {
     fn run(self, command: &str) -> ExitCode {
         if let Err(failure) = self.script.read_options() {
             return failed(&self.host.console, &failure);
@@ -308,7 +308,7 @@ impl Command {
         let mut reporting = reporting.stopped_by(move |reason| control.stop(reason));
         reporting.script = Some(Rc::clone(&self.script));
         let ended = self.script.run(inbox, &mut reporting);
-        // States may print when they close, so close them before the process exits.
+        // Lua states may print while they are closed, so close them before the process exits.
         drop(reporting);
         code(ended.reason)
     }

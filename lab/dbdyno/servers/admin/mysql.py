@@ -23,7 +23,7 @@ NOT_YET = frozenset({0, 2002, 2003, 2013})
 class MySQLAdmin(AdminConnection):
     """A connection to MariaDB or MySQL."""
 
-    # A wrong file of keys is a ValueError of the driver's, one that it cannot use a RuntimeError.
+    # PyMySQL raises ValueError for a malformed key file, and RuntimeError for one that it cannot use.
     errors: ClassVar[tuple[type[BaseException], ...]] = (pymysql.err.Error, OSError, RuntimeError, ValueError)
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:

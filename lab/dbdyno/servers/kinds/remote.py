@@ -142,7 +142,7 @@ class RemoteServer(Server):
         return left
 
     def settle(self, tables: Sequence[str]) -> None:
-        """As far as the account may: vacuum and statistics where the protocol has them."""
+        """Run VACUUM and ANALYZE as far as the account is allowed to."""
         self._protocol.settle(self._admin, tables)
 
     def stop(self, *, clean: bool) -> None:  # noqa: ARG002 — dbdyno does not stop it.
@@ -160,7 +160,7 @@ class RemoteServer(Server):
         self.stop(clean=True)
 
     def address(self) -> Address:
-        """The account of the URL."""
+        """Where and how to connect: host, database and account of the URL."""
         return Address(**vars(self._target), password=self._password)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
