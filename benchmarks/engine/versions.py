@@ -73,7 +73,7 @@ class Build:
         if pid == 0:
             return True
         if status != 0:
-            raise SystemExit(f"{self.process.args} ended with {os.waitstatus_to_exitcode(status)}")
+            raise SystemExit(f"{self.process.args!r} ended with {os.waitstatus_to_exitcode(status)}")
         self.process.returncode = 0
         self.cpu_s = usage.ru_utime + usage.ru_stime - self.cpu_before_s
         return False
@@ -82,7 +82,7 @@ class Build:
         """The microseconds of CPU per query, when the run is over."""
         self.reader.join()
         totals = json.loads(self.lines[-1])["data"]["phases"]["measure"]
-        return self.cpu_s * US / sum(totals[kind] for kind in ("reads", "writes", "other"))
+        return self.cpu_s * US / sum(int(totals[kind]) for kind in ("reads", "writes", "other"))
 
 
 def run(sides: list[Dbdyno], setting: Setting, number: int) -> list[float]:
