@@ -90,7 +90,7 @@ def test_a_missing_or_old_cargo_gives_one_command(tools: Path) -> None:
     needed = CARGO["workspace"]["package"]["rust-version"]
     missing = run(script, path=str(tools))
     assert missing.returncode == 1
-    assert f"There is no cargo; dbdyno's engine needs Rust {needed} or newer." in missing.stderr
+    assert f"cargo is not installed; dbdyno's engine needs Rust {needed} or newer." in missing.stderr
     assert missing.stderr.count("\n") == 2
     program(tools, "cargo", "echo cargo 1.9.0")
     program(tools, "rustup", "exit 0")
@@ -143,14 +143,14 @@ def test_a_machine_without_debian_is_told_how_to_get_mysql(tools: Path, tmp_path
     place = tmp_path / "mysql"
     answer = run(script, str(place), path=str(tools))
     assert answer.returncode == 1
-    assert "there is no apt-get here" in answer.stderr
+    assert "apt-get is not installed" in answer.stderr
     assert f"so that there is {place}/bin/mysqld" in answer.stderr
     assert not place.exists()
     # What is there already is taken as it is, and a folder with something else in it is not touched.
     (place / "bin").mkdir(parents=True)
     other = run(script, str(place), path=str(tools))
     assert other.returncode == 1
-    assert f"{place} is there and holds no mysqld" in other.stderr
+    assert f"{place} exists and contains no mysqld" in other.stderr
     program(place / "bin", "mysqld", "exit 0")
     assert run(script, str(place), path=str(tools)).returncode == 0
 
