@@ -37,7 +37,8 @@ def preflight(experiment: Experiment, results: Path, engine: Engine, listen: Lis
             codes = [check.code for check in checks.ALL if with_data or check.code not in checks.OF_DATA]
             snapshot = data.snapshot(workload, variant)
             with contextlib.closing(snapshot) if snapshot else contextlib.nullcontext():
-                conductor.step(f"{variant.name}: starting the server")
+                doing = "restoring the data, starting" if variant.server.started else "connecting to"
+                conductor.step(f"{variant.name}: {doing} the server")
                 server = data.open(variant, snapshot)
                 conductor.check_server(variant, server, peers, codes, workload)
     return sorted(conductor.findings.values(), key=lambda finding: checks.LEVELS.index(finding.level))
