@@ -7,7 +7,7 @@ use super::random::Random;
 pub enum Key {
     None,
     AutoIncrement,
-    /// The server's UUIDs.
+    /// UUIDs that the server generates.
     Guid,
 }
 
@@ -47,20 +47,20 @@ pub struct Generator {
     pub ints: Columns,
     pub chars: Columns,
     pub key: Key,
-    /// UUID columns with an index each.
+    /// Number of additional UUID columns, each with an index.
     pub secondary: u32,
     pub load: LoadType,
-    /// Different rows to load.
+    /// Number of different rows to load.
     pub unique_writes: u64,
-    /// Rows to load plus one, as in mysqlslap.
+    /// Number of rows to load plus one, as mysqlslap counts.
     pub writes: u64,
-    /// Different queries minus one, as in mysqlslap.
+    /// Number of different queries minus one, as mysqlslap counts.
     pub unique_queries: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Without the key at the end, if `keyed`.
+    /// The query; if `keyed`, without the key at its end.
     pub sql: String,
     /// Whether a row's key must be appended.
     pub keyed: bool,

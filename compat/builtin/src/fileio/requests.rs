@@ -24,18 +24,18 @@ pub(super) struct Requests {
     files: usize,
     file_bytes: u64,
     block_bytes: u64,
-    /// Maximum of a sequential request.
+    /// Maximum bytes of a sequential request.
     merged_bytes: u64,
     sync_every: u64,
     rw_ratio: f64,
-    /// Sequential modes: file and offset of the next request.
+    /// The file of the next sequential request; `at` is its offset.
     file: usize,
     at: u64,
-    /// Reads and writes since the last round of syncs.
+    /// Reads and writes since the last round of syncs; a round syncs every file once.
     since_sync: u64,
-    /// Whether one of those was a write.
+    /// Whether any request since the last round was a write.
     dirty: bool,
-    /// The next file of a round of syncs; `None` between two rounds.
+    /// The file to sync next during a round; `None` between rounds.
     syncing: Option<usize>,
     reads: u64,
     writes: u64,
@@ -76,7 +76,7 @@ impl Requests {
         if writes { Request::Write(span) } else { Request::Read(span) }
     }
 
-    /// Begins a round of syncs after `sync_every` requests if one of them was a write.
+    /// Counts a request. After `sync_every` requests, begins a round of syncs if any of them was a write.
     fn count(&mut self, writes: bool) {
         let counter = if writes { &mut self.writes } else { &mut self.reads };
         *counter += 1;
@@ -90,7 +90,7 @@ impl Requests {
         }
     }
 
-    /// The next blocks; after the last file the first one again.
+    /// The next blocks of the current file. After the last file, starts again at the first one.
     fn sequential(&mut self) -> Span {
         let bytes = self.merged_bytes.min(self.file_bytes - self.at);
         let span = Span { file: self.file, at: self.at, bytes: bytes as usize };
@@ -101,7 +101,7 @@ impl Requests {
         span
     }
 
-    /// A block of a random file, cut off at the end of the file.
+    /// A random block of a random file, cut off at the end of the file.
     fn random(&self, rng: &mut Rng) -> Span {
         let total = self.file_bytes * self.files as u64;
         let position = (rng.unit() * total as f64) as u64;

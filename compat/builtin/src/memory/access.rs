@@ -30,7 +30,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Random positions in a block, distributed as `--rand-type` says.
+    /// Random positions in a block, with the distribution of `--rand-type`.
     pub(super) fn random(keys: &Distribution, block_bytes: u64) -> Self {
         match keys {
             Distribution::Uniform => Order::Uniform,

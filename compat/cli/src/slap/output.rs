@@ -12,11 +12,11 @@ use crate::system::FAILED;
 /// Where reports go.
 pub(super) enum Output {
     Silent,
-    /// To standard output.
+    /// Text on standard output.
     Text,
-    /// To standard output.
+    /// CSV on standard output.
     Csv,
-    /// Appended to a CSV file.
+    /// CSV, appended to a file.
     File(File),
 }
 
