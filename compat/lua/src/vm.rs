@@ -87,7 +87,7 @@ impl Vm {
         &self.lua
     }
 
-    /// Makes a user's globals current outside coroutines.
+    /// Makes a user of [`Vm::add_user`] current, with its globals, for calls outside coroutines.
     pub(crate) fn activate(&self, context: &Rc<Context>, globals: &Table) -> &Lua {
         self.current.set(Rc::as_ptr(context));
         if self.is_shared() {

@@ -11,16 +11,16 @@ pub enum Kind {
     String,
     /// Strings separated by commas.
     List,
-    /// An option file, which is read immediately.
+    /// An option file, which is read at its position among the arguments.
     File,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// `-` and `_` are equal in names.
+    /// The name; `-` and `_` are equal in it.
     pub name: String,
     pub kind: Kind,
-    /// As on the command line; `None` for no value.
+    /// The default, written as on the command line; `None` for no value.
     pub default: Option<String>,
     pub help: Option<String>,
 }

@@ -243,7 +243,7 @@ impl<C: ScriptedConnector> Script for MainState<C> {
             return self.end_by(&LuaFailure::Chunk(text));
         }
         let spec = self.spec();
-        // The only state of a thread does not share the cache for machine code.
+        // A state that is alone on its thread does not share the cache for machine code with other states.
         let is_alone = self.setup.program.jit == Jit::Auto && spec.plan.client.workers > JIT_STATES_MAX;
         let run = RunContext { jit: self.run.jit || is_alone, ..self.run.clone() };
         let spawn = |number, conductor| {

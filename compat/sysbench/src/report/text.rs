@@ -101,7 +101,7 @@ impl Text<'_> {
         text
     }
 
-    /// One percentile as in sysbench; several are separated by slashes.
+    /// The latency: one percentile in sysbench's format, or several separated by slashes.
     fn latency(&self, tally: &Tally) -> String {
         let percentiles = &self.settings.percentiles;
         if percentiles.is_empty() {
@@ -115,7 +115,8 @@ impl Text<'_> {
 
     fn full(&self, tally: &Tally, unfinished: (u64, u64), log: &mut Log) -> String {
         let report = cumulative::report(self.settings, self.database, tally, unfinished, (self.test)(tally));
-        // Passed on its own, a leading blank line collapses with the one that ended the previous report.
+        // A leading blank line is passed separately, so that the log collapses it with the blank line that ended the
+        // previous report.
         let (mut text, report) = match report.strip_prefix('\n') {
             Some(rest) => (log.line(Level::Notice, ""), rest),
             None => (String::new(), report.as_str()),
