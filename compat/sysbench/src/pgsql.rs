@@ -28,7 +28,7 @@ const VARIABLES: [(&str, &str); 5] = [
 pub fn take_variables(registry: &mut Registry, variable: impl Fn(&str) -> Option<String>) {
     for (option, name) in VARIABLES {
         let Some(value) = variable(name).filter(|_| registry.string(option).is_none()) else { continue };
-        // 1.0 does not have --pgsql-sslmode, so declare it.
+        // This declares the option instead of setting it, because 1.0 does not have --pgsql-sslmode.
         registry.declare(Declaration::new(option, Kind::String, Some(&value), ""));
     }
 }
