@@ -62,7 +62,7 @@ impl<T: Tables> RowLoader<T> {
                 LoadingWay::LoadDataLocal | LoadingWay::Copy => self.load(connection, rest).await?,
                 _ => Some(self.insert(connection, rest, sql).await?),
             };
-            let Some(stored) = stored else { continue }; // The server refused LOAD DATA or COPY: the next pass sends an INSERT.
+            let Some(stored) = stored else { continue }; // Refused: the next pass sends an INSERT.
             next += stored.rows;
             reporter.report(Progress::Stored(stored));
         }
