@@ -21,7 +21,7 @@ pub enum SetError {
 pub enum RawValue {
     /// A value from the command line: the text after `=`, or `None` without `=`.
     Argument(Option<String>),
-    /// The words of a line in an option file.
+    /// Values from a line in an option file.
     Words(Vec<String>),
 }
 

@@ -70,8 +70,8 @@ pub struct Span {
     pub in_flight: u64,
     /// Number of users that had not finished their last event.
     pub users_active: u32,
-    /// Number and totals of each user since the last mark, if requested; only in an interval that ends at a mark (a time
-    /// in `report.marks_us`, or the end of a phase).
+    /// Number and totals of each user since the last mark, if requested; only in an interval that ends at a mark (a
+    /// time in `report.marks_us`, or the end of a phase).
     pub users: Vec<(u64, UserTotals)>,
     /// Time from due to end of the events, in the buckets of a logarithmic scale, if requested.
     pub log_buckets: Vec<(u16, u64)>,

@@ -1,4 +1,4 @@
-//! The options that a script sees. sysbench's options get their values from the plan; the script's options get theirs
+//! The options that a script sees. The values of sysbench's options come from the plan, those of the script's options
 //! from `workload.script.options`.
 
 use dbdyno_schema::plan::{
