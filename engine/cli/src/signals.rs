@@ -43,7 +43,7 @@ pub fn stop_handling() {
     if *is_over || !INTERRUPTED_ONCE.load(Ordering::SeqCst) {
         DEFAULT_ACTION.store(true, Ordering::SeqCst);
     }
-    // A signal that arrived between the two statements above starts a burst too.
+    // A signal that arrived between the check and the store starts a burst too.
     if !*is_over && INTERRUPTED_ONCE.load(Ordering::SeqCst) {
         DEFAULT_ACTION.store(false, Ordering::SeqCst);
     }

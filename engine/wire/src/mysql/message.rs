@@ -165,7 +165,7 @@ fn cut(out: &mut Vec<u8>, header: usize) {
     let first = out[header + 3];
     let payload = out.split_off(header + 4);
     out.truncate(header);
-    let pieces = payload.len() / FULL + 1; // A message ends with a packet shorter than the maximum, which may be empty.
+    let pieces = payload.len() / FULL + 1; // The last packet is shorter than the maximum; it may be empty.
     for number in 0..pieces {
         let piece = &payload[number * FULL..payload.len().min((number + 1) * FULL)];
         out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);
