@@ -135,6 +135,7 @@ pub trait Runner {
     }
 }
 
+/// What a thread has done: numbers of reads, writes and syncs, and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     pub reads: u64,

@@ -17,8 +17,8 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pauses of worker `index` of `count`; `None` in an open loop, and if no connection ever pauses. If the shape
-    /// changes over time, the changes count from `begin` on.
+    /// The pauses of worker `index` of `count`; `None` in an open loop, and if no connection ever pauses. A shape that
+    /// changes over time starts at `begin`.
     pub fn new(load: &Load, begin: Nanos, index: u64, count: u64, seed: u64) -> Option<Self> {
         if load.shape.is_open() {
             return None;

@@ -3,7 +3,7 @@
 //! ```text
 //!                     a limit of time or events is reached        the last user has left
 //!   events begin ─────────────┬──────── no event begins ─────────────────┬──── over
-//!                             └─ over, by the time limit                 └ or earlier, if they are given up
+//!                             └─ over, by the time limit                 └ or earlier, if late users are not waited for
 //! ```
 //! A run with an event limit ends with the last event. A run with a time limit ends at that instant, unless the events in
 //! progress count too ([`LastEvents`]).
@@ -30,6 +30,7 @@ pub(crate) struct Finish {
     stop_at: AtomicU64,
     /// Maximum number of events that may begin in the measurement.
     events: Option<u64>,
+    /// Number of events that have begun in the measurement.
     begun: AtomicU64,
     /// Whether all the events that the limit allows have begun.
     full: AtomicBool,

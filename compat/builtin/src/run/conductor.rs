@@ -105,7 +105,7 @@ struct Conductor<'a> {
     working: u32,
     /// When the last thread ended.
     left_at: Nanos,
-    /// End of the last closed span: when an interval or a phase ends, every meter closes a span.
+    /// End of the last span that the meters have closed.
     closed_to: Nanos,
     /// Why the run ends early; the first reason is kept.
     ended: Option<EndReason>,

@@ -30,6 +30,7 @@ pub(super) struct Counters {
     registered: bool,
 }
 
+/// A span that the meter of one thread has closed.
 pub(super) struct ThreadSpan {
     pub(super) bound: Nanos,
     pub(super) closed: ClosedSpans,

@@ -37,6 +37,7 @@ pub(super) struct Limits {
     pub(super) time: Nanos,
     /// Maximum events after the warm-up; `u64::MAX` for no limit.
     pub(super) events: u64,
+    /// Number of events that have begun after the warm-up.
     pub(super) begun: AtomicU64,
     /// Set if the run ends early.
     pub(super) over: AtomicBool,

@@ -122,8 +122,8 @@ fn explained(allow_cpu: bool) -> Duration {
     thread_run_queue_wait() + computed
 }
 
-/// Waits for an event of `worker` on a thread that a script blocks. No task runs meanwhile, so this keeps the time
-/// itself.
+/// Waits for an event of `worker` on a thread that a script blocks. No task runs during this
+/// time, so this function also handles arrivals and the ends of intervals.
 pub(super) fn wait_for<T>(worker: &WorkerState, due: impl Future<Output = T>) -> T {
     let mut due = pin!(tokio::task::unconstrained(due));
     let mut context = Context::from_waker(Waker::noop());

@@ -16,8 +16,8 @@ use dbdyno_random::Rng;
 use crate::Nanos;
 use crate::shapes::{Gaps, Shape};
 
-/// The arrivals of worker `index` of `count`; `None` for a closed loop. If the shape changes over time, the changes
-/// count from `begin` on.
+/// The arrivals of worker `index` of `count`; `None` for a closed loop. A shape that changes over time starts at
+/// `begin`.
 ///
 /// Workers take constant arrivals in turn, so that all arrivals together are evenly spaced. With Poisson arrivals,
 /// every worker has an independent process; their sum is a Poisson process with the summed rate.
