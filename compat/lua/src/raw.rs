@@ -27,9 +27,10 @@ use crate::sql::Answer;
 /// How a raw function ends. An error is the text that it raises in Lua.
 pub(crate) type CallResult = Result<Pushed, String>;
 
+/// How a raw function returns to Lua.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// The call returns the values pushed last, this many.
+    /// The call returns this many values: those pushed last.
     Values(c_int),
     /// The coroutine yields; the call returns the values with which it is resumed.
     Yield,

@@ -25,6 +25,7 @@ const USERS_MAX: usize = 1024;
 /// Minimum number of users per thread for sharing states. The code of fewer users fits the CPU caches anyway.
 const SHARED_FROM: usize = 17;
 
+/// A LuaJIT state.
 pub struct Vm {
     // Dropped before the contexts, because its functions hold their addresses.
     lua: Lua,

@@ -11,6 +11,7 @@ pub enum Key {
     Guid,
 }
 
+/// The kind of queries, `--auto-generate-sql-load-type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadType {
     /// INSERT and SELECT alternate.
@@ -42,6 +43,7 @@ pub struct Columns {
     pub indexed: bool,
 }
 
+/// The options of `--auto-generate-sql`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     pub ints: Columns,
@@ -58,6 +60,7 @@ pub struct Generator {
     pub unique_queries: u64,
 }
 
+/// A query that the clients execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The query; if `keyed`, without the key at its end.
@@ -66,6 +69,7 @@ pub struct Query {
     pub keyed: bool,
 }
 
+/// The generated SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
     /// CREATE TABLE.

@@ -27,6 +27,7 @@ struct Defaults {
     suffix: Option<String>,
 }
 
+/// The result of reading the option files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
     /// The arguments from option files, followed by those of the command line.

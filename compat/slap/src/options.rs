@@ -16,6 +16,7 @@ pub enum Kind {
     MaybeText,
 }
 
+/// The definition of an option.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub name: &'static str,

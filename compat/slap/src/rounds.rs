@@ -11,6 +11,7 @@ pub const STATEMENTS: u32 = 3;
 /// The key in queries that `--only-print` prints, because there is no table to read keys from.
 pub const PRINTED_KEY: &str = "796c4422-1d94-102a-9d6d-00e0812d";
 
+/// A step of a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Print a line at the verbosity [`PARTS`].

@@ -11,6 +11,7 @@ use super::{Compat, config_file};
 /// Reads the text of a file, or returns the system's message, such as `No such file or directory`.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
+/// The name of an option with the value that an argument or a line of an option file assigns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Without leading hyphens.

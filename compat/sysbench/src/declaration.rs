@@ -1,5 +1,6 @@
 //! Options that a script or a built-in test declares, and their values.
 
+/// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Bool,
@@ -15,6 +16,7 @@ pub enum Kind {
     File,
 }
 
+/// The definition of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
     /// The name; `-` and `_` are equal in it.

@@ -4,6 +4,7 @@ use crate::declaration::Kind;
 
 use super::Compat;
 
+/// The definition of one of sysbench's options.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub name: &'static str,

@@ -17,6 +17,7 @@ pub enum SetError {
     NotBool,
 }
 
+/// A value before it is converted to the type of the option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawValue {
     /// A value from the command line: the text after `=`, or `None` without `=`.
@@ -48,6 +49,7 @@ const COUNTS: [&str; 16] = [
 /// The option that accepts a list; in sysbench it accepts a single number.
 const PERCENTILE: &str = "percentile";
 
+/// An option with its value.
 #[derive(Clone, Debug)]
 struct Entry {
     declared: Declaration,

@@ -3,7 +3,7 @@
 //! ```text
 //!                     a limit of time or events is reached        the last user has left
 //!   events begin ─────────────┬──────── no event begins ─────────────────┬──── over
-//!                             └─ over, by the time limit                 └ or earlier, if late users are not waited for
+//!                             └─ over, by the time limit                 └ or earlier, without late users
 //! ```
 //! A run with an event limit ends with the last event. A run with a time limit ends at that instant, unless the events in
 //! progress count too ([`LastEvents`]).

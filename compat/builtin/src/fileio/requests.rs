@@ -11,6 +11,7 @@ pub(super) enum Request {
     Sync { file: usize },
 }
 
+/// A range of bytes in one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) file: usize,
@@ -18,6 +19,7 @@ pub(super) struct Span {
     pub(super) bytes: usize,
 }
 
+/// Generates the sequence of requests.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     mode: Mode,

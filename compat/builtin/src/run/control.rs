@@ -7,6 +7,7 @@ use dbdyno_schema::record::EndReason;
 
 use crate::test::Line;
 
+/// A message to the conductor.
 pub(super) enum Message {
     /// The caller stops the run.
     Stop(EndReason),
@@ -16,6 +17,7 @@ pub(super) enum Message {
     Failed(Vec<Line>),
 }
 
+/// Sends the caller's stop command to a run.
 #[derive(Clone)]
 pub struct Control(pub(super) Sender<Message>);
 

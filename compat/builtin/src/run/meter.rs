@@ -21,6 +21,7 @@ pub(super) struct Meter {
     begun: AtomicU64,
 }
 
+/// The counters that the lock of a meter protects.
 pub(super) struct Counters {
     recorder: Recorder,
     /// Reads, writes and bytes since the last closed span.

@@ -24,6 +24,7 @@ pub(super) struct Records {
     cpu: Duration,
 }
 
+/// The sums of a span that only some threads have closed.
 #[derive(Default)]
 struct PartialSpan {
     threads: usize,

@@ -22,6 +22,7 @@ use dbdyno_cli::signals;
 /// The exit code of a forced shutdown.
 const FORCED: u8 = 2;
 
+/// Receives the records of a run and prints the reports.
 pub(super) struct Reporting<'a> {
     console: &'a Console,
     settings: &'a Settings,

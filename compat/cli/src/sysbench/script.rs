@@ -169,6 +169,7 @@ fn as_dry_run(line: &CommandLine) -> CommandLine {
     line
 }
 
+/// Where a script was found.
 struct ScriptFile {
     source: Source,
     /// The script's name in messages.

@@ -27,6 +27,7 @@ use host::PlanHost;
 /// How often a running command checks for a stop.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
+/// A command of `dbdyno-engine`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Prepare,

@@ -38,6 +38,7 @@ pub(super) struct BlockingMonitor {
     window: Cell<Window>,
 }
 
+/// The long calls of the current second.
 #[derive(Clone, Copy)]
 struct Window {
     start: Instant,

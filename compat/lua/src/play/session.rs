@@ -38,6 +38,7 @@ pub(super) struct RunContext<C> {
     pub(super) share_states: bool,
 }
 
+/// Counters and first failures, shared by all threads of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunCounters {
     /// Number of connections opened so far; it selects the server's address for the next one.
@@ -77,6 +78,7 @@ pub(super) struct CurrentEvent {
     pub(super) start: Nanos,
 }
 
+/// The connections of one user.
 pub(super) struct UserSession<C: ScriptedConnector> {
     pub(super) thread: Rc<ThreadContext<C>>,
     /// The connections by [`ConnectionId`]. An entry is `None` while a statement runs on it, so that nothing else can
@@ -91,6 +93,7 @@ pub(super) struct UserSession<C: ScriptedConnector> {
     pub(super) free_since: Cell<Option<Nanos>>,
 }
 
+/// A connection with its number.
 pub(super) struct NumberedConnection<L> {
     pub(super) connection: L,
     /// The connection's number within the run, which selects the server's address.

@@ -20,6 +20,7 @@ use crate::vm::Vm;
 /// Number of events after which a user that never waits yields to the other users of its thread.
 const EVENTS_PER_TURN: u32 = 64;
 
+/// One user: the script's state and the user's connections.
 pub(super) struct ScriptUser<C: ScriptedConnector> {
     // Dropped before the session: functions of the state may call the session while the state closes.
     pub(super) state: State,

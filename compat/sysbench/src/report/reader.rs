@@ -6,6 +6,7 @@ use dbdyno_schema::record::{End, EndReason, Failure, Interval, PhaseName};
 use super::tally::Tally;
 use crate::settings::Settings;
 
+/// Progress of a run, which a report prints.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Every user is ready, and the clock runs.
@@ -17,6 +18,7 @@ pub enum Progress {
     Ended(Box<Outcome>),
 }
 
+/// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub reason: EndReason,
@@ -43,6 +45,7 @@ impl Outcome {
     }
 }
 
+/// Adds up records until a report is due.
 #[derive(Clone, Debug)]
 pub struct Reader {
     interval_us: u64,

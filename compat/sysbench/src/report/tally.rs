@@ -8,6 +8,7 @@ use dbdyno_schema::record::{Interval, UserTotals};
 
 use super::super::latency;
 
+/// The counts of a part of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     /// When the measurement began.

@@ -10,6 +10,7 @@ use super::tally::Tally;
 use crate::log::{Level, Log};
 use crate::settings::Settings;
 
+/// Writes sysbench's text output.
 pub struct Text<'a> {
     pub settings: &'a Settings,
     /// Whether the run uses a database, so that statements are reported.
