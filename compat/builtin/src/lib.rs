@@ -31,7 +31,7 @@ pub mod threads;
 
 pub use test::{ConfiguredTest, Line, OpenTest, Parameters, Runner, Test, TestError, Work};
 
-/// In sysbench's order.
+/// The tests, in sysbench's order.
 pub const TESTS: [&dyn Test; 5] =
     [&fileio::FileIo, &cpu::Cpu, &memory::Memory, &threads::Threads, &mutex::Mutexes];
 

@@ -47,7 +47,7 @@ pub enum TestError {
 }
 
 impl TestError {
-    /// One fatal line.
+    /// An error that consists of one fatal line.
     pub fn fatal(text: impl Into<String>) -> Self {
         TestError::Log(vec![Line::fatal(text)])
     }
@@ -93,7 +93,7 @@ pub trait Test: Sync {
     }
 }
 
-/// A test with its options.
+/// A test whose options are known.
 pub trait ConfiguredTest: Send + Sync {
     /// Lines that describe the settings, printed before a run.
     fn mode_lines(&self) -> Vec<Line> {

@@ -46,23 +46,23 @@ pub trait ScriptHost: Send + Sync {
 /// The argument of a report hook: counts since the last report, times in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stat {
-    /// Users that have not ended.
+    /// Number of users that have not ended.
     pub threads_running: u32,
-    /// Length of the interval.
+    /// Length of the interval in seconds.
     pub time_interval: f64,
-    /// Time since the start.
+    /// Time since the start in seconds.
     pub time_total: f64,
     /// The percentile of the latencies at the first value of `--percentile`.
     pub latency_pct: f64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Statements that returned rows.
+    /// Number of statements that returned rows.
     pub reads: u64,
-    /// Statements that changed rows.
+    /// Number of statements that changed rows.
     pub writes: u64,
-    /// Other statements.
+    /// Number of other statements.
     pub other: u64,
-    /// Ignored errors.
+    /// Number of ignored errors.
     pub errors: u64,
     /// Number of times a connection was reopened.
     pub reconnects: u64,

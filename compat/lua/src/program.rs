@@ -20,7 +20,7 @@ pub struct Program {
     pub version_string: String,
     /// The version of sysbench's interface; 1.0 includes that of 0.5.
     pub compat: Compat,
-    /// Random numbers.
+    /// Settings of the random numbers.
     pub random: RandomSettings,
     /// The first of `--percentile`, for reports; 0 if there is none.
     pub percentile: f64,

@@ -15,7 +15,7 @@ pub struct Engine {
     pub option: Option<String>,
 }
 
-/// Where CSV goes.
+/// The destination of CSV reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Csv {
     Output,

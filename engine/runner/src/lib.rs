@@ -24,7 +24,7 @@
 //! - `failure`, `server_limits`: why a run failed and how to fix it; `client_errors`: the messages of the databases'
 //!   own client libraries.
 
-// Besides `wire`, this is the only crate that reads the clock (ARCHITECTURE.md, rule 2).
+// Besides `wire`, this is the only crate of the engine that reads the clock (ARCHITECTURE.md, rule 2).
 #![allow(clippy::disallowed_methods)]
 
 mod admin_connection;

@@ -36,7 +36,7 @@ pub(super) enum IoMode {
     Mapped,
 }
 
-/// `--file-extra-flags`.
+/// The flags that `--file-extra-flags` lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) sync: bool,
@@ -206,7 +206,7 @@ impl Options {
         Line::notice(format!("Extra file open flags: {text}"))
     }
 
-    /// Lines before a run.
+    /// Lines that describe the settings, printed before a run.
     pub(super) fn mode_lines(&self) -> Vec<Line> {
         let mut lines = vec![
             format!("{} files, {} each", self.files, size(self.file_bytes)),

@@ -44,7 +44,7 @@ pub(super) struct MemoryRunner {
     pub(super) block: Arc<Block>,
     pub(super) operation: Operation,
     pub(super) order: Order,
-    /// `None` for no limit.
+    /// Number of events that the thread may still start; `None` for no limit.
     pub(super) events_left: Option<u64>,
     pub(super) rng: Rng,
 }

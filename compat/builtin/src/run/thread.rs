@@ -33,13 +33,13 @@ pub(super) struct Shared {
 pub(super) struct Limits {
     /// End of the warm-up.
     pub(super) measured_from: Nanos,
-    /// End of the run.
+    /// The time limit.
     pub(super) time: Nanos,
     /// Maximum events after the warm-up; `u64::MAX` for no limit.
     pub(super) events: u64,
     /// Number of events that have begun after the warm-up.
     pub(super) begun: AtomicU64,
-    /// Set if the run ends early.
+    /// Whether the run ends early.
     pub(super) over: AtomicBool,
 }
 

@@ -9,7 +9,7 @@ use dbdyno_slap::settings::{Csv, Settings};
 
 use crate::system::FAILED;
 
-/// Where reports go.
+/// The destination of reports.
 pub(super) enum Output {
     Silent,
     /// Text on standard output.

@@ -261,7 +261,7 @@ pub(crate) fn random_settings(registry: &Registry, keys: &Distribution, seed: u6
     }
 }
 
-/// A loaded script.
+/// A loaded script, with what its commands need.
 struct LoadedScript {
     host: Arc<Host>,
     script: Rc<dyn Script>,

@@ -20,7 +20,7 @@ use crate::system::PROGRAM;
 /// The percentile in a script's own reports: sysbench's default.
 const PERCENTILE: f64 = 95.0;
 
-/// Shared by all threads.
+/// A script's access to the plan, shared by all threads.
 pub(super) struct PlanHost {
     script: ScriptWorkload,
     registry: Mutex<Registry>,
