@@ -5,7 +5,7 @@ use std::time::Duration;
 use dbdyno_random::Rng;
 use dbdyno_schema::plan::Reconnect;
 
-/// The pauses during one outage.
+/// The pauses between attempts to connect during one outage.
 pub(crate) struct Backoff {
     next_us: u64,
     max_us: u64,

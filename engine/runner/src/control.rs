@@ -20,7 +20,7 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 pub(crate) enum Message {
     /// From outside: start the clock at this instant.
     Start(Instant),
-    /// From outside: stop.
+    /// From outside: stop the run.
     Stop(EndReason),
     /// A worker has opened all its connections.
     Ready(WorkerReady),
@@ -147,7 +147,7 @@ impl Inbox {
     }
 }
 
-/// A connected pair.
+/// The two ends of a channel for commands to one run.
 pub fn channel() -> (Control, Inbox) {
     let (sender, messages) = std::sync::mpsc::channel();
     (Control(sender.clone()), Inbox { messages, sender })

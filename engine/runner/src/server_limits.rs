@@ -14,7 +14,7 @@ use crate::failure::RunFailure;
 pub(crate) struct Demand {
     /// Connections of all workers and engines.
     pub(crate) connections: u64,
-    /// Prepared statements on each.
+    /// Prepared statements on each connection.
     pub(crate) statements: u64,
 }
 

@@ -36,7 +36,7 @@ pub(super) enum IoMode {
     Mapped,
 }
 
-/// The flags that `--file-extra-flags` lists.
+/// The value of `--file-extra-flags`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) sync: bool,

@@ -22,7 +22,7 @@ pub(super) enum Operation {
     None,
 }
 
-/// The order in which an event accesses the words of a block.
+/// The order in which an event accesses the words in a block.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
     Sequential,
